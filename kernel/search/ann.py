@@ -142,23 +142,18 @@ class VectorIndex:
             best = cosines.argpartition(-limit)[-limit:]
             best = np.concatenate([best, np.flatnonzero(members(held, also))]) if also else best
             held, cosines = held[best], cosines[best]
-        return dict(zip(held.tolist(), np.clip(cosines, -1.0, 1.0).tolist(), strict=True))
+        return dict(zip(held.tolist(), cosines.clip(-1.0, 1.0).tolist(), strict=True))
 
     def shortlist(
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
     ) -> list[int]:
-        """About `size` row ids near a vector in these partitions (None for all), of sketches the nearest first."""
+        """At most `size` row ids in these partitions (None for all), by sketch, nearest first; `exact` is false."""
         import numpy as np
 
         if not (table := self._table):
             return []
-        selected = table.select(partitions, None, upto)
-        if self.exact:
-            rows, cosines = _cosines(table, vector, 1.0, selected)
-            best = cosines.argpartition(-size)[-size:] if size < len(cosines) else np.arange(len(cosines))
-            return table.ids[best if rows is None else rows[best]].tolist()
         query = self.sketcher.query(vector)
-        rows, distances = _compare_rows(table, query.signs, selected, "hamming", "bin8")
+        rows, distances = _compare_rows(table, query.signs, table.select(partitions, None, upto), "hamming", "bin8")
         at = _within_radius(distances, size * _HAMMING_FACTOR)
         at = at if rows is None else rows[at]
         return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()

@@ -59,11 +59,8 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Cand
 
 
 def positions(docs: "Ids", wanted: "Ids") -> "Ids":
-    """Where each of `wanted` stands in `docs`, -1 for what does not."""
+    """Where each of `wanted` stands in the rising `docs`, -1 for what does not."""
     import numpy as np
 
-    if not len(docs):
-        return np.full(wanted.shape, -1)
-    order = np.argsort(docs)
-    at = order[np.minimum(docs.searchsorted(wanted, sorter=order), len(docs) - 1)]
-    return np.where(docs[at] == wanted, at, -1)
+    at = docs.searchsorted(wanted)
+    return np.where(docs.take(at, mode="clip") == wanted, at, -1) if len(docs) else at - 1

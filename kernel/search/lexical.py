@@ -1,7 +1,6 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
@@ -149,7 +148,7 @@ def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
             for expression in query.ranked:  # a later one ranks its rows by more terms
                 put = found.__setitem__  # takes a row faster than a record does
                 tx.all("kernel.lexical.newest_by_bm25", put, query=expression, limit=query.limit)
-    return _best([*found], [*found.values()], limit)
+    return _best(found, limit)
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
@@ -171,13 +170,13 @@ def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row
 def _ranked(
     docs: Sequence[int], rows: Sequence[bytes], terms: int, total: int, counts: Sequence[int] | None, limit: int
 ) -> Ranks:
-    return _best(docs, bm25(rows, terms, total, counts), limit)
+    return _best(dict(zip(docs, bm25(rows, terms, total, counts), strict=True)), limit)
 
 
-def _best(docs: Sequence[int], ranks: Sequence[float], limit: int) -> Ranks:
+def _best(ranks: Ranks, limit: int) -> Ranks:
     """The best documents with their ranks; ties go to the older one."""
-    rows = sorted(zip(docs, ranks, strict=True))
-    return dict(sorted(rows, key=itemgetter(1), reverse=True)[:limit])  # keeps the order of equal ranks
+    docs = sorted(sorted(ranks), key=ranks.__getitem__, reverse=True)[:limit]  # keeps the order of equal ranks
+    return {doc: ranks[doc] for doc in docs}
 
 
 def _partition_filter(

@@ -128,7 +128,8 @@ def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids")
 
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
     low, high = _COHERENCE_RANGE
-    coherence = _coherence(np.concatenate([pool.duplicates.units, units]), positions(docs, windows))
+    rising = np.argsort(docs)
+    coherence = _coherence(np.concatenate([pool.duplicates.units, units])[rising], positions(docs[rising], windows))
     return min(1.0, max(0.0, (coherence - low) / (high - low)))
 
 

@@ -105,10 +105,13 @@ def _shortlist(
     index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
 ) -> dict[str, Any]:
     """What SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it lacks."""
-    size = limit if index.exact else max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
-    after = index.last
-    near = index.shortlist(vector, size + last.deletion - index.last_deletion, places, after)
-    return {"vectors": near, "after": after, "within": places}
+    after, deleted = index.last, last.deletion - index.last_deletion
+    if index.exact:
+        near = {"docs": [*index.nearest(vector, 1.0, limit + deleted, places, upto=after)]}
+    else:
+        size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deleted
+        near = {"vectors": index.shortlist(vector, size, places, after)}
+    return {**near, "after": after, "within": places}
 
 
 def _score(

@@ -57,6 +57,7 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH o USING COVERING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
                 "SEARCH o USING INTEGER PRIMARY KEY (rowid>?)",
                 "SCAN json_each VIRTUAL TABLE",
+                "SCAN s",
                 "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
