@@ -3,6 +3,7 @@
 import importlib.util
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -11,8 +12,9 @@ def add_vector_functions(db: apsw.Connection) -> None:
     """Adds `vec_int8` and `vec_distance_cosine`; extension loading is off before and after."""
     library = sqlite_vec()
     if library is None:
-        db.create_scalar_function("vec_int8", bytes, 1, deterministic=True)
-        db.create_scalar_function("vec_distance_cosine", _cosine_distance, 2, deterministic=True)
+        functions: dict[str, tuple[Any, int]] = {"vec_int8": (bytes, 1), "vec_distance_cosine": (_cosine_distance, 2)}
+        for name, (function, arguments) in functions.items():
+            db.create_scalar_function(name, function, arguments, deterministic=True)
         return
     db.enable_load_extension(True)
     db.load_extension(str(library))
@@ -29,6 +31,7 @@ def _cosine_distance(vector: bytes, query: bytes) -> float | None:
     """The distance of int8 vectors, by exact products: equal vectors have exactly 0."""
     import simsimd
 
+    dot: Any = simsimd.dot  # a float, of vectors
     one, other = memoryview(vector).cast("b"), memoryview(query).cast("b")
-    squares = simsimd.dot(one, one) * simsimd.dot(other, other)
-    return 1 - simsimd.dot(one, other) / sqrt(squares) if squares else None
+    squares: float = dot(one, one) * dot(other, other)
+    return 1 - dot(one, other) / sqrt(squares) if squares else None
