@@ -14,6 +14,7 @@ import pytest
 from kernel import app
 from kernel.app import Kernel
 from kernel.maintenance import consistency
+from kernel.store import audit
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.reliability.disk_images import Countdown, Faulty, used
@@ -76,6 +77,30 @@ def tried(disk: Faulty, call: Call, kernel: Kernel, kept: Kept, step: Step, *, l
         after = everything(kernel)
         assert {**after, **{name: before[name] for name in allowed}} == before, (step, nth)
     raise AssertionError("counting has no end")
+
+
+def test_a_vacuum_without_room_keeps_what_can_be_undone(
+    disk: Faulty, writing: Call, kernel: Kernel, catalogue: Catalogue
+) -> None:
+    for path in ("kept", "dropped"):
+        assert writing("add_memory", path=path, content="x" * 9000).fault is None
+    assert writing("drop_memory", path="dropped").fault is None
+
+    def undoable() -> list[int]:
+        return [entry.id for entry in kernel.store.read_sync(lambda tx: audit.read(tx, 9)) if entry.undoable]
+
+    before = undoable()
+    assert len(before) == 1
+    for refused in count():
+        disk.plan = Countdown(refused + 1, apsw.FullError, lasting=True)
+        fault = writing("maintenance", action="vacuum").fault
+        disk.plan = lambda _operation: None
+        if fault is None:
+            break
+        assert (fault, undoable()) == ("storage", before)
+    assert refused > 3
+    assert undoable() == []
+    catalogue("R05", injected="no room for a vacuum", times=refused, outcome="refused, an earlier call can be undone")
 
 
 def test_a_failed_sync_is_no_answer_and_the_next_call_begins_on_a_fresh_connection(
