@@ -189,13 +189,14 @@ def reporting(observers: Sequence[Observer], call: Call) -> Callable[[str], None
     return report
 
 
-def check_grant(call: Call) -> None:
-    """Raises Forbidden where the caller's grant does not allow the call."""
+def check_grant(call: Call, request: Request | Fault) -> None:
+    """Raises Forbidden where the caller's grant does not allow the call, whose arguments were decoded as `request`."""
     entry, grant = call.entry, call.caller.grant
     if grant.dialects and entry.dialect.name not in grant.dialects:
         raise Forbidden(entry.tool.name, None)
     if grant.permission < entry.required.most:
-        check_permission(entry.tool.name, entry.required, entry.decode, call.arguments, grant.permission)
+        known = None if isinstance(request, Fault) else request
+        check_permission(entry.tool.name, entry.required, known, call.arguments, grant.permission)
 
 
 def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:

@@ -149,14 +149,14 @@ class Dispatch:
 
     def _submit(self, call: Call, done: Done) -> Answer | Pending:
         entry, arguments, caller, interaction = call
-        if caller.grant is not FULL_ACCESS:
-            self._check_permission(call)
         try:
             request = entry.decode(arguments)
         except UNREADABLE as error:
             request = catch_faults(decode_again, entry, arguments, error)
-            if isinstance(request, Fault):
-                return fail(entry, request)
+        if caller.grant is not FULL_ACCESS:
+            self._check_permission(call, request)
+        if isinstance(request, Fault):
+            return fail(entry, request)
         context = _context(entry.dialect.name, entry.tool.name, caller.actor)
         if entry.stepwise:
             return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
@@ -278,9 +278,9 @@ class Dispatch:
 
         return read
 
-    def _check_permission(self, call: Call) -> None:
+    def _check_permission(self, call: Call, request: Request | Fault) -> None:
         try:
-            check_grant(call)
+            check_grant(call, request)
         except Forbidden:
             entry = call.entry
             context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)

@@ -1,8 +1,8 @@
 """JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -60,7 +60,24 @@ def output_schema(tool: Tool) -> Schema | None:
     """The schema of structured content, or None where the result is not one object."""
     parts = result_types(tool)
     one = parts[0] if len(parts) == 1 else None
-    return _object(one) if isinstance(one, type) and issubclass(one, msgspec.Struct) else None
+    if not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
+        return None
+    schema = _object(one)
+    for name, keys in _required_keys(one).items():
+        schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
+    return schema
+
+
+def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
+    """The `required_keys` of the structs in a result, by name: of rows whose other keys a request may leave out."""
+    found = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
+    return {part.__name__: part.required_keys for part in found if hasattr(part, "required_keys")}
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    yield kind
+    for part in get_args(kind):
+        yield from _parts(part)
 
 
 def _object(kind: type[Request]) -> Schema:

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import itertools
 import shutil
+import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -38,6 +39,9 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.register_profile("short", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
 
+
+# A shell that runs the tests in the background without job control lets them, and all they start, ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 QUICK_KINDS = {"unit", "contracts"}

@@ -13,6 +13,7 @@ Fields = Annotated[
     Annotated[list[_Key], Meta(max_length=64)] | None,
     Meta(description="Only these keys of each row, and its id; every key if left out"),
 ]
+ALWAYS_KEPT = ("id",)
 FIELDS_PARAMETER = Deviation(
     "parameter fields", "no", "yes", "A row has some twenty keys, of which a model rarely needs more than two or three"
 )
@@ -32,5 +33,5 @@ def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:
         return
     for row in rows:
         for name in row.__struct_fields__:
-            if name != "id" and name not in fields:
+            if name not in ALWAYS_KEPT and name not in fields:
                 setattr(row, name, UNSET)  # which msgspec leaves out, whatever the type of the field

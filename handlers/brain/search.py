@@ -1,14 +1,14 @@
 """Full-text search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
 from handlers.brain import decay, querylog, repository
 from handlers.brain.base import databases, space
-from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
+from handlers.brain.fields import ALWAYS_KEPT, FIELDS_PARAMETER, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.search import index
@@ -48,11 +48,15 @@ class SearchAll(Struct, forbid_unknown_fields=True):
 class RankedMemory(Memory, kw_only=True):
     """A memory and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
 
+    required_keys: ClassVar[Sequence[str]] = ALWAYS_KEPT
+
     rank: float | UnsetType = UNSET
 
 
 class RankedEntity(Entity, kw_only=True):
     """An entity and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
+
+    required_keys: ClassVar[Sequence[str]] = ALWAYS_KEPT
 
     rank: float | UnsetType = UNSET
 

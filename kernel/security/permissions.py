@@ -1,6 +1,6 @@
 """Callers, what their keys allow, and the permission a call needs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -118,26 +118,23 @@ def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermi
 def check_permission(
     name: str,
     required: RequiredPermission,
-    decode: Callable[[RawJson], msgspec.Struct],
+    request: msgspec.Struct | None,
     arguments: RawJson,
     permission: Permission,
 ) -> None:
     """Raises Forbidden where this call of a tool needs more than `permission`.
 
-    The action is the one that the tool itself will decode, since JSON may name a key twice. Only for arguments that the
-    tool cannot decode, the action that they name counts.
+    The action is that of the request which the tool will get, since JSON may name a key twice. Only for arguments that
+    cannot be decoded, without a request, the action that they name counts.
     """
     actions = required.actions
     if not actions:
         if permission < required.most:
             raise Forbidden(name, required.most)
         return
-    try:
-        action = action_of(decode(arguments))
-    except _UNREADABLE:
-        action = _named_action(arguments)
-        if action not in actions:
-            return  # the call fails with an error in its arguments
+    action = _named_action(arguments) if request is None else action_of(request)
+    if request is None and action not in actions:
+        return  # the call fails with an error in its arguments
     needed = actions.get(action, Permission.admin)
     if permission < needed:
         raise Forbidden(f"{name} {action}", needed)

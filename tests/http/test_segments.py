@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -74,10 +75,18 @@ def test_larger_body_in_segments_is_handed_to_the_application() -> None:
 
 
 def test_chunked_body_in_segments_is_handed_to_the_application() -> None:
-    with running(application, {b"/mcp": Bodies()}) as port:
+    asked = threading.Event()
+
+    async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.set()
+        await application(scope, receive, send)
+
+    with running(noted, {b"/mcp": Bodies()}) as port:
         connection = Connection(port)
         head, body = chunked((b"x" * 10, BASIC))
-        connection.send(head, body)
+        connection.send(head)
+        assert asked.wait(10)
+        connection.send(body)
         assert connection.answer()[1] == b"slow 10"
         connection.send(head + body)
         assert connection.answer()[1] == b"fast 10"

@@ -103,7 +103,7 @@ def test_while_somebody_sits_on_the_file_writes_are_told_so_in_time_and_reads_go
             for one in [*writers, *readers]:
                 one.start()
             time.sleep(HELD)
-            until(lambda: _refused(writers), "a write that was told it was busy")
+            until(lambda: bool(_refused(writers)), "a write that was told it was busy")
             for one in readers:
                 one.stopping.set()
                 one.join(BUSY)

@@ -203,3 +203,18 @@ def test_an_action_cannot_be_smuggled_past_the_table(served: Served, name: str, 
     assert answer.status in {200, 400, 403}
     assert served.house.tool("memory_org", {"action": "list"}, reader).body == before
     catalogue("S06", injected=name, times=1, outcome="nothing was created")
+
+
+@pytest.mark.parametrize("first", ["5", "null", "[]", '"zz"'])
+def test_permission_is_checked_on_the_action_of_a_second_decoding(
+    served: Served, first: str, catalogue: Catalogue
+) -> None:
+    admin, writer, headers = served.keys["admin"], served.keys["write"], {"content-type": "application/json"}
+    kept = {"content": "The harbour opens at six.", "session_id": "s"}
+    assert served.house.tool("remember", kept, admin).status == 200
+    body = b'{"older_than_days":0.0,"action":%s,"confirm":true,"action":"prune_older_than"}' % first.encode()
+    answer = served.house.ask("POST", "/tools/maintenance", writer, body, headers)
+    assert answer.status == 403
+    found = served.house.tool("search_memory", {"query": "harbour", "session_id": "s"}, admin)
+    assert b"The harbour opens at six." in found.body
+    catalogue("S06", injected=f"an action after {first} and a whole number", times=1, outcome="nothing was deleted")

@@ -37,7 +37,11 @@ PLAIN = msgspec.json.Decoder(Plain).decode
 
 def refused(permission: Permission, listed: RequiredPermission, decode: Any, arguments: bytes) -> str:
     try:
-        check_permission("box", listed, decode, arguments, permission)
+        request = decode(arguments)
+    except msgspec.DecodeError:
+        request = None
+    try:
+        check_permission("box", listed, request, arguments, permission)
     except Forbidden as denied:
         return str(denied)
     return ""

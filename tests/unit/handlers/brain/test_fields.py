@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
 
+from handlers.brain import DIALECT
+from kernel.schema import output_schema
 from tests.unit.handlers.brain.conftest import CallOk
 
 
@@ -40,6 +43,18 @@ def test_rows_have_the_named_keys_and_their_ids(
 
     assert found == [{key: row[key] for key in ("id", "content") if key in row} for row in whole]
     assert wanted is None or {*found[0]} == wanted
+
+
+@pytest.mark.parametrize("fields", [None, [], ["content", "rank"]])
+def test_rows_fit_the_schema_of_the_result_whichever_keys_are_named(
+    call_ok: CallOk, saved: None, fields: list[str] | None
+) -> None:
+    schema = next(output_schema(tool) for tool in DIALECT.tools if tool.name == "search")
+    found = call_ok("search", db="core", query="cords", fields=fields)
+
+    assert found["memories"]
+    assert found["entities"]
+    jsonschema.Draft202012Validator(schema or False).validate(found)
 
 
 def test_every_database_of_a_search_has_the_named_keys_only(call_ok: CallOk, saved: None) -> None:
