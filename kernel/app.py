@@ -117,6 +117,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
+        past={dialect.name: dialect.past for dialect in dialects if dialect.past},
     )
 
 

@@ -1,9 +1,10 @@
 """Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from handlers.common.filters import SETTINGS
+from handlers.common import as_of
+from handlers.common.filters import SETTINGS, Filters
 from handlers.common.pagination import RankedResults, page
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
@@ -25,18 +26,21 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items = find_by_ids(tx, request)
+        items, unrecorded = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now)), whole)
+        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), unrecorded), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
     found, items = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
-    return page(
-        RankedResults(items, _signals(found), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request
-    )
+    seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
+    return page(RankedResults(items, _signals(found), sought, seen, _unrecorded(tx, asked.filters)), request)
+
+
+def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:
+    return as_of.count_unrecorded(tx, filters) if filters.at else UNSET
 
 
 def _signals(found: Candidates | None) -> list[str]:

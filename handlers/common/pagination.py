@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
@@ -29,6 +29,7 @@ class RankedResults(NamedTuple):
     signals: list[str]
     question: str
     shown: SeenPage
+    unrecorded: int | UnsetType = UNSET
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
@@ -38,7 +39,7 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     beside the cursor.
     """
     items = listing.items[: request.limit]
-    answer = Recalled([], listing.signals, 0, 0)
+    answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
     room = request.max_tokens * BYTES_PER_TOKEN - len(_encode(answer)) - _COUNT_GROWTH_BYTES
     for number, item in enumerate(items, start=1):
         cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0

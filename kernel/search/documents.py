@@ -7,7 +7,7 @@ from kernel.search.partitions import Within, matching_partitions
 from kernel.store.transaction import Tx
 
 _MAX_PREFILTERED = 2000  # documents; with more, searching first and filtering the hits finds enough; not measured
-_END_OF_TIME = "~"  # sorts after every ISO 8601 time
+END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 
 class Document(NamedTuple):
@@ -59,7 +59,7 @@ def newest(tx: Tx, actor: str | None, after: str, before: str, within: Within | 
     """The ids of the documents of an actor, a time span and these (space, scope) pairs, last changed first."""
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
-    span = {"after": after, "before": before or _END_OF_TIME, "limit": limit}
+    span = {"after": after, "before": before or END_OF_TIME, "limit": limit}
     return tx.all("kernel.documents.newest", int, actor=actor, partitions=partitions, **span)
 
 
@@ -76,7 +76,7 @@ def prefilter(tx: Tx, actor: str | None, after: str, before: str, within: Within
     None where actor and time leave more than _MAX_PREFILTERED: filter the hits of a search then.
     """
     tx.flush_deferred()
-    span = {"after": after, "before": before or _END_OF_TIME, "limit": _MAX_PREFILTERED + 1}
+    span = {"after": after, "before": before or END_OF_TIME, "limit": _MAX_PREFILTERED + 1}
     if actor is None:
         rows = tx.all("kernel.documents.by_time", _InPartition, **span)
     else:
