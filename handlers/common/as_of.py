@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
-from handlers.common.filters import Filters, matches
+from handlers.common.filters import Filters, folder_documents, matches
 from kernel.search import index, past
 from kernel.search.index import Candidates, Document, Weights
 from kernel.store.transaction import Tx
 
 _WIDENING_FACTOR = 8
+_ALWAYS_ONE_BY_ONE = 100  # documents; each takes a tenth of a millisecond
+_LEAST_SHARE = 8  # of all documents one in so many must pass, so that the hits of a search leave enough
 
 
 class Changed(NamedTuple):
@@ -31,6 +33,17 @@ def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Ch
     kept = {document.doc: document for document in documents if matches(filters, document)}
     texts = [document.text for document in kept.values()]
     return Changed(kept, past.find_in(tx, query, texts, [*kept], weights))
+
+
+def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
+    """The documents to search one by one where few of all stood then; None to filter the hits of a search."""
+    folder = folder_documents(tx, filters)
+    if folder is not None:
+        return folder
+    docs = index.prefilter(tx, filters.actor, filters.after, filters.before, filters.within)
+    if docs is None or len(docs) <= _ALWAYS_ONE_BY_ONE or len(docs) * _LEAST_SHARE < index.last_doc_id(tx):
+        return docs
+    return None
 
 
 def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict[int, Document]:

@@ -97,8 +97,8 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
     """The documents to search where filters leave few; None to filter the hits of a search."""
     if filters.tagged is not None and len(filters.tagged) <= _MAX_TAGGED:
         return index.doc_ids(tx, list(filters.tagged))
-    if filters.at and filters.folder:
-        return folder_documents(tx, filters)
+    if filters.at:
+        return as_of.prefilter(tx, filters)
     if filters.actor is not None or filters.after or filters.before:
         return index.prefilter(tx, filters.actor, filters.after, filters.before, filters.within)
     return folder_documents(tx, filters)

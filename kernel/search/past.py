@@ -126,7 +126,12 @@ def joined(found: Candidates, other: Candidates) -> Candidates:
     """Both, in rising order of their ids."""
     import numpy as np
 
-    return Candidates(*(np.concatenate(pair) for pair in zip(found, other, strict=True))).sorted()
+    return Candidates(
+        np.concatenate((found.docs, other.docs)),
+        np.concatenate((found.words, other.words)),
+        np.concatenate((found.meaning, other.meaning)),
+        np.concatenate((found.late, other.late)),
+    ).sorted()
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:

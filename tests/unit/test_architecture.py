@@ -81,6 +81,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.fusion",
         "kernel.search.hits",
         "kernel.search.near_duplicates",
+        "kernel.search.past",
         "kernel.search.rerank",
         "kernel.search.semantic",
         "kernel.search.vector_table",

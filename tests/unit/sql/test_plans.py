@@ -93,6 +93,24 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
         (
+            "kernel.past.changed_of",
+            [
+                "SCAN k VIRTUAL TABLE",
+                "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH o USING INDEX history_by_key (space=? AND key=?)",
+                "SEARCH p USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH o USING COVERING INDEX history_by_key (space=? AND key=? AND id<?)",
+            ],
+        ),
+        (
+            "kernel.past.unchanged",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH h USING INDEX history_by_key (space=? AND key=?)",
+            ],
+        ),
+        (
             "brain.memories.page",
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
         ),

@@ -368,6 +368,16 @@ def test_as_of_the_future_is_now(ask: Ask, recall: Recall) -> None:
         assert recall(**asked, as_of="2999-01-01").memories == recall(**asked).memories
 
 
+@pytest.mark.parametrize("query", ["x" * 4096, "日" * 4096, "a b " * 1024, "😀\0%_'\"*"])
+def test_any_query_is_answered(ask: Ask, recall: Recall, clock: Clock, query: str) -> None:
+    ask("add_memory", path="a", content=TRUCK)
+    then = clock.now
+    clock.move(seconds=1)
+    ask("drop_memory", path="a")
+
+    assert {memory.id for memory in recall(query=query, as_of=then).memories} <= {"paths/a"}
+
+
 def test_time_may_have_any_offset_and_must_be_one(call: Call, ask: Ask, recall: Recall, clock: Clock) -> None:
     ask("add_memory", path="a", content=TRUCK)
     clock.move(hours=1)
