@@ -184,6 +184,29 @@ def test_what_was_deleted_or_archived_since_is_found_as_it_was(
         assert memory.id not in [one.id for one in recall(**arguments, as_of=later).memories]
 
 
+def test_what_was_archived_and_changed_after_that_did_not_stand_between(ask: Ask, recall: Recall, clock: Clock) -> None:
+    entity = ask("create_entity", db="core", name="Truck", type="system")["id"]
+    given = {"action": "add", "scopeType": "global", "name": "truck", "content": TRUCK}
+    guideline = ask("memory_guideline", **given)["guideline"]["id"]
+    memory = ask("save_memory", db="core", content=TRUCK, category="fact")["id"]
+    clock.move(hours=1)
+    ask("update_entity", db="core", id=entity, status="archived")
+    ask("memory_guideline", action="deactivate", id=guideline)
+    ask("update_memory", db="core", id=memory, status="archived")
+    clock.move(hours=1)
+    ask("update_entity", db="core", id=entity, description="Red")
+    ask("memory_guideline", action="update", id=guideline, content=DINNER)
+    ask("update_memory", db="core", id=memory, content=DINNER)
+    then = clock.now
+    clock.move(hours=1)
+    ask("update_entity", db="core", id=entity, description="Blue")
+    ask("memory_guideline", action="update", id=guideline, content=TRUCK)
+    ask("update_memory", db="core", id=memory, content=TRUCK)
+
+    for asked in ({}, {"query": "truck"}):
+        assert recall(**asked, as_of=then).memories == recall(**asked).memories == []
+
+
 def test_between_a_call_and_its_undo_its_text_stood(kernel: Kernel, ask: Ask, recall: Recall, clock: Clock) -> None:
     moments: dict[str, Recalled] = {}
     for write in (
@@ -210,23 +233,24 @@ def test_entities_of_the_graph_that_changed_since_are_left_out_and_counted(
 ) -> None:
     kernel = open_kernel(Config(data=tmp_path / "data", environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
     ask = asking(caller(kernel.dispatch))
-    for name in ("Truck", "Car"):
-        ask("upsert_entity", name=name, entity_type="vehicle", observations_json='["red"]')
+    for name in ("Truck", "Car", "drive.py"):
+        ask("upsert_entity", name=name, entity_type="file", observations_json='["red"]')
     then = clock.now
     clock.move(seconds=1)
-    ask("upsert_entity", name="Truck", entity_type="vehicle", observations_json='["sold"]')
+    ask("upsert_entity", name="Truck", entity_type="file", observations_json='["sold"]')
+    ask("remember", content="The speed is set in drive.py", session_id="s")
     answers = [
-        ask("recall", query="vehicle", as_of=then),
+        ask("recall", query="file", as_of=then),
         ask("recall", as_of=then),
-        ask("recall", ids=["sessions:entity/1", "sessions:entity/2"], as_of=then),
+        ask("recall", ids=["sessions:entity/1", "sessions:entity/2", "sessions:entity/3"], as_of=then),
         ask("recall", as_of=then, spaces=["sessions:entity"]),
     ]
     elsewhere, now = ask("recall", as_of=then, dialects=["paths"]), ask("recall")
     kernel.store.close()
 
     for answer in answers:
-        assert [memory["text"].split() for memory in answer["memories"]] == [["Car", "vehicle", "red"]]
-        assert answer["unrecorded"] == 1
+        assert [memory["text"].split() for memory in answer["memories"]] == [["Car", "file", "red"]]
+        assert answer["unrecorded"] == 2
     assert (elsewhere["memories"], elsewhere["unrecorded"]) == ([], 0)
     assert "unrecorded" not in now
 
@@ -387,3 +411,20 @@ def test_time_may_have_any_offset_and_must_be_one(call: Call, ask: Ask, recall: 
     assert msgspec.json.decode(call("recall", as_of="yesterday").body) == {
         "error": {"code": "invalid", "message": "as_of is not an ISO 8601 time"}
     }
+
+
+def test_without_a_model_the_words_of_then_are_found(
+    tmp_path: Path, caller: Callable[[Dispatch], Call], clock: Clock
+) -> None:
+    kernel = open_kernel(Config(data=tmp_path / "data", model=None))
+    ask = asking(caller(kernel.dispatch))
+    for name, content in (("a", TRUCK), ("b", TRUCK), ("c", DINNER)):
+        ask("add_memory", path=name, content=content)
+    then = clock.now
+    clock.move(seconds=1)
+    ask("replace_memory", path="a", content=DINNER)
+    answer = ask("recall", query="trucks", as_of=then)
+    kernel.store.close()
+
+    assert {memory["text"] for memory in answer["memories"]} == {f"a {TRUCK}", f"b {TRUCK}"}
+    assert answer["signals"] == ["words"]
