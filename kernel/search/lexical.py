@@ -147,7 +147,7 @@ def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
         if len(found) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
                 put = found.__setitem__  # takes a row faster than a record does
-                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, limit=query.limit)
+                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, newest=query.limit, best=limit)
     return _best(found, limit)
 
 
