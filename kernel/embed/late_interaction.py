@@ -103,7 +103,6 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
 
 def _scores(cosines: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
     """The weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
-    import numpy as np
 
     scores = cosines.max(axis=0).reshape(-1, len(weights)) @ weights / weights.sum()
     if len(weights) > 1:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apsw import FTS5ExtensionApi
+    from kernel.store.sqlite.connection import Fts5Row
 
 BM25_K1 = 1.2  # k1 and b as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 BM25_B = 0.75
@@ -21,7 +21,7 @@ _HEADER = struct.Struct("<If")  # tokens of the row, mean tokens of all rows; th
 _MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than one of 128
 
 
-def match_tf(row: "FTS5ExtensionApi", *skip: Any) -> bytes:
+def match_tf(row: "Fts5Row", *skip: Any) -> bytes:
     """The term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
 
     The first `skip` phrases of the expression select rows only and are not reported.
