@@ -121,7 +121,10 @@ def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats"
     pair, other = np.divmod(np.unique(np.concatenate(pairs)), len(docs))  # overlapping windows contain the same pair
     distance, one = np.divmod(pair, len(docs))
     decay = np.array(_NEIGHBOUR_DECAY)[distance]
-    return np.bincount(one, decay * scores[other], len(docs)) + np.bincount(other, decay * scores[one], len(docs))
+    extra = np.zeros(len(docs))
+    for given, taken in ((one, other), (other, one)):
+        extra += np.bincount(given, decay * scores[taken], len(docs))
+    return extra
 
 
 def _scaled(values: "Floats", weight: float) -> "Floats":
