@@ -167,7 +167,7 @@ def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> tuple[l
     """The matching documents in order, and the number of candidates that are not near-duplicates of others."""
     query, weights = asked.request.query, asked.weights
     if not _needs_documents(asked):
-        ranking = index.rerank(tx, query, found, weights, wanted=wanted)
+        ranking = index.rerank(tx, query, found, weights)
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
             return first, _count_distinct(ranking)

@@ -88,12 +88,14 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
     """The score of each text; `cosines` are by position, text and query token."""
     import numpy as np
 
-    # As one row for each position: the sum of two neighbours spans two texts only where no pair begins.
-    flat = cosines.reshape(len(cosines), -1)
-    pairs = flat[:-1, :-1] + flat[1:, 1:]
-    scores = _scores(flat, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
+    table = cosines.reshape(len(cosines), -1)
+    flat, step = table.ravel(), table.shape[1] + 1
+    # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
+    pairs = np.zeros_like(table[:-1])
+    np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
+    scores = _scores(table, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
-        opening = _scores(flat[:OPENING_TOKENS], pairs[: OPENING_TOKENS - 1], weights)
+        opening = _scores(table[:OPENING_TOKENS], pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
     return scores
@@ -101,12 +103,11 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
 
 def _scores(cosines: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
     """The weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
-    import numpy as np
 
     scores = cosines.max(axis=0).reshape(-1, len(weights)) @ weights / weights.sum()
     if len(weights) > 1:
         both = weights[:-1] + weights[1:]
-        best = np.append(pairs.max(axis=0, initial=0.0), np.float32(0.0)).reshape(-1, len(weights))
+        best = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
         scores += _BIGRAM_SHARE * (best[:, :-1] @ both / (2 * both.sum()) - scores)
     return scores
 

@@ -91,11 +91,13 @@ def fuse_candidates(
     import numpy as np
 
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
-    known = np.sort(found.late[~np.isnan(found.late)])
-    late = np.where(np.isnan(found.late), known[len(known) // 2] if len(known) else 0.0, found.late)
-    signals = zip((found.words, found.meaning, late), weights, strict=False)
-    parts = np.stack([*(_scaled(values, weight) for values, weight in signals), np.zeros(len(late))])
-    total = sum(weight for weight, values in zip(weights[:3], parts, strict=False) if values.any()) or 1.0
+    unknown = np.isnan(found.late)
+    known = np.sort(found.late[~unknown])
+    late = np.where(unknown, known[len(known) // 2] if len(known) else 0.0, found.late)
+    parts = np.zeros((4, len(late)))
+    for part, values, weight in zip(parts, (found.words, found.meaning, late), weights, strict=False):
+        part[:] = _scaled(values, weight)
+    total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):
         parts[3] = neighbours * total * _neighbour_scores(found.docs, own, windows)
@@ -112,12 +114,16 @@ def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats"
 
     at = positions(docs, windows)
     at = np.take_along_axis(at, np.argsort(at < 0, axis=1, kind="stable"), 1)  # what is no candidate goes to the end
-    extra = np.zeros(len(docs))
-    for distance, decay in enumerate(_NEIGHBOUR_DECAY, start=1):
+    pairs: list[Any] = []
+    for distance in range(1, len(_NEIGHBOUR_DECAY) + 1):
         one, other = at[:, :-distance].ravel(), at[:, distance:].ravel()
-        pairs = np.unique((one * len(docs) + other)[other >= 0])  # overlapping windows contain the same pair
-        one, other = np.divmod(pairs, len(docs))
-        extra += np.bincount(one, decay * scores[other], len(docs)) + np.bincount(other, decay * scores[one], len(docs))
+        pairs.append((((distance - 1) * len(docs) + one) * len(docs) + other)[other >= 0])
+    pair, other = np.divmod(np.unique(np.concatenate(pairs)), len(docs))  # overlapping windows contain the same pair
+    distance, one = np.divmod(pair, len(docs))
+    decay = np.array(_NEIGHBOUR_DECAY)[distance]
+    extra = np.zeros(len(docs))
+    for given, taken in ((one, other), (other, one)):
+        extra += np.bincount(given, decay * scores[taken], len(docs))
     return extra
 
 

@@ -1,5 +1,6 @@
 """The evidence a search returns for documents."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,11 +52,9 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Cand
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
-    docs = np.array(sorted(ranks.keys() | cosines.keys()), np.int64)
-    found = Candidates(docs, *np.full((3, len(docs)), np.nan))
-    for column, values in ((found.words, ranks), (found.meaning, cosines)):
-        column[docs.searchsorted(np.fromiter(values, np.int64, len(values)))] = [*values.values()]
-    return found
+    docs = sorted({*ranks, *cosines})
+    words, meaning = (np.array([found.get(doc, math.nan) for doc in docs], np.float64) for found in (ranks, cosines))
+    return Candidates(np.array(docs, np.int64), words, meaning, np.full(len(docs), math.nan))
 
 
 def positions(docs: "Ids", wanted: "Ids") -> "Ids":

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
 _GROUP_SIZE_IN_POOL = 2  # near-duplicates in the pool, so that one text repeated leaves room for others; not measured
-_FUSED_PER_RESULT = 2  # hits scored for each one wanted: those further behind hardly ever come up; not measured
 _COHERENCE_RANGE = (0.02, 0.05)  # from which neighbours begin to count, and from which they count fully; not measured
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
@@ -46,13 +45,10 @@ class _Pool(NamedTuple):
     duplicates: NearDuplicates
 
 
-def rerank(
-    tx: Tx, text: str, found: Candidates, weights: Weights, most: int = POOL_SIZE, *, wanted: int | None = None
-) -> Ranking:
+def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = POOL_SIZE) -> Ranking:
     """The candidates of a search for `text` in their final order, with neighbours that no signal found.
 
-    The best `most` are reranked, at most two of each group of near-duplicates. With `wanted`, hits far behind that
-    many are left out.
+    The best `most` are reranked, at most two of each group of near-duplicates.
     """
     order = preliminary_order(found, weights)
     model = model_id(tx)
@@ -63,8 +59,6 @@ def rerank(
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
         return Ranking(fuse_candidates(found, weights, windows, neighbours), {})
     pool = _pool(tx, embedder, model, found.docs[order], most)
-    if wanted is not None:
-        found = _nearby(found, order[: max(most, _FUSED_PER_RESULT * wanted)], pool.windows)
     share = 0.0
     if weights.neighbours > 0:
         seeds = pool.windows[:_NEIGHBOUR_SEEDS]
@@ -111,25 +105,17 @@ def _windows(rows: list[Any]) -> "Ids":
     return np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
 
 
-def _nearby(found: Candidates, first: "Ids", windows: "Ids") -> Candidates:
-    """The candidates at the `first` positions, and those in a window of the pool."""
-    import numpy as np
-
-    kept = np.zeros(len(found.docs), np.bool_)
-    kept[first] = True
-    around = positions(found.docs, windows)
-    kept[around[around >= 0]] = True
-    return found.take(kept)
-
-
 def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids") -> float:
     """The share of their weight that neighbours have: all of it where documents are like their own neighbours."""
     import numpy as np
 
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
-    low, high = _COHERENCE_RANGE
+    if not len(docs):
+        return 0.0
     rising = np.argsort(docs)
-    coherence = _coherence(np.concatenate([pool.duplicates.units, units])[rising], positions(docs[rising], windows))
+    at = positions(docs[rising], windows)
+    coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
+    low, high = _COHERENCE_RANGE
     return min(1.0, max(0.0, (coherence - low) / (high - low)))
 
 
@@ -144,9 +130,10 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     windows = windows[windows[:, 2] >= 0]
     around = windows[:, [0, 1, 3, 4]]
     held = around >= 0
-    # By document, document of the neighbour, and side.
-    cosines = (units[windows[:, 2]] @ units.T)[:, around] * held[:, None] * held
-    own, every, counts = np.einsum("iis->s", cosines), cosines.sum(axis=(0, 1)), held.sum(axis=0)
+    centres, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
+    # By side: the cosines of each document and its neighbour, and of all documents that have one and all neighbours.
+    own = np.einsum("ij,isj->s", centres, neighbours)
+    every, counts = np.einsum("sj,sj->s", held.T @ centres, neighbours.sum(axis=0)), held.sum(axis=0)
     sides = counts > 1
     if not sides.any():
         return 0.0

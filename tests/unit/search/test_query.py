@@ -472,7 +472,7 @@ def document(number: int) -> list[str]:
 def index_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether FTS5 ranks, as in a small index, or this package."""
     if request.param == "large":
-        monkeypatch.setattr(lexical, "SMALL_INDEX_ROWS", 0)
+        monkeypatch.setattr(lexical, "_FTS5_RANKED_ROWS", 0)
     return request.param
 
 
