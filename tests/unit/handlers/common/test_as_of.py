@@ -11,6 +11,7 @@ from handlers.common.schemas import Recalled
 from kernel.app import DIALECTS, Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
+from kernel.maintenance.compact import compact
 from kernel.maintenance.undo import undo
 from kernel.store import audit
 from tests.conftest import Call, Clock
@@ -205,6 +206,19 @@ def test_what_was_archived_and_changed_after_that_did_not_stand_between(ask: Ask
 
     for asked in ({}, {"query": "truck"}):
         assert recall(**asked, as_of=then).memories == recall(**asked).memories == []
+
+
+def test_forgotten_history_is_gone_from_the_past(kernel: Kernel, ask: Ask, recall: Recall, clock: Clock) -> None:
+    for name in "ab":
+        ask("add_memory", path=name, content=TRUCK)
+    then = clock.now
+    clock.move(seconds=1)
+    ask("drop_memory", path="a")
+    ask("replace_memory", path="b", content=DINNER)
+    compact(kernel.config.file, kernel.store.context, lambda _line: None, forget=clock.move(seconds=1))
+
+    for asked in ({}, {"query": "truck"}, {"ids": ["paths/a", "paths/b"]}):
+        assert [memory.id for memory in recall(**asked, as_of=then).memories] == ["paths/b"]
 
 
 def test_between_a_call_and_its_undo_its_text_stood(kernel: Kernel, ask: Ask, recall: Recall, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def found(call: Call, **asked: Any) -> list[tuple[Any, ...]]:
     return sorted((memory.id, memory.text, memory.scope, str(memory.provenance)) for memory in memories)
 
 
+@pytest.mark.slow
 @given(steps=STEPS)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_recall_as_of_a_moment_is_the_recall_of_that_moment(
