@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
 _NO_ID = 2**63 - 1  # after all ids
 _COMPARED_TOGETHER = 65_536  # rows: bounds what one search of a large store takes to some MB
-_HAMMING_FACTOR = 12  # rows ranked by the finer dot product for each one wanted: with 16 no better at 1M, with 8 no faster
+_HAMMING_FACTOR = 12  # rows ranked by the finer dot product for each one wanted; 16 find no more at 1M
 _SAMPLE_STEP = 16  # every 16th distance is enough to estimate the radius; not measured
 _MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, where many are equally near; not measured
 
