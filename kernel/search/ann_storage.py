@@ -7,7 +7,7 @@ from kernel.search.vector_table import COLUMNS
 from kernel.store.transaction import Tx
 
 BLOCK_ROWS = 8192  # vectors in a block: a start reads 122 rows instead of a million; not compared with other sizes
-_BLOCKS_PER_READ = 4  # bounds memory: 10 MB with vectors of 256 dimensions; not measured
+_BLOCKS_PER_READ = 1  # bounds memory: 3 MB with vectors of 256 dimensions; not measured
 _NO_LIMIT = 2**63 - 1
 
 

@@ -17,14 +17,19 @@ _DELETED = 0  # partition ids begin at 1
 
 
 class VectorTable:
-    """Rows with rising ids. They are appended at `count` and never moved: concurrent searches read those below it."""
+    """Rows with rising ids. They are appended at `count` and never moved: concurrent searches read those below it.
+
+    Codes of type int8 are vectors. Beside others, which are sketches, neither documents nor scales are held.
+    """
 
     def __init__(self, width: int, dtype: str, room: int = _LEAST_ROOM) -> None:
         import numpy as np
 
         self.count = self._deleted = 0
-        self.ids, self.docs, self.partitions, self.scales = (np.empty(room, kind) for kind in COLUMNS.values())
         self.codes: Array = np.empty((room, width), dtype)
+        self.ids, self.partitions = np.empty(room, COLUMNS["ids"]), np.empty(room, COLUMNS["partitions"])
+        room = room if self.codes.dtype == np.int8 else 0
+        self.docs, self.scales = np.empty(room, COLUMNS["docs"]), np.empty(room, COLUMNS["scales"])
 
     def appended(self, columns: "Sequence[Any]", codes: "Array") -> "VectorTable":
         """Adds rows with larger ids, to this table or where there is no room to a copy."""
@@ -32,7 +37,8 @@ class VectorTable:
         if end > len(self.ids):
             return self._copy(max(_LEAST_ROOM, 2 * end)).appended(columns, codes)
         for column, values in zip((self.ids, self.docs, self.partitions, self.scales), columns, strict=True):
-            column[self.count : end] = values
+            if len(column):
+                column[self.count : end] = values
         self.codes[self.count : end] = codes
         self.count = end  # last, see above
         return self
@@ -75,7 +81,8 @@ class VectorTable:
         other = VectorTable(self.codes.shape[1], self.codes.dtype.str, room)
         names = (*COLUMNS, "codes")
         for old, new in ((getattr(self, name), getattr(other, name)) for name in names):
-            np.take(old, left, 0, out=new[: len(left)], mode="clip")  # without a copy in between
+            if len(old):
+                np.take(old, left, 0, out=new[: len(left)], mode="clip")  # without a copy in between
         other.count = len(left)
         return other
 
