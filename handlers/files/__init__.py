@@ -4,9 +4,11 @@ from typing import Any
 
 from handlers.files import deviations, memory_stores, stored_memories, versions
 from handlers.files.memories import TOOLS, sources
+from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.tools import Dialect, Reply, Tool
 
 _TEXT = "text/plain"
@@ -33,6 +35,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    past=Past(past_sources),
     deviations={"/v1/memory_stores": deviations.METHODS},
     rest=METHODS,
     extra=True,

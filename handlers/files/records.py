@@ -1,13 +1,14 @@
 """Stores, their memories, and the versions of these: what the tool `memory` and the REST methods have in common."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handlers.files.file_paths import ancestors, below
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
+from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 MAX_BYTES = 102_400
@@ -105,6 +106,11 @@ def drop_document(tx: Tx, record: Record) -> None:
     space, text = space_of(record.store), document_text(record.path, record.content)
     history.append(tx, space, record.id, "deleted", before=text)
     index.drop(tx, space, record.id)
+
+
+def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history; a redacted one is empty."""
+    return [PastSource(scope_of(one.text.partition("\n")[0]), one.text) if one.text else None for one in texts]
 
 
 def space_of(store: str) -> str:

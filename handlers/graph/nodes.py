@@ -85,9 +85,10 @@ def _with_relations(tx: Tx, entities: list[Entity]) -> Graph:
 def _search_index(tx: Tx, query: str) -> list[Entity]:
     """The entities that fit best by words and meaning, best first."""
     query = query[:_MAX_FALLBACK_QUERY]
-    hits = index.search(tx, query, within=[(SPACE, "")])
-    ranked = index.rerank(tx, query, hits, index.Weights(), wanted=_FALLBACK_ENTITIES).scored[:_FALLBACK_ENTITIES]
-    names = [one.hit.id for one in ranked]
+    found = index.find(tx, query, within=[(SPACE, "")])
+    scored = index.rerank(tx, query, found, index.Weights()).fused.scored(_FALLBACK_ENTITIES)
+    documents = index.documents(tx, [one.hit.doc for one in scored])
+    names = [documents[one.hit.doc].key for one in scored if one.hit.doc in documents]
     by_name = {entity.name: entity for entity in tx.all("graph.nodes.by_names", _entity, names=names)}
     return [by_name[name] for name in names if name in by_name]
 

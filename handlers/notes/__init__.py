@@ -3,10 +3,11 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, journal, memories, recall, sync, undo
+from handlers.notes import admin, forget, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.tools import Dialect, Precheck, Reply, Tool
 
 
@@ -29,6 +30,7 @@ DIALECT = Dialect(
     fail=fail,
     sources=sync.sources,
     tagged=recall.tagged,
+    past=Past(note_file.past_sources),
     settings=SETTINGS,
     after_undo=undo.restore_files,
     recover=journal.recover,

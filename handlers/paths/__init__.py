@@ -4,9 +4,10 @@ import msgspec
 from msgspec import Struct
 
 from handlers.paths.deviations import DEVIATIONS
-from handlers.paths.memories import SPACE, TOOLS, sources
+from handlers.paths.memories import SPACE, TOOLS, past_sources, sources
 from handlers.paths.resources import RESOURCES
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.text import yaml_block
 from kernel.tools import Dialect, Reply, Tool
 
@@ -41,5 +42,6 @@ DIALECT = Dialect(
     fail=fail,
     resources=RESOURCES,
     sources=sources,
+    past=Past(past_sources),
     deviations=DEVIATIONS,
 )

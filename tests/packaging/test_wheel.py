@@ -17,7 +17,7 @@ from tests.reliability.server_process import ROOT
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
 INSTALLED_MB = 130  # with numpy, half of it, and bytecode
-MOST_PACKAGES = 14  # besides quipu-memory and sqlite-vec, on the Python that needs most of them
+MOST_PACKAGES = 15  # besides quipu-memory and sqlite-vec, on the Python that needs most of them
 RIVALS = ("kernel", "handlers", "sql")
 
 

@@ -243,6 +243,22 @@ def test_recall_finds_a_memory_by_path_and_content(rest: RestClient, store: str,
     assert json.loads(call("recall", query="kiwi").structured or b"")["memories"] == []
 
 
+def test_recall_as_of_a_time_has_the_content_of_then(rest: RestClient, clock: Clock, call: Call) -> None:
+    store = f"/{rest('POST', '', {'name': 'a'})['id']}"
+    made = create(rest, store, "/birds/kiwi", "It cannot fly")
+    then = clock.move(seconds=1)
+    clock.move(seconds=1)
+    rest("POST", f"{store}/memories/{made['id']}", {"content": "It walks", "path": "/kiwi"})
+
+    def recalled() -> list[tuple[str, str]]:
+        found = json.loads(call("recall", query="kiwi", as_of=then, detail="text").structured or b"")["memories"]
+        return [(one["text"], one["scope"]) for one in found]
+
+    assert recalled() == [("/birds/kiwi\nIt cannot fly", "birds")]
+    rest("POST", f"{store}/memory_versions/{made['memory_version_id']}/redact")
+    assert recalled() == []
+
+
 def test_recall_leaves_out_a_memory_in_quarantine(rest: RestClient, store: str, call: Call) -> None:
     create(rest, store, "/inbox", INSTRUCTION)
     assert json.loads(call("recall", query="previous instructions").structured or b"")["memories"] == []
