@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -69,6 +70,9 @@ class Application:
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
+        if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
+            await self._console(scope, receive, send)
+            return
         app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
         app = app or (self._tools if path.startswith("/tools/") else self._pages)
         await app(scope, receive, send)
@@ -84,6 +88,17 @@ class Application:
         self.kernel.store.close()
         if self.kernel.tracing is not None:
             self.kernel.tracing.close()
+
+    @cached_property
+    def _console(self) -> ASGIApp:
+        # Imported when a page is first asked for, as Jinja2 is.
+        from kernel.console.console import Console
+        from kernel.console.reading import Site
+
+        config = self.kernel.config
+        secret = os.urandom(32) if self._worker is None else self._worker.secret
+        site = Site(config, self.kernel.schema, self.access.auth.needed)
+        return Console(site, limits_of(config), self.access, secret)
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -127,6 +142,11 @@ class Application:
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
+
+
+def _from_browser(scope: Scope, path: str) -> bool:
+    """Whether a browser asks for the home page: the console leads it on."""
+    return path == "/" and any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
 
 
 def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:

@@ -52,7 +52,7 @@ class Config(NamedTuple):
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
     their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
-    logs a line for each call.
+    logs a line for each call, `ui` serves the console at /ui.
     """
 
     data: Path
@@ -82,6 +82,7 @@ class Config(NamedTuple):
     traces: bool = False
     log: Log = "text"
     log_calls: bool = False
+    ui: bool = True
     oauth: OAuth | None = None
 
     @property
@@ -124,6 +125,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         traces=_flag(values, "QUIPU_TRACES"),
         log=_choice(values, "QUIPU_LOG", "text", "json"),
         log_calls=_flag(values, "QUIPU_LOG_CALLS"),
+        ui=bool(_number(values, "QUIPU_UI", 1, 0, 1)),
         public=_public(values),
         oauth=_oauth(values),
     )

@@ -170,6 +170,8 @@ class Server(uvicorn.Server):
         self._opened.set()
         if worker is None or worker.first:
             sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
+            if self._quipu_config.ui and self._address.endswith("/mcp"):
+                sys.stderr.write(f"console: {self._address.removesuffix('/mcp')}/ui\n")
         if worker is not None:
             worker.text = found.snapshot
             worker.report_opened()

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args,
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.curation import Curation
 from kernel.store.imports import Import
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
@@ -248,6 +249,7 @@ class Dialect(NamedTuple):
     `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
     database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
     `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
+    `curate(tx, space, key)` says how a person edits and forgets a memory.
     """
 
     name: str
@@ -267,6 +269,7 @@ class Dialect(NamedTuple):
     recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
+    curate: Callable[[Tx, str, str], Curation | None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})

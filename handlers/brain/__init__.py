@@ -7,6 +7,7 @@ import msgspec
 
 from handlers.brain import (
     config,
+    curation,
     entities,
     hybrid_search,
     links,
@@ -113,6 +114,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    curate=curation.curate,
     tagged=tagged,
     settings=SETTINGS,
     imports=(

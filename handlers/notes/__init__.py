@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, journal, memories, recall, sync, undo
+from handlers.notes import admin, curation, forget, journal, memories, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
@@ -28,6 +28,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    curate=curation.curate,
     tagged=recall.tagged,
     settings=SETTINGS,
     after_undo=undo.restore_files,

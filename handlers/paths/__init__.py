@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, sources
 from handlers.paths.resources import RESOURCES
@@ -41,5 +42,6 @@ DIALECT = Dialect(
     fail=fail,
     resources=RESOURCES,
     sources=sources,
+    curate=curate,
     deviations=DEVIATIONS,
 )

@@ -7,6 +7,7 @@ import msgspec
 from handlers.scopes import (
     admin,
     conflicts,
+    curation,
     deviations,
     entries,
     entry_tools,
@@ -75,6 +76,7 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     sources=entries.sources,
+    curate=curation.curate,
     tagged=tags.tagged,
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),

@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key"}:
+        if name not in {"serve", "service", "stdio", "key", "ui"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -146,7 +146,8 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     _add_setup_options(commands.add_parser("setup", parents=[data], help="configure an MCP client for this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="diagnose the installation and suggest remedies")
     health = commands.add_parser("health", help="check the health of a running server")
-    for command in (doctor, health):
+    ui = commands.add_parser("ui", help="open the console of a running server in the browser")
+    for command in (doctor, health, ui):
         command.add_argument("--host", help="address of the server (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
 
@@ -247,6 +248,12 @@ def _health(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return 0
 
 
+def _ui(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import ui_command
+
+    return ui_command.run(chosen)
+
+
 def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import setup
 
@@ -275,6 +282,7 @@ _COMMANDS = {
     "serve": _serve,
     "stdio": _stdio,
     "health": _health,
+    "ui": _ui,
     "setup": _setup,
     "service": _service,
     "doctor": _doctor,

@@ -1,0 +1,74 @@
+"""The overview: how much there is, what came lately, and what waits for a person."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from kernel.console.reading import Site, allowed_dialects, read
+from kernel.console.records import NEWEST, Call, calls
+from kernel.console.requests import Visit
+from kernel.dispatch import Dispatch
+from kernel.store.store import Load
+from kernel.store.transaction import Tx
+
+_DAYS = 30
+_SHOWN_CALLS = 10
+_WEEK = 7
+
+
+class Space(Struct):
+    """A space and the number of its memories."""
+
+    name: str
+    memories: int
+
+
+class Day(Struct):
+    """A day, and the number of memories last written on it."""
+
+    day: str
+    memories: int
+
+
+class Overview(Struct):
+    """Counts of the memories the caller may see; `days` are the last thirty, the oldest first."""
+
+    memories: int
+    today: int
+    week: int
+    spaces: list[Space]
+    days: list[Day]
+    waiting: int
+    changes: list[Call]
+    file_bytes: int
+    log_bytes: int
+
+
+async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
+    """The overview of the caller's tenant."""
+    seen, sizes = allowed_dialects(visit), dispatch.store.load()
+    return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes))
+
+
+def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
+    spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
+    days = _days(tx, dialects)
+    counts = [day.memories for day in days]
+    return Overview(
+        sum(space.memories for space in spaces),
+        counts[-1],
+        sum(counts[-_WEEK:]),
+        spaces,
+        days,
+        tx.one("kernel.console.held", int, dialects=dialects) or 0,
+        calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects),
+        sizes.file_bytes,
+        sizes.wal_bytes,
+    )
+
+
+def _days(tx: Tx, dialects: list[str] | None) -> list[Day]:
+    today = datetime.fromisoformat(tx.now)
+    names = [(today - timedelta(days=before)).date().isoformat() for before in reversed(range(_DAYS))]
+    found = {day.day: day for day in tx.all("kernel.console.days", Day, after=names[0], dialects=dialects)}
+    return [found.get(name) or Day(name, 0) for name in names]

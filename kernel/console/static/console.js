@@ -1,0 +1,97 @@
+// Nothing depends on this script: it adds keys, buttons that copy, and changes that appear by themselves.
+"use strict";
+const rows = [...document.querySelectorAll("[data-row]")];
+let at = -1;
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    const label = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+}
+
+function go(step) {
+  if (!rows.length) return;
+  rows[at]?.classList.remove("here");
+  at = Math.min(rows.length - 1, Math.max(0, at + step));
+  rows[at].classList.add("here");
+  rows[at].scrollIntoView({ block: "nearest" });
+  rows[at].querySelector("a")?.focus({ preventScroll: true });
+}
+
+const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
+let going = false;
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select");
+  if (event.ctrlKey || event.metaKey || event.altKey || typing) {
+    if (typing && event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (going && pages[event.key]) { location.assign(pages[event.key]); return; }
+  going = event.key === "g";
+  if (event.key === "/") { event.preventDefault(); document.getElementById("find")?.focus(); }
+  if (event.key === "j") go(1);
+  if (event.key === "k") go(-1);
+  if (event.key === "e") {
+    const edit = document.getElementById("edit");
+    if (edit) { event.preventDefault(); edit.open = true; document.getElementById("edited").focus(); }
+  }
+  if (event.key === "y") document.querySelector("[data-copy]:not([hidden])")?.click();
+});
+
+// The list of changes of the overview follows the server while the page is looked at.
+const live = document.querySelector("[data-live]");
+if (live) {
+  const shown = () => live.querySelector("tbody tr td:last-child")?.textContent.trim().split(/\s/)[0] ?? "";
+  const cell = (row, text) => { const made = document.createElement("td"); made.textContent = text; row.append(made); return made; };
+  const link = (id) => {
+    const made = document.createElement("a");
+    made.className = "id";
+    made.href = "/ui/memory?" + new URLSearchParams({ id });
+    made.textContent = id;
+    return made;
+  };
+  const draw = (changes) => {
+    let body = live.querySelector("tbody");
+    if (!body) {
+      const table = document.createElement("table");
+      body = document.createElement("tbody");
+      table.append(body);
+      live.querySelector("p")?.replaceWith(table);
+    }
+    const known = Number(shown()) || 0;
+    for (const call of changes.filter((call) => call.number > known).reverse()) {
+      const row = document.createElement("tr");
+      cell(row, "just now"); cell(row, call.tool); cell(row, call.actor);
+      const memories = cell(row, "");
+      for (const target of call.targets.slice(0, 3)) memories.append(link(target.id), " " + target.operation + " ");
+      cell(row, String(call.number));
+      body.prepend(row);
+      while (body.rows.length > 10) body.lastElementChild.remove();
+    }
+    let status = document.getElementById("live-status");
+    if (!status) {
+      status = document.createElement("p");
+      status.id = "live-status";
+      status.className = "dim";
+      status.setAttribute("role", "status");
+      live.append(status);
+    }
+    status.textContent = `New changes appear here. ${changes.length ? "The last call is " + changes[0].number + "." : ""}`;
+  };
+  const ask = async () => {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(live.dataset.live, { headers: { accept: "application/json" } });
+      if (answer.ok) {
+        const model = await answer.json();
+        if (String(model.changes[0]?.number ?? "") !== shown()) draw(model.changes);
+      }
+    } catch { /* the server is away: the next time will tell */ }
+  };
+  setInterval(ask, 3000);
+}
