@@ -162,7 +162,7 @@ async def _call_tool(
     if not isinstance(reply, Reply):
         raise Fault("disabled", f"{tool} asks back, which only an MCP client can answer.")
     if reply.fault is not None:
-        raise Fault(reply.fault, *changed or (_words(reply),))
+        raise Fault(reply.fault, changed[0] if changed else _words(reply))
     return reply
 
 

@@ -184,7 +184,7 @@ class Console:
                 done = await action(self._site, dispatch, visit, fields)
         except Fault as fault:
             shown = {"typed": fields.get("text"), "id": fields.get("id", "")}
-            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, **shown)
+            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, shown=shown)
         return self._done(request, visit, done)
 
     def _refuse_form(self, request: Request) -> Answer | None:
@@ -238,7 +238,7 @@ class Console:
         code: "Code | str",
         message: str,
         headers: Mapping[str, str] = {},
-        **shown: Any,
+        shown: Mapping[str, Any] = {},
     ) -> Answer:
         """An error, as JSON where JSON was asked for; a text that was typed is shown again."""
         if request.path.endswith(".json"):

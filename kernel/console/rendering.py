@@ -114,9 +114,10 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._templates.filters.update(highlight=highlight, ago=ago, as_typed=as_typed, by_day=by_day)
-        self._templates.globals["static"] = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
+        own: Mapping[str, Any] = {"highlight": highlight, "ago": ago, "as_typed": as_typed, "by_day": by_day}
+        self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
+        self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
 
     def page(self, template: str, shown: Mapping[str, Any]) -> bytes:
         """A page as HTML."""
-        return self._templates.get_template(template).render(shown).encode("utf-8", "replace")
+        return self._templates.get_template(template).render(static=self._files, **shown).encode("utf-8", "replace")

@@ -48,7 +48,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(scope="module")
 def keys(server: House) -> Keys:
-    made = Keys(*(server.key(scope) for scope in ("read", "write", "admin")), server.key("write", dialects=("paths",)))
+    limited = server.key("write", dialects=("paths",))
+    made = Keys(server.key("read"), server.key("write"), server.key("admin"), limited)
     server.told()
     return made
 
