@@ -16,7 +16,7 @@ class Help(NamedTuple):
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect": ("setup", "serve", "service", "stdio", "key"),
-    "Look": ("ui", "doctor", "health", "tools", "audit", "quarantine"),
+    "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
     "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import"),
 }
 
