@@ -169,9 +169,10 @@ class Server(uvicorn.Server):
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
         if worker is None or worker.first:
-            sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
-            if self._quipu_config.ui and self._address.endswith("/mcp"):
-                sys.stderr.write(f"console: {self._address.removesuffix('/mcp')}/ui\n")
+            at = self._address
+            console = at.endswith("/mcp") and self._quipu_config.ui
+            also = f", the console is {at.removesuffix('/mcp')}/ui" if console else ""
+            sys.stderr.write(f"quipu {VERSION} listens on {at}{also}\n")
         if worker is not None:
             worker.text = found.snapshot
             worker.report_opened()

@@ -15,6 +15,7 @@ NEWEST = 2**62  # above every id
 _AMONG_CALLS = 1000  # newest calls among which those of a memory are looked for
 _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
+_COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 240
 
 
@@ -79,7 +80,7 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
     """The events of one memory, newest first, each with its comparison."""
     where = {"space": place.space, "key": place.key}
     found = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
-    for event in found:
+    for event in found[:_COMPARED_EVENTS]:
         event.diff = compare(event.before, event.after)
     return found
 
@@ -113,7 +114,14 @@ def compare(before: str | None, after: str | None) -> list[DiffLine]:
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _MOST_LINES or max(len(before), len(after)) >= SHOWN_CHARS:
         return []
-    return [DiffLine(line[0], line[2:]) for line in difflib.ndiff(old, new, None, None) if line[0] in " +-"]
+    lines: list[DiffLine] = []
+    for kind, low, high, from_, to in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if kind == "equal":
+            lines += [DiffLine(" ", line) for line in old[low:high]]
+        else:
+            lines += [DiffLine("-", line) for line in old[low:high]]
+            lines += [DiffLine("+", line) for line in new[from_:to]]
+    return lines
 
 
 def _event(
