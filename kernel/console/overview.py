@@ -70,5 +70,4 @@ def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
 def _days(tx: Tx, dialects: list[str] | None) -> list[Day]:
     today = datetime.fromisoformat(tx.now)
     names = [(today - timedelta(days=before)).date().isoformat() for before in reversed(range(_DAYS))]
-    found = {day.day: day for day in tx.all("kernel.console.days", Day, after=names[0], dialects=dialects)}
-    return [found.get(name) or Day(name, 0) for name in names]
+    return tx.all("kernel.console.days", Day, days=names, dialects=dialects)
