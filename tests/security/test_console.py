@@ -3,6 +3,7 @@
 import html.parser
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,8 @@ from kernel.console.requests import SECURITY
 from kernel.ids import utc_now
 from kernel.security import api_keys
 from tests.catalogue import Catalogue
-from tests.security.authenticated_server import Answer, House, house
+from tests.reliability.workers import serving_by
+from tests.security.authenticated_server import EXPIRED, Answer, House, house
 from tests.unit.sql.code import ROOT
 
 TYPED = "application/x-www-form-urlencoded"
@@ -288,6 +290,21 @@ def test_tenants_do_not_see_each_other(server: House, keys: Keys) -> None:
     assert {key["tenant"] for key in listed} == {"other"}
     theirs = {"id": api_keys.parse(keys.read)}
     assert post(server, "revoke-key", theirs, {**ours(server), **cookie}).status == 404
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows serves with one worker")
+def test_session_of_one_worker_is_known_to_the_others(tmp_path: Path) -> None:
+    key = api_keys.create(tmp_path / "data", api_keys.Key("", "admin", EXPIRED))[1]
+    with serving_by(2, tmp_path / "data", QUIPU_MODEL="none") as several:
+        first = House(several.port, None, several.data)
+        cookie = {"cookie": logged_in(first, key)}
+        first.close()
+        statuses: list[int] = []
+        for _ in range(8):  # each on a connection of its own, which either worker accepts
+            one = House(several.port, None, several.data)
+            statuses.append(one.ask("GET", "/ui.json", headers=cookie).status)
+            one.close()
+    assert statuses == [200] * 8
 
 
 HOSTILE = (
