@@ -36,6 +36,7 @@ from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
+    from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.workers.worker import Worker
 
@@ -62,13 +63,20 @@ class Application:
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
             fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
+        # What is only counted is counted from the first page on: a server without visitors observes nothing.
+        self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
+        if self._calls is not None:
+            fast = {path: self._calls.wrap_route(route) for path, route in fast.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
+        self.stopping: Callable[[], bool] = lambda: False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_request(scope)
+        if self._calls is not None and scope["type"] == "http":
+            self._calls.note_agent(scope["headers"])
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
             await self._console(scope, receive, send)
@@ -89,6 +97,16 @@ class Application:
         if self.kernel.tracing is not None:
             self.kernel.tracing.close()
 
+    def _is_stopping(self) -> bool:
+        return self.stopping()
+
+    def _observe_calls(self) -> "CallLog":
+        from kernel.observe.call_log import CallLog
+
+        log = CallLog(self.kernel.config.ui_calls)
+        self.kernel.dispatch.observers.append(log.observe)
+        return log
+
     @cached_property
     def _console(self) -> ASGIApp:
         # Imported when a page is first asked for, as Jinja2 is.
@@ -97,7 +115,8 @@ class Application:
 
         config = self.kernel.config
         secret = os.urandom(32) if self._worker is None else self._worker.secret
-        site = Site(config, self.kernel.schema, self.access.auth.needed)
+        log = self._calls or self._observe_calls()
+        site = Site(config, self.kernel.schema, self.access.auth.needed, log, self._is_stopping)
         return Console(site, limits_of(config), self.access, secret)
 
     @cached_property

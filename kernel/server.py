@@ -166,6 +166,7 @@ class Server(uvicorn.Server):
             return
         self._application = found
         found.connections = lambda: len(self.server_state.connections)
+        found.stopping = lambda: self.should_exit
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
         if worker is None or worker.first:

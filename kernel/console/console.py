@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from kernel.console import administration, lists, memory, overview, search
+from kernel.console import administration, lists, live, memory, overview, search
 from kernel.console.actions import ACTIONS, Done
 from kernel.console.reading import Site
 from kernel.console.records import encode
@@ -27,11 +27,13 @@ from kernel.http.access import AccessControl
 from kernel.ids import utc_now
 from kernel.limits import Headers, Limits, read_body, refuse
 from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Caller, Forbidden
+from kernel.security.permissions import Caller, Forbidden, with_client_name
 
 _HTML = "text/html; charset=utf-8"
 _JSON = "application/json"
 _PREFIX = "/ui"
+_STREAM = "/ui/live"
+_NAME = "console"  # after the key, as the actor of what is done here
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
@@ -55,6 +57,7 @@ PAGES: Mapping[str, Page] = {
     "overview": Page("Overview", overview.load),
     "search": Page("Search", search.load),
     "timeline": Page("Timeline", lists.load_timeline),
+    "calls": Page("Live", live.load),
     "review": Page("Review", lists.load_review),
     "audit": Page("Audit", lists.load_audit),
     "connect": Page("Connect", administration.load_connect),
@@ -93,6 +96,7 @@ class Console:
         self._access = access
         self._sessions = Sessions(secret)
         self._renderer = Renderer()
+        self._streams = live.Streams(site)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -102,14 +106,17 @@ class Console:
         if refusal is not None:
             answer = Answer(refusal.status, refusal.reason.encode(), "text/plain", {"connection": "close"})
         else:
-            answer = await self._answer(scope, headers, receive)
-        await _send(send, answer)
+            answer = await self._answer(scope, headers, receive, send)
+        if answer is not None:
+            await _send(send, answer)
 
-    async def _answer(self, scope: Scope, headers: Headers, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> Answer | None:
         path: str = scope["path"].rstrip("/")
         request = Request(scope["method"], path, headers, {}, receive)
         try:
             request = request._replace(query=parameters(scope.get("query_string", b"")))
+            if path == _STREAM and request.method == "GET":
+                return await self._stream(request, send)
             return await self._route(request)
         except Unauthenticated as error:
             return self._ask_for_key(request, error)
@@ -117,6 +124,11 @@ class Console:
             return self._failure(request, 403, "forbidden", f"{error}.")
         except Fault as fault:
             return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message)
+
+    async def _stream(self, request: Request, send: Send) -> None:
+        self._visit(request)
+        self._streams.require_room()
+        await self._streams.serve(lambda: self._visit(request)[0], request.receive, send)
 
     async def _route(self, request: Request) -> Answer:
         if not request.path.startswith(_PREFIX):
@@ -152,8 +164,8 @@ class Console:
         if session is not None and b"authorization" not in headers and auth.needed():
             caller = auth.caller_of_key(session.key)
             if caller is not None:
-                return Visit(caller, request.query, by_cookie=True), session
-        return Visit(auth.caller(headers), request.query), None
+                return Visit(with_client_name(caller, _NAME), request.query, by_cookie=True), session
+        return Visit(with_client_name(auth.caller(headers), _NAME), request.query), None
 
     def _renewed(self, request: Request, answer: Answer, session: Session | None) -> Answer:
         if session is None or not session.stale:

@@ -7,6 +7,7 @@ from kernel.config import Config
 from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
+from kernel.observe.call_log import CallLog
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
@@ -17,11 +18,13 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 
 
 class Site(NamedTuple):
-    """What the pages show of the server: its configuration, its schema, and whether it needs keys now."""
+    """What the pages show of the server: configuration, schema, calls, whether it needs keys now, whether it ends."""
 
     config: Config
     schema: int
     needs_key: Callable[[], bool]
+    log: CallLog
+    stopping: Callable[[], bool]
 
 
 class Place(NamedTuple):

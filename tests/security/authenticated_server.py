@@ -127,6 +127,7 @@ def house(config: Config) -> Iterator[House]:
         server_header=False,
     )
     server = uvicorn.Server(settings)
+    application.stopping = lambda: server.should_exit
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -40,6 +40,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(autouse=True)
+def forgotten(browser: Browser) -> None:
+    """What tests before have logged and asked for is none of this one's."""
+    browser.logged("browser")
+    browser.requested()
+
+
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[House]:
     with house(Config(data=tmp_path / "data")) as running:

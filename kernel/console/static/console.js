@@ -2,6 +2,8 @@
 "use strict";
 const rows = [...document.querySelectorAll("[data-row]")];
 let at = -1;
+// As the server does: what is invisible or reorders a line is shown by its number.
+const visible = (text) => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   if (!navigator.clipboard) break;
@@ -23,7 +25,7 @@ function go(step) {
   rows[at].querySelector("a")?.focus({ preventScroll: true });
 }
 
-const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
+const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
 let going = false;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
@@ -47,12 +49,12 @@ document.addEventListener("keydown", (event) => {
 const live = document.querySelector("[data-live]");
 if (live) {
   const shown = () => live.querySelector("tbody tr td:last-child")?.textContent.trim().split(/\s/)[0] ?? "";
-  const cell = (row, text) => { const made = document.createElement("td"); made.textContent = text; row.append(made); return made; };
+  const cell = (row, text) => { const made = document.createElement("td"); made.textContent = visible(text); row.append(made); return made; };
   const link = (id) => {
     const made = document.createElement("a");
     made.className = "id";
     made.href = "/ui/memory?" + new URLSearchParams({ id });
-    made.textContent = id;
+    made.textContent = visible(id);
     return made;
   };
   const draw = (changes) => {
@@ -94,4 +96,43 @@ if (live) {
     } catch { /* the server is away: the next time will tell */ }
   };
   setInterval(ask, 3000);
+}
+
+// The page of calls is drawn anew by each event of the server; Connect waits for the first.
+const calls = document.querySelector("[data-calls]");
+if (calls) {
+  const row = (cells) => {
+    const made = document.createElement("tr");
+    for (const [text, kind] of cells) {
+      const cell = document.createElement("td");
+      if (kind === "link") {
+        const link = document.createElement("a");
+        link.href = "/ui/calls?" + new URLSearchParams({ number: text });
+        link.textContent = text;
+        cell.append(link);
+      } else {
+        cell.textContent = visible(String(text));
+        if (kind) cell.className = kind;
+      }
+      made.append(cell);
+    }
+    return made;
+  };
+  const fill = (id, rows) => document.querySelector(`#${id} tbody`)?.replaceChildren(...rows);
+  let paused = false;
+  const button = calls.querySelector("[data-pause]");
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", () => { paused = !paused; button.textContent = paused ? "Go on" : "Pause"; });
+  }
+  const n = "number";
+  new EventSource(calls.dataset.calls).addEventListener("message", (event) => {
+    if (paused) return;
+    const model = JSON.parse(event.data);
+    fill("newest", model.calls.map((c) => row([[c.number, "link"], [c.at.slice(11, 19)], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
+    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [c.last.slice(11, 19)]])));
+    const last = model.counts.find((c) => !c.client.endsWith("console"));
+    const waiting = calls.querySelector("[data-waiting]");
+    if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${last.last.slice(11, 19)}.`);
+  });
 }
