@@ -25,7 +25,7 @@ class Hints(NamedTuple):
     """What a client may assume about a tool; a `short` one (under about 50 microseconds) runs on the event loop.
 
     Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
-    costs every conversation tokens.
+    costs every conversation tokens. `view` is the URI of the MCP App that shows its results.
     """
 
     title: str = ""
@@ -33,6 +33,7 @@ class Hints(NamedTuple):
     idempotent: bool = False
     short: bool = False
     typed: bool = True
+    view: str = ""
 
 
 class Deviation(NamedTuple):
@@ -167,11 +168,12 @@ class Resource(NamedTuple):
 
 
 class ResourceContents(NamedTuple):
-    """The contents of a resource: text, or bytes."""
+    """The contents of a resource: text, or bytes; `about` is what extensions of MCP say of it, by their names."""
 
     uri: str
     media: str
     data: str | bytes
+    about: Mapping[str, Any] = MappingProxyType({})
 
 
 class ResourceTemplate(NamedTuple):
@@ -185,12 +187,16 @@ class ResourceTemplate(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`."""
+    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`.
+
+    `fixed` ones do not change while the server runs.
+    """
 
     scheme: str
     page: Callable[[Tx, str | None], tuple[list[Resource], str | None]]
     read: Callable[[Tx, str], list[ResourceContents] | None]
     templates: tuple[ResourceTemplate, ...] = ()
+    fixed: bool = False
 
 
 class PromptArgument(NamedTuple):

@@ -1,4 +1,4 @@
-"""The page of calls: counts by default, single calls and texts where they are asked for, and the stream that follows."""
+"""The page of calls: counts by default, single calls and texts where they are asked for, and its stream."""
 
 import http.client
 import json

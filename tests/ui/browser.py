@@ -69,6 +69,15 @@ class Browser:
         self._on(selector, "POST", "clear", {})
         self._on(selector, "POST", "value", {"text": text})
 
+    @contextmanager
+    def inside(self, selector: str) -> Iterator[None]:
+        """What follows is looked for in a frame."""
+        self._send("POST", "/frame", {"id": {_ELEMENT: self._find(selector)}})
+        try:
+            yield
+        finally:
+            self._send("POST", "/frame", {"id": None})
+
     def press(self, keys: str) -> None:
         """Presses keys one after another, wherever the focus is."""
         steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
@@ -100,7 +109,7 @@ class Browser:
 
     def violations(self) -> list[str]:
         """What axe-core finds wrong with the page: WCAG 2.2 AA and best practices."""
-        self.cdp("Runtime.evaluate", expression=AXE.read_text(encoding="utf-8"))
+        self.run(AXE.read_text(encoding="utf-8"))
         found = self.run("return axe.run(document, {resultTypes: ['violations']})")
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
@@ -114,6 +123,13 @@ class Browser:
         while words not in self.text(selector):
             assert time.monotonic() < end, f"{selector} shows {self.text(selector)!r}"
             time.sleep(0.1)
+
+    def wait_for(self, selector: str) -> None:
+        """Waits until there is an element."""
+        end = time.monotonic() + _PATIENCE
+        while not self._all(selector):
+            assert time.monotonic() < end, f"there is no {selector}"
+            time.sleep(0.05)
 
     def _on(self, selector: str, method: str, what: str, body: Any = None) -> Any:
         """Asks for something of an element, again where its page is just going away."""

@@ -12,12 +12,11 @@ from kernel.config import Config
 from kernel.console.console import PAGES
 from tests.security.authenticated_server import House, house
 from tests.security.test_console import HOSTILE, store_everywhere
-from tests.ui.browser import Browser, browsing, programs
+from tests.ui.browser import Browser
 from tests.unit.sql.code import ROOT
 
 pytestmark = pytest.mark.ui
 
-FOUND = programs()
 SHOTS = ROOT / "docs" / "images"
 LISTED = ["/ui", *(f"/ui/{name}" for name in PAGES if name not in {"overview", "memory"}), "/ui/login"]
 FOREIGN_ELEMENTS = """
@@ -31,20 +30,6 @@ DIARY = (
     ("work/release", "Releases go out on Tuesdays, after the nightly checks are green."),
     ("work/style", "Commit messages say what changes for the user, in the imperative."),
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert FOUND, "no chromedriver and Chromium: `make test-ui` unpacks Debian's"
-    with browsing(*FOUND, tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def forgotten(browser: Browser) -> None:
-    """What tests before have logged and asked for is none of this one's."""
-    browser.logged("browser")
-    browser.requested()
 
 
 @pytest.fixture
