@@ -1,6 +1,5 @@
 """The MCP App that shows what recall found: one HTML file, as a resource."""
 
-from functools import cache
 from pathlib import Path
 
 from kernel.store.transaction import Tx
@@ -8,23 +7,21 @@ from kernel.tools import Resource, ResourceContents, Resources
 
 _SCHEME = "ui://quipu/"
 URI = _SCHEME + "recall.html"
+_FILE = Path(__file__).parent / "recall.html"
 _MEDIA = "text/html;profile=mcp-app"
 # Nothing is loaded from anywhere; copying an id takes the clipboard.
 _SANDBOX = {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": False}
 
 
-@cache
-def _html() -> str:
-    return (Path(__file__).parent / "recall.html").read_text(encoding="utf-8")
-
-
 def _page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
-    size = len(_html().encode())
-    return [Resource(URI, "recall", "Recall", "Shows what recall found, in clients with MCP Apps", _MEDIA, size)], None
+    about = "Shows what recall found, in clients with MCP Apps"
+    return [Resource(URI, "recall", "Recall", about, _MEDIA, _FILE.stat().st_size)], None
 
 
 def _read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
-    return [ResourceContents(URI, _MEDIA, _html(), {"ui": _SANDBOX})] if uri == URI else None
+    if uri != URI:
+        return None
+    return [ResourceContents(URI, _MEDIA, _FILE.read_text(encoding="utf-8"), {"ui": _SANDBOX})]
 
 
 RESOURCES = Resources(_SCHEME, _page, _read, fixed=True)

@@ -52,7 +52,7 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
 
 def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
     spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
-    days = _days(tx, dialects)
+    days = days_until_now(tx, _DAYS, dialects)
     counts = [day.memories for day in days]
     return Overview(
         sum(space.memories for space in spaces),
@@ -67,7 +67,9 @@ def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
     )
 
 
-def _days(tx: Tx, dialects: list[str] | None) -> list[Day]:
-    today = datetime.fromisoformat(tx.now)
-    names = [(today - timedelta(days=before)).date().isoformat() for before in reversed(range(_DAYS))]
-    return tx.all("kernel.console.days", Day, days=names, dialects=dialects)
+def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
+    """The last days up to now, the oldest first, each with the number of memories last written on it."""
+    today = datetime.fromisoformat(tx.now).date()
+    names = [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
+    known = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
+    return [known.get(name) or Day(name, 0) for name in names]

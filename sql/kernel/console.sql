@@ -1,34 +1,26 @@
 -- name: spaces
 -- The number of documents of each space; null dialects exclude nothing.
-SELECT p.space, sum(c.documents)
-FROM (SELECT d.place, count(*) AS documents FROM doc AS d INDEXED BY doc_by_place GROUP BY d.place) AS c
-JOIN doc_place AS p ON p.id = c.place
+SELECT c.space, sum(c.documents)
+FROM doc_day AS c
 WHERE
     :dialects IS NULL
-    OR substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-GROUP BY p.space
-ORDER BY p.space;
+    OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+GROUP BY c.space
+HAVING sum(c.documents) > 0
+ORDER BY c.space;
 
 -- name: days
--- The number of documents last changed on each of the given days; each is a range of the index, which needs no sorting.
-SELECT
-    w.value,
-    (
-        SELECT count(*)
-        FROM doc AS d INDEXED BY doc_by_time
-        WHERE
-            d.updated_at >= w.value AND d.updated_at < w.value || '~'
-            AND (
-                :dialects IS NULL
-                OR d.place IN (
-                    SELECT p.id
-                    FROM doc_place AS p
-                    WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-                )
-            )
+-- The number of documents last changed on each day from the given one on.
+SELECT c.day, sum(c.documents)
+FROM doc_day AS c
+WHERE
+    c.day >= :since
+    AND (
+        :dialects IS NULL
+        OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
     )
-FROM json_each(:days) AS w
-ORDER BY w.key;
+GROUP BY c.day
+ORDER BY c.day;
 
 -- name: held
 -- The number of flagged documents.
