@@ -36,6 +36,7 @@ from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
+    from kernel.console.guide import GuideOf
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.workers.worker import Worker
@@ -70,6 +71,7 @@ class Application:
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
         self.stopping: Callable[[], bool] = lambda: False
+        self.guide: GuideOf | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -111,12 +113,15 @@ class Application:
     def _console(self) -> ASGIApp:
         # Imported when a page is first asked for, as Jinja2 is.
         from kernel.console.console import Console
+        from kernel.console.guide import NO_GUIDE, Checks
         from kernel.console.reading import Site
 
         config = self.kernel.config
         secret = os.urandom(32) if self._worker is None else self._worker.secret
         log = self._calls or self._observe_calls()
-        site = Site(config, self.kernel.schema, self.access.auth.needed, log, self._is_stopping)
+        guide = self.guide(config) if self.guide else NO_GUIDE
+        needed = self.access.auth.needed
+        site = Site(config, self.kernel.schema, needed, log, self._is_stopping, guide, Checks(guide))
         return Console(site, limits_of(config), self.access, secret)
 
     @cached_property

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
 from kernel.cli import help_text, output
@@ -15,6 +15,9 @@ from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.security.permissions import Permission
+
+if TYPE_CHECKING:
+    from kernel.console.guide import Guide
 
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -229,7 +232,13 @@ def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
     gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it
     from kernel import server
 
-    return server.http(chosen)
+    return server.http(chosen, _guide)
+
+
+def _guide(chosen: config.Config) -> "Guide":
+    from kernel.cli import console_guide
+
+    return console_guide.guide(chosen)
 
 
 def _stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:

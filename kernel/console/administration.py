@@ -1,34 +1,20 @@
-"""The pages of the server: how to connect a client, how the server is, and who has keys."""
+"""The pages of the server: how it is, and who has keys."""
 
 import asyncio
+from pathlib import Path
 
 from msgspec import Struct
 
-from kernel.config import VERSION
+from kernel import data_dir
+from kernel.config import VERSION, Config
+from kernel.console.guide import Finding
 from kernel.console.reading import Site, require
 from kernel.console.requests import Visit
+from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch
 from kernel.ids import utc_now
 from kernel.security import api_keys
 from kernel.security.permissions import Permission
-
-CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "vscode", "gemini", "opencode", "windsurf")
-
-
-class Address(Struct):
-    """An address of MCP, what it serves, and how many tools that are."""
-
-    path: str
-    about: str
-    tools: int
-
-
-class Connect(Struct):
-    """How a client reaches this server."""
-
-    base: str
-    addresses: list[Address]
-    needs_key: bool
 
 
 class Health(Struct):
@@ -49,6 +35,10 @@ class Health(Struct):
     dialects: list[str]
     injection_mode: str
     undo_hours: int
+    groups: list[int]
+    calls: int
+    deep: bool
+    findings: list[Finding]
 
 
 class ListedKey(Struct):
@@ -62,32 +52,31 @@ class ListedKey(Struct):
     created: str
     expires: str
     state: str
+    last_used: str
+
+
+class ListedTenant(Struct):
+    """A tenant, and the bytes of its database."""
+
+    name: str
+    bytes: int
 
 
 class Keys(Struct):
-    """The keys the caller may manage, and what it may choose for a new one."""
+    """The keys the caller may manage, and what it may choose for a new one; the tenants for an operator."""
 
     keys: list[ListedKey]
+    tenants: list[ListedTenant]
     scopes: list[str]
     dialects: list[str]
     in_use: bool
-
-
-async def load_connect(site: Site, dispatch: Dispatch, _visit: Visit) -> Connect:
-    """The addresses of all dialects and of each."""
-    config = site.config
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    every = sum(len(dialect.tools) for dialect in dispatch.dialects)
-    addresses = [Address("/mcp", "Every memory tool", every)]
-    addresses += [Address(f"/mcp/{one.name}", one.about, len(one.tools)) for one in dispatch.dialects]
-    return Connect(config.public or f"http://{host}:{config.port}", addresses, site.needs_key())
 
 
 async def load_health(site: Site, dispatch: Dispatch, visit: Visit) -> Health:
     """What an admin may know of the machine."""
     require(visit, "Health", Permission.admin)
     load, context = dispatch.store.load(), dispatch.store.context
-    embedder = context.embedder
+    embedder, deep = context.embedder, bool(visit.query.get("deep"))
     ready = embedder is not None and embedder.ready
     return Health(
         VERSION,
@@ -105,6 +94,10 @@ async def load_health(site: Site, dispatch: Dispatch, visit: Visit) -> Health:
         [dialect.name for dialect in dispatch.dialects],
         context.injection_mode,
         site.config.undo_hours,
+        list(load.groups),
+        load.calls,
+        deep,
+        await site.checks.run(deep),
     )
 
 
@@ -113,15 +106,27 @@ async def load_keys(site: Site, dispatch: Dispatch, visit: Visit) -> Keys:
     require(visit, "Keys", Permission.admin)
     known = await asyncio.to_thread(api_keys.read, site.config.data)
     now, grant = utc_now(), visit.caller.grant
-    shown = [
-        ListedKey(key.id, key.name, key.scope, key.tenant, list(key.dialects), key.created, key.expires, key.state(now))
-        for key in known
-        if manages(visit, key.tenant)
-    ]
+    shown = [_listed(key, now, site.log.last_used(key.id)) for key in known if manages(visit, key.tenant)]
+    tenants = await asyncio.to_thread(_tenants, site.config) if grant.permission >= Permission.operator else []
     scopes = [permission.name for permission in Permission if permission <= grant.permission]
-    return Keys(shown, scopes, [dialect.name for dialect in dispatch.dialects], site.needs_key())
+    return Keys(shown, tenants, scopes, [dialect.name for dialect in dispatch.dialects], site.needs_key())
 
 
 def manages(visit: Visit, tenant: str) -> bool:
     """Whether the caller manages the keys of a tenant."""
     return visit.caller.grant.permission >= Permission.operator or visit.caller.tenant == tenant
+
+
+def _listed(key: api_keys.Key, now: str, last_used: str) -> ListedKey:
+    dialects = list(key.dialects)
+    state = key.state(now)
+    return ListedKey(key.id, key.name, key.scope, key.tenant, dialects, key.created, key.expires, state, last_used)
+
+
+def _tenants(config: Config) -> list[ListedTenant]:
+    names = (MAIN, *data_dir.other_tenants(config.data))
+    return [ListedTenant(name, _size(config._replace(tenant=name).file)) for name in names]
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from kernel.console import administration, lists, live, memory, overview, search
+from kernel.console import administration, connect, lists, live, memory, overview, search
 from kernel.console.actions import ACTIONS, Done
 from kernel.console.reading import Site
 from kernel.console.records import encode
 from kernel.console.rendering import Renderer
 from kernel.console.requests import (
+    CONSOLE,
     FORM_BYTES,
     SECURITY,
     Visit,
@@ -33,7 +34,6 @@ _HTML = "text/html; charset=utf-8"
 _JSON = "application/json"
 _PREFIX = "/ui"
 _STREAM = "/ui/live"
-_NAME = "console"  # after the key, as the actor of what is done here
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
@@ -60,7 +60,7 @@ PAGES: Mapping[str, Page] = {
     "calls": Page("Live", live.load),
     "review": Page("Review", lists.load_review),
     "audit": Page("Audit", lists.load_audit),
-    "connect": Page("Connect", administration.load_connect),
+    "connect": Page("Connect", connect.load_connect),
     "health": Page("Health", administration.load_health),
     "keys": Page("Keys", administration.load_keys),
     "memory": Page("Memory", memory.load, in_menu=False),
@@ -164,8 +164,8 @@ class Console:
         if session is not None and b"authorization" not in headers and auth.needed():
             caller = auth.caller_of_key(session.key)
             if caller is not None:
-                return Visit(with_client_name(caller, _NAME), request.query, by_cookie=True), session
-        return Visit(with_client_name(auth.caller(headers), _NAME), request.query), None
+                return Visit(with_client_name(caller, CONSOLE), request.query, by_cookie=True), session
+        return Visit(with_client_name(auth.caller(headers), CONSOLE), request.query), None
 
     def _renewed(self, request: Request, answer: Answer, session: Session | None) -> Answer:
         if session is None or not session.stale:

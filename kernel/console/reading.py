@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from kernel.config import Config
+from kernel.console.guide import Checks, Guide
 from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
@@ -18,13 +19,15 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 
 
 class Site(NamedTuple):
-    """What the pages show of the server: configuration, schema, calls, whether it needs keys now, whether it ends."""
+    """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends."""
 
     config: Config
     schema: int
     needs_key: Callable[[], bool]
     log: CallLog
     stopping: Callable[[], bool]
+    guide: Guide
+    checks: Checks
 
 
 class Place(NamedTuple):

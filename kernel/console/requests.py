@@ -9,6 +9,7 @@ from kernel.limits import Headers
 from kernel.security.permissions import Caller
 
 FORM_BYTES = 65536
+CONSOLE = "console"  # the name of the client, after the key, in the actor of what is done here
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
 # `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.

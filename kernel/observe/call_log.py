@@ -64,6 +64,7 @@ class CallLog:
         self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._number = 0
+        self._used: dict[str, str] = {}  # when, by the id of a key; there are as many as keys
         self._waiting: set[asyncio.Future[None]] = set()
 
     def observe(self, call: Call) -> OnOutcome:
@@ -119,6 +120,10 @@ class CallLog:
         ]
         return sorted(found, key=lambda count: count.last, reverse=True)
 
+    def last_used(self, key: str) -> str:
+        """When a key was last used for a call since calls are observed; empty for never."""
+        return self._used.get(key, "")
+
     @property
     def number(self) -> int:
         """How many calls there were."""
@@ -152,6 +157,8 @@ class CallLog:
         count.failed += outcome not in ("ok", "asked")
         count.milliseconds = round(count.milliseconds + milliseconds, 3)
         count.last = utc_now()
+        if caller.key:
+            self._used[caller.key] = count.last
 
 
 def _seen(number: int, id_: str, agent: str, call: Call, outcome: str, *sizes: Any) -> SeenCall:

@@ -19,6 +19,7 @@ from kernel.console.requests import SECURITY
 from kernel.ids import utc_now
 from kernel.security import api_keys
 from tests.catalogue import Catalogue
+from tests.http.test_console import INSTALLING
 from tests.reliability.workers import serving_by
 from tests.security.authenticated_server import EXPIRED, Answer, House, house
 from tests.unit.sql.code import ROOT
@@ -430,7 +431,8 @@ def check_page(text: str, address: str) -> None:
     for tag, attributes in page.found:
         assert not [name for name in attributes if name.startswith("on") or name in {"style", "srcdoc", "hx-get"}]
         for name in ("href", "src", "action"):
-            assert str(attributes.get(name, "/ui")).startswith(("/ui", "#")), (address, tag, attributes)
+            allowed = ("/ui", "#", *(INSTALLING if address == "/ui/connect" else ()))
+            assert str(attributes.get(name, "/ui")).startswith(allowed), (address, tag, attributes)
     assert [attributes.get("src") for tag, attributes in page.found if tag == "script"][1:] == []
     outside = re.sub(r"<(?:textarea|input|button)[^>]*>[^<]*", "", text)
     assert _INVISIBLE.findall(outside) == [], address

@@ -132,7 +132,7 @@ if (calls) {
     fill("newest", model.calls.map((c) => row([[c.number, "link"], [c.at.slice(11, 19)], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
     fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [c.last.slice(11, 19)]])));
     const last = model.counts.find((c) => !c.client.endsWith("console"));
-    const waiting = calls.querySelector("[data-waiting]");
+    const waiting = document.querySelector("[data-waiting]");
     if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${last.last.slice(11, 19)}.`);
   });
 }
