@@ -1,5 +1,8 @@
 """How a person edits and forgets a memory of `paths`."""
 
+from urllib.parse import quote
+
+from handlers.paths.resources import SCHEME
 from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 
@@ -10,4 +13,5 @@ def curate(tx: Tx, _space: str, key: str) -> Curation | None:
     if content is None:
         return None
     place = {"path": key}
-    return Curation(content, ToolCall("replace_memory", place, "content"), ToolCall("drop_memory", place))
+    edit, forget = ToolCall("replace_memory", place, "content"), ToolCall("drop_memory", place)
+    return Curation(content, edit, forget, uri=SCHEME + quote(key))

@@ -2,7 +2,8 @@
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import KINDS
-from kernel.store.curation import Curation, ToolCall
+from handlers.scopes.results import Relation
+from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 
@@ -21,4 +22,21 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         text or "",
         ToolCall(f"memory_{kind.name}", update, field),
         ToolCall(f"memory_{kind.name}", {"action": "deactivate", "id": key}),
+        _links(tx, kind.name, key),
     )
+
+
+def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
+    end = {"source_type": None, "source_id": None, "target_type": None, "target_id": None, "relation_type": None}
+    page = {"limit": MOST_LINKS, "offset": 0}
+    outgoing = tx.all(
+        "scopes.relations.from_source", Relation, **{**end, "source_type": kind, "source_id": key}, **page
+    )
+    incoming = tx.all("scopes.relations.to_target", Relation, **{**end, "target_type": kind, "target_id": key}, **page)
+    found = [Neighbour(link.relation_type, True, _space(link.target_type), link.target_id) for link in outgoing]
+    return [*found, *(Neighbour(one.relation_type, False, _space(one.source_type), one.source_id) for one in incoming)]
+
+
+def _space(kind: str) -> str:
+    """The space of a kind of entry; empty for a project, which is no memory."""
+    return next((known.space for known in KINDS.values() if known.name == kind), "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, graph, memories, search
+from handlers.sessions import admin, curation, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
@@ -56,6 +56,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    curate=curation.curate,
     tagged=memories.tagged,
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),

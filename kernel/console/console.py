@@ -12,28 +12,28 @@ from kernel.console.reading import Site
 from kernel.console.records import encode
 from kernel.console.rendering import Renderer
 from kernel.console.requests import (
-    CONSOLE,
     FORM_BYTES,
     SECURITY,
+    Answer,
+    Request,
     Visit,
     is_form,
     is_same_origin,
-    is_secure,
     parameters,
 )
-from kernel.console.sessions import Session, Sessions, given_cookie, set_cookie
+from kernel.console.visitors import Visitors
 from kernel.dispatch import Dispatch
 from kernel.errors import HTTP_STATUS, Code, Fault
 from kernel.http.access import AccessControl
 from kernel.ids import utc_now
 from kernel.limits import Headers, Limits, read_body, refuse
 from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Caller, Forbidden, with_client_name
+from kernel.security.permissions import Forbidden
 
-_HTML = "text/html; charset=utf-8"
 _JSON = "application/json"
 _PREFIX = "/ui"
 _STREAM = "/ui/live"
+_CSV = "audit.csv"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
@@ -68,25 +68,6 @@ PAGES: Mapping[str, Page] = {
 _ADMIN = {"health", "keys"}
 
 
-class Answer(NamedTuple):
-    """What is sent; `headers` come on top of those of every answer."""
-
-    status: int
-    body: bytes
-    media: str = _HTML
-    headers: Mapping[str, str] = {}
-
-
-class Request(NamedTuple):
-    """A request as far as it has been read."""
-
-    method: str
-    path: str
-    headers: Headers
-    query: Mapping[str, str]
-    receive: Receive
-
-
 class Console:
     """An ASGI application for all paths of /ui."""
 
@@ -94,7 +75,7 @@ class Console:
         self._site = site
         self._limits = limits
         self._access = access
-        self._sessions = Sessions(secret)
+        self._visitors = Visitors(site.config, access.auth, secret)
         self._renderer = Renderer()
         self._streams = live.Streams(site)
 
@@ -126,9 +107,9 @@ class Console:
             return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message)
 
     async def _stream(self, request: Request, send: Send) -> None:
-        self._visit(request)
+        self._visitors.visit(request)
         self._streams.require_room()
-        await self._streams.serve(lambda: self._visit(request)[0], request.receive, send)
+        await self._streams.serve(lambda: self._visitors.visit(request)[0], request.receive, send)
 
     async def _route(self, request: Request) -> Answer:
         if not request.path.startswith(_PREFIX):
@@ -143,35 +124,21 @@ class Console:
         name = path.removesuffix(".json").removeprefix("/") or "overview"
         if name == "login":
             return self._html("login", "Log in", None, {}, request)
-        visit, session = self._visit(request)
+        visit, session = self._visitors.visit(request)
         page = PAGES.get(name)
-        if page is None:
+        if page is None and name != _CSV:
             raise Fault("not_found", "There is no such page.")
         async with self._access.dispatch_of(visit.caller) as dispatch:
+            if page is None:
+                rows = await lists.audit_csv(dispatch, visit)
+                return Answer(200, rows, "text/csv; charset=utf-8", {"content-disposition": "attachment"})
             model = await page.load(self._site, dispatch, visit)
-        answer = self._page(request, name, page, model, visit)
-        return self._renewed(request, answer, session)
+        return self._visitors.renewed(self._page(request, name, page, model, visit), session)
 
     def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
         if request.path.endswith(".json"):
             return Answer(200, encode(model), _JSON)
         return self._html(name, page.title, visit, {"model": model}, request)
-
-    def _visit(self, request: Request) -> tuple[Visit, Session | None]:
-        """The caller by the cookie, or by the Authorization header; raises Unauthenticated."""
-        headers, auth = request.headers, self._access.auth
-        session = self._sessions.find(given_cookie(headers.get(b"cookie", b"").decode("latin-1")))
-        if session is not None and b"authorization" not in headers and auth.needed():
-            caller = auth.caller_of_key(session.key)
-            if caller is not None:
-                return Visit(with_client_name(caller, CONSOLE), request.query, by_cookie=True), session
-        return Visit(with_client_name(auth.caller(headers), CONSOLE), request.query), None
-
-    def _renewed(self, request: Request, answer: Answer, session: Session | None) -> Answer:
-        if session is None or not session.stale:
-            return answer
-        cookie = set_cookie(self._sessions.begin(session.key), secure=self._site.config.public.startswith("https:"))
-        return answer._replace(headers={**answer.headers, "set-cookie": cookie})
 
     async def _act(self, request: Request, name: str) -> Answer:
         """Runs an action for a form of one of our pages."""
@@ -186,8 +153,9 @@ class Console:
         if name == "login":
             return self._log_in(request, fields)
         if name == "logout":
-            return self._log_out(request)
-        visit, _ = self._visit(request)
+            headers = {"location": f"{_PREFIX}/login?done=left", "set-cookie": self._visitors.log_out(request)}
+            return Answer(303, b"", headers=headers)
+        visit, _ = self._visitors.visit(request)
         action = ACTIONS.get(name)
         if action is None:
             raise Fault("not_found", "There is no such action.")
@@ -214,21 +182,11 @@ class Console:
         return Answer(303, b"", headers={"location": done.location})
 
     def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:
-        bearer = f"Bearer {fields.get('key', '').strip()}".encode("latin-1", "replace")
-        try:
-            caller: Caller | None = self._access.auth.caller({b"authorization": bearer})
-        except Unauthenticated:
-            caller = None
-        if caller is None or self._access.auth.caller_of_key(caller.key) is None:
+        cookie = self._visitors.log_in(request, fields)
+        if cookie is None:
             wrong = {"wrong": "This key is unknown, has expired or was revoked."}
             return self._html("login", "Log in", None, wrong, request)._replace(status=401)
-        cookie = set_cookie(self._sessions.begin(caller.key), secure=is_secure(request.headers))
         return Answer(303, b"", headers={"location": _PREFIX, "set-cookie": cookie})
-
-    def _log_out(self, request: Request) -> Answer:
-        self._sessions.end(given_cookie(request.headers.get(b"cookie", b"").decode("latin-1")))
-        gone = set_cookie("", secure=is_secure(request.headers))
-        return Answer(303, b"", headers={"location": f"{_PREFIX}/login?done=left", "set-cookie": gone})
 
     def _file(self, request: Request, name: str) -> Answer:
         found = self._renderer.static.get(name)

@@ -1,31 +1,50 @@
 """The pages that are lists: timeline, audit and quarantine."""
 
+import csv
+from io import StringIO
+from typing import Any
+
 from msgspec import Struct
 
-from kernel.console.reading import PAGE_ROWS, Site, allowed_dialects, read
+from kernel.console.overview import Day, days_until_now
+from kernel.console.reading import PAGE_ROWS, Site, allowed_dialects, read, require
 from kernel.console.records import NEWEST, Call, Event, Held, calls, held, next_page, timeline
 from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.security.permissions import Forbidden
+from kernel.security.permissions import Forbidden, Permission
+from kernel.store import audit
+from kernel.store.transaction import Tx
+
+_YEAR_DAYS = 371  # 53 weeks
+_CHECKED_ROWS = 1000
+_CSV_ROWS = 10_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Timeline(Struct):
-    """Events of all memories, newest first; `next` is the `before` of the next page."""
+    """Events of all memories, newest first; `next` is the `before` of the next page, `days` are those of a year."""
 
     dialects: list[str]
     filters: dict[str, str]
     events: list[Event]
     next: int | None
+    days: list[Day]
 
 
 class Audit(Struct):
-    """Calls that changed something, newest first; `next` is the `before` of the next page."""
+    """Calls that changed something, newest first; `next` is the `before` of the next page.
+
+    The chain of hashes was followed over `checked` of the newest rows, all of them for None; `broken` is the first call
+    that does not follow from the one before.
+    """
 
     dialects: list[str]
     filters: dict[str, str]
     calls: list[Call]
     next: int | None
+    checked: int | None
+    broken: int | None
 
 
 class Review(Struct):
@@ -38,22 +57,52 @@ class Review(Struct):
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
     """The events the caller may see."""
     asked = {name: visit.query[name] for name in ("dialect", "actor", "operation") if visit.query.get(name)}
-    filters = {
+    filters: dict[str, Any] = {
         "dialects": _dialects(dispatch, visit),
         "actor": asked.get("actor"),
         "operation": asked.get("operation"),
     }
     below = visit.number("before", NEWEST)
-    found = await read(dispatch, visit, lambda tx: timeline(tx, below, **filters))
-    return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found))
+
+    def load(tx: Tx) -> tuple[list[Event], list[Day]]:
+        return timeline(tx, below, **filters), days_until_now(tx, _YEAR_DAYS, filters["dialects"])
+
+    found, days = await read(dispatch, visit, load)
+    return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found), days)
 
 
 async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     """The calls of the dialects the caller may call."""
     asked = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
     below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), asked.get("actor")
-    found = await read(dispatch, visit, lambda tx: calls(tx, below, PAGE_ROWS + 1, dialects=seen, actor=actor))
-    return Audit(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found))
+    checked = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
+    if checked is None:
+        require(visit, "A check of the whole chain", Permission.admin)
+
+    def load(tx: Tx) -> tuple[list[Call], int | None]:
+        return calls(tx, below, PAGE_ROWS + 1, dialects=seen, actor=actor), audit.first_broken(tx, checked)
+
+    found, broken = await read(dispatch, visit, load)
+    return Audit(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found), checked, broken)
+
+
+async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
+    """The newest calls that pass the filters of the page, as comma-separated values."""
+    below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
+    found = await read(dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=seen, actor=actor or None))
+    text = StringIO()
+    rows = csv.writer(text)
+    rows.writerow(("call", "at", "dialect", "tool", "actor", "outcome", "touched", "memories"))
+    for call in found:
+        memories = " ".join(f"{target.id} {target.operation}" for target in call.targets)
+        row = (call.number, call.at, call.dialect, call.tool, call.actor, call.outcome, call.touched, memories)
+        rows.writerow([_cell(value) for value in row])
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: object) -> object:
+    """A value that a spreadsheet does not take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value
 
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:

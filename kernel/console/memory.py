@@ -11,10 +11,13 @@ from kernel.console.records import Call, Event, calls_of, events
 from kernel.console.requests import FORM_BYTES, Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.store.curation import Curation, ToolCall
+from kernel.store import history
+from kernel.store.curation import Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
+from kernel.text import utc_time
 
 _WHOLE_CHARS = 4_000_000
+_NAME_CHARS = 80  # of what a memory is linked with
 _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
 
 
@@ -31,11 +34,21 @@ class Document(NamedTuple):
     rule: str | None
 
 
+class Linked(Struct):
+    """What a memory is linked with; `id` is empty for what is no memory of this store."""
+
+    relation: str
+    outgoing: bool
+    id: str
+    name: str
+
+
 class Memory(Struct):
     """A memory; `version` names its present state, without which nothing is changed.
 
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
-    has no tool for it, the caller no right to it, or a form no room.
+    has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
+    as it was at the time `at`, where one is asked for.
     """
 
     id: str
@@ -54,6 +67,10 @@ class Memory(Struct):
     forgettable: bool
     events: list[Event]
     calls: list[Call]
+    links: list[Linked]
+    uri: str
+    at: str
+    then: str | None
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
@@ -70,6 +87,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         raise Fault("not_found", f"There is no memory {place.id[:200]}.")
     curation = curation_of(tx, dispatch, place) if document else None
     text = curation.text if curation and curation.text else document.text if document else ""
+    at = _moment(visit.query.get("at", ""))
     known = document or Document("", "", place.dialect, "", "", "", "", None)
     editable = curation is not None and _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
     return Memory(
@@ -84,7 +102,26 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         forgettable=curation is not None and _may_call(dispatch, visit, curation.forget),
         events=past,
         calls=calls_of(tx, place),
+        links=[_linked(tx, visit, link) for link in curation.links] if curation else [],
+        uri=curation.uri if curation else "",
+        at=at,
+        then=(history.as_of(tx, place.space, place.key, at) or "")[:chars] if at else None,
     )
+
+
+def _moment(given: str) -> str:
+    """A date or time in the form of the history; empty for none."""
+    found = utc_time(given) if given else ""
+    if found is None:
+        raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
+    return found
+
+
+def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
+    place = Place(link.space, link.key)
+    known = link.space and visit.caller.grant.allows_dialect(place.dialect) and find_document(tx, place, _NAME_CHARS)
+    name = known.text.partition("\n")[0] if known else link.key
+    return Linked(link.relation, link.outgoing, place.id if known else "", name or link.key)
 
 
 def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document | None:

@@ -1,6 +1,7 @@
 """The overview: how much there is, what came lately, and what waits for a person."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -8,6 +9,7 @@ from kernel.console.reading import Site, allowed_dialects, read
 from kernel.console.records import NEWEST, Call, calls
 from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
+from kernel.observe.call_log import Hour
 from kernel.store.store import Load
 from kernel.store.transaction import Tx
 
@@ -31,7 +33,11 @@ class Day(Struct):
 
 
 class Overview(Struct):
-    """Counts of the memories the caller may see; `days` are the last thirty, the oldest first."""
+    """Counts of the memories the caller may see; `days` are the last thirty, the oldest first.
+
+    `backup` is when the newest copy beside the database was made, empty for none; `hour` counts the calls of the last
+    one, since the console was first opened.
+    """
 
     memories: int
     today: int
@@ -42,15 +48,18 @@ class Overview(Struct):
     changes: list[Call]
     file_bytes: int
     log_bytes: int
+    backup: str
+    hour: Hour
 
 
-async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
+async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     """The overview of the caller's tenant."""
     seen, sizes = allowed_dialects(visit), dispatch.store.load()
-    return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes))
+    hour = site.log.last_hour(visit.caller.tenant)
+    return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
 
 
-def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
+def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
     spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
     days = days_until_now(tx, _DAYS, dialects)
     counts = [day.memories for day in days]
@@ -64,7 +73,14 @@ def _overview(tx: Tx, dialects: list[str] | None, sizes: Load) -> Overview:
         calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects),
         sizes.file_bytes,
         sizes.wal_bytes,
+        _newest_backup(tx.context.data) if tx.context.data else "",
+        hour,
     )
+
+
+def _newest_backup(folder: Path) -> str:
+    times = [file.stat().st_mtime for file in folder.glob("quipu-*.db")]
+    return datetime.fromtimestamp(max(times), UTC).isoformat(timespec="seconds") if times else ""
 
 
 def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:

@@ -11,6 +11,8 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kernel.console.drawing import circle, strip
+from kernel.console.search import WEIGHTS
 from kernel.lazy_regex import regex
 
 _HERE = Path(__file__).parent
@@ -114,10 +116,21 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        own: Mapping[str, Any] = {"highlight": highlight, "ago": ago, "as_typed": as_typed, "by_day": by_day}
+        own: Mapping[str, Any] = {
+            "highlight": highlight,
+            "ago": ago,
+            "as_typed": as_typed,
+            "by_day": by_day,
+            "strip": lambda days: strip([(day.day, day.memories) for day in days]),
+            "circle": circle,
+        }
         self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
         self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
 
     def page(self, template: str, shown: Mapping[str, Any]) -> bytes:
         """A page as HTML."""
-        return self._templates.get_template(template).render(static=self._files, **shown).encode("utf-8", "replace")
+        return (
+            self._templates.get_template(template)
+            .render(static=self._files, weights=WEIGHTS, **shown)
+            .encode("utf-8", "replace")
+        )

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from starlette.types import Receive
+
 from kernel.errors import Fault
 from kernel.limits import Headers
 from kernel.security.permissions import Caller
 
 FORM_BYTES = 65536
 CONSOLE = "console"  # the name of the client, after the key, in the actor of what is done here
+_HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
 # `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
@@ -23,6 +26,25 @@ SECURITY = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+
+class Answer(NamedTuple):
+    """What is sent; `headers` come on top of those of every answer."""
+
+    status: int
+    body: bytes
+    media: str = _HTML
+    headers: Mapping[str, str] = {}
+
+
+class Request(NamedTuple):
+    """A request as far as it has been read."""
+
+    method: str
+    path: str
+    headers: Headers
+    query: Mapping[str, str]
+    receive: Receive
 
 
 class Visit(NamedTuple):

@@ -15,6 +15,7 @@ TOOL = "recall"
 _HITS = 20
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
+WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
 
 
 class Signal(Struct):
@@ -101,7 +102,8 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
     if entry is None:
         raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")
     asked = visit.query
-    filters = {name: asked[name] for name in (*_TEXTS, "dialect", "space", "quarantined") if asked.get(name)}
+    known = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
+    filters = {name: asked[name] for name in known if asked.get(name)}
     reply = await dispatch.call(entry, msgspec.json.encode(_arguments(asked.get("q", ""), filters)), visit.caller)
     if not isinstance(reply, Reply):
         raise Fault("internal", "Internal error.")
@@ -120,7 +122,16 @@ def _arguments(query: str, filters: dict[str, str]) -> dict[str, Any]:
     for one, many in (("dialect", "dialects"), ("space", "spaces")):
         if one in filters:
             arguments[many] = [filters[one]]
-    return {**arguments, "quarantined": True} if filters.get("quarantined") else arguments
+    weights = {name: _weight(name, filters[name]) for name in WEIGHTS if name in filters}
+    more = {"quarantined": True} if filters.get("quarantined") else {}
+    return {**arguments, **more, **({"weights": weights} if weights else {})}
+
+
+def _weight(name: str, given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise Fault("invalid", f"{name}: a weight is a number from 0 to 1") from None
 
 
 class _Error(Struct):

@@ -12,7 +12,7 @@ from kernel.calls import Answer, Call, OnOutcome, Pending
 from kernel.config import KeptCalls
 from kernel.errors import Fault
 from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.ids import call_id, current_call, utc_now
+from kernel.ids import call_id, current_call, now_ns, utc_now
 from kernel.limits import Header
 from kernel.tools import Reply
 
@@ -20,6 +20,7 @@ _MOST_CALLS = 1000
 _MOST_COUNTS = 1000  # clients choose their names; what comes after so many is counted as of `others`
 _MOST_CHARS = 4000  # of the arguments and of the answer of a call
 _AGENT_CHARS = 80
+_HOUR_MINUTES = 60
 _agent: ContextVar[str] = ContextVar("user_agent", default="")
 
 
@@ -33,6 +34,13 @@ class Count(Struct):
     failed: int
     milliseconds: float
     last: str
+
+
+class Hour(Struct):
+    """The calls of the last hour."""
+
+    reads: int = 0
+    writes: int = 0
 
 
 class SeenCall(Struct):
@@ -64,6 +72,7 @@ class CallLog:
         self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._number = 0
+        self._minutes: dict[tuple[str, int], Hour] = {}  # of the last hour, by tenant
         self._used: dict[str, str] = {}  # when, by the id of a key; there are as many as keys
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -124,6 +133,12 @@ class CallLog:
         """When a key was last used for a call since calls are observed; empty for never."""
         return self._used.get(key, "")
 
+    def last_hour(self, tenant: str) -> Hour:
+        """How many calls of a tenant read, and how many wrote."""
+        since = _minute() - _HOUR_MINUTES
+        found = [hour for (owner, minute), hour in self._minutes.items() if owner == tenant and minute > since]
+        return Hour(sum(hour.reads for hour in found), sum(hour.writes for hour in found))
+
     @property
     def number(self) -> int:
         """How many calls there were."""
@@ -157,8 +172,24 @@ class CallLog:
         count.failed += outcome not in ("ok", "asked")
         count.milliseconds = round(count.milliseconds + milliseconds, 3)
         count.last = utc_now()
+        self._count_minute(call)
         if caller.key:
             self._used[caller.key] = count.last
+
+    def _count_minute(self, call: Call) -> None:
+        key = (call.caller.tenant, _minute())
+        if key not in self._minutes:
+            for old in [one for one in self._minutes if one[1] <= key[1] - _HOUR_MINUTES]:
+                del self._minutes[old]
+            self._minutes[key] = Hour()
+        if call.entry.tool.mode == "read":
+            self._minutes[key].reads += 1
+        else:
+            self._minutes[key].writes += 1
+
+
+def _minute() -> int:
+    return now_ns() // 60_000_000_000
 
 
 def _seen(number: int, id_: str, agent: str, call: Call, outcome: str, *sizes: Any) -> SeenCall:

@@ -1,7 +1,9 @@
-"""What a person may do with one memory, as calls of the tools of its dialect."""
+"""What a person sees and may do of one memory, as links to others and calls of the tools of its dialect."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+MOST_LINKS = 100  # that are shown of one memory
 
 
 class ToolCall(NamedTuple):
@@ -12,9 +14,20 @@ class ToolCall(NamedTuple):
     text: str = ""
 
 
+class Neighbour(NamedTuple):
+    """What a memory is linked with, from it or to it: another by space and key, or without a space only a name."""
+
+    relation: str
+    outgoing: bool
+    space: str
+    key: str
+
+
 class Curation(NamedTuple):
-    """What a person may do with one memory: its text as it is edited, and the calls that edit it and forget it."""
+    """One memory for a person: its text as it is edited, the calls that edit and forget it, its links, its resource."""
 
     text: str
     edit: ToolCall | None = None
     forget: ToolCall | None = None
+    links: Sequence[Neighbour] = ()
+    uri: str = ""

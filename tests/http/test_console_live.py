@@ -3,7 +3,7 @@
 import http.client
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ def test_calls_of_other_tenants_and_dialects_are_not_shown(tmp_path: Path) -> No
 def test_kept_calls_and_counts_are_bounded(tmp_path: Path) -> None:
     with live(tmp_path, "calls") as server:
         for number in range(1100):
-            add_client(server, f"client {number}")
+            call_as(server, f"client {number}", "list_memories", {})
         assert server.application is not None
         found = calls(server, query="?number=1100")
         assert found["call"]["number"] == 1100
@@ -115,21 +115,22 @@ def test_kept_calls_and_counts_are_bounded(tmp_path: Path) -> None:
         assert "others" in {count["client"] for count in found["counts"]}
 
 
-def add_client(server: House, name: str) -> None:
+def call_as(server: House, client: str, tool: str, arguments: Mapping[str, Any]) -> None:
+    """A call of a client that tells its name."""
     prefix = "io.modelcontextprotocol/"
     meta = {
         f"{prefix}protocolVersion": "2026-07-28",
         f"{prefix}clientCapabilities": {},
-        f"{prefix}clientInfo": {"name": name, "version": "1"},
+        f"{prefix}clientInfo": {"name": client, "version": "1"},
     }
-    params = {"name": "list_memories", "arguments": {}, "_meta": meta}
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = {
         "content-type": "application/json",
         "accept": "application/json, text/event-stream",
         "mcp-protocol-version": "2026-07-28",
         "mcp-method": "tools/call",
-        "mcp-name": "list_memories",
+        "mcp-name": tool,
     }
     assert server.ask("POST", "/mcp", body=json.dumps(body).encode(), headers=headers).status == 200
 

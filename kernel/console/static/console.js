@@ -25,11 +25,27 @@ function go(step) {
   rows[at].querySelector("a")?.focus({ preventScroll: true });
 }
 
+// The theme and the keys of the keyboard are remembered by the browser alone.
+const root = document.documentElement;
+const kept = (name) => { try { return localStorage.getItem(name) ?? ""; } catch { return ""; } };
+const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* it is not remembered */ } };
+if (kept("theme")) root.dataset.theme = kept("theme");
+const choice = (text, id, options, value, act) => {
+  const label = document.createElement("label"), field = document.createElement("select");
+  label.htmlFor = field.id = id;
+  label.textContent = text + " ";
+  for (const [name, shown] of options) field.append(new Option(shown, name, false, name === value));
+  field.addEventListener("change", () => act(field.value));
+  document.querySelector("[data-theme-choice]")?.append(label, field, " ");
+};
+choice("Theme", "theme", [["", "of the system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
+choice("Keys", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
+
 const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
 let going = false;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
-  if (event.ctrlKey || event.metaKey || event.altKey || typing) {
+  if (event.ctrlKey || event.metaKey || event.altKey || typing || kept("keys") === "off") {
     if (typing && event.key === "Escape") event.target.blur();
     return;
   }
@@ -41,6 +57,12 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "e") {
     const edit = document.getElementById("edit");
     if (edit) { event.preventDefault(); edit.open = true; document.getElementById("edited").focus(); }
+  }
+  if (event.key === "u") document.querySelector("form[action='/ui/do/undo'] button")?.focus();
+  if (event.key === "Escape") history.back();
+  if (event.key === "?") {
+    const help = document.getElementById("keys-help");
+    if (help) { help.open = true; help.scrollIntoView(); help.querySelector("summary").focus(); }
   }
   if (event.key === "y") document.querySelector("[data-copy]:not([hidden])")?.click();
 });
