@@ -1,7 +1,7 @@
 """What `quipu setup`, `quipu doctor` and `quipu tools --tokens` know, for the console."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from kernel.cli import client_entries, doctor
@@ -18,7 +18,7 @@ _DEEP = (doctor.database, doctor.model, doctor.server)
 
 def guide(config: Config) -> Guide:
     """The guide to the server of a configuration."""
-    return Guide(partial(_clients, config), partial(_findings, config), _tokens)
+    return Guide(partial(_clients, config), partial(_findings, config), _price())
 
 
 def _clients(config: Config, url: str, key: str) -> list[ClientSetup]:
@@ -43,5 +43,14 @@ def _findings(config: Config, deep: bool) -> list[Finding]:
     return [Finding(*found) for look in looks for found in look(config)]
 
 
-def _tokens(tools: Sequence[Tool]) -> int:
-    return tool_list_tokens(tools, results=False)
+def _price() -> Callable[[Sequence[Tool]], int]:
+    """Counts the tokens of a list of tools, of each list once."""
+    known: dict[tuple[str, ...], int] = {}
+
+    def tokens(tools: Sequence[Tool]) -> int:
+        names = tuple(tool.name for tool in tools)
+        if names not in known:
+            known[names] = tool_list_tokens(tools, results=False)
+        return known[names]
+
+    return tokens

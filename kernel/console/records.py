@@ -16,7 +16,7 @@ _AMONG_CALLS = 1000  # newest calls among which those of a memory are looked for
 _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
-_PREVIEW_CHARS = 240
+_PREVIEW_CHARS = 140
 
 
 class DiffLine(Struct, array_like=True):

@@ -1,8 +1,10 @@
 """Templates and static files of the console. Jinja2 is imported with this module, when a page is first asked for."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -56,13 +58,19 @@ def visible(text: str) -> str:
 
 def highlight(text: str, query: str) -> Markup:
     """The text, escaped, with the words that begin like one of the query in <mark>."""
-    wanted = tuple(word.casefold() for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED)
+    wanted = _beginning_with(query)
     parts, end = list[str](), 0
-    for found in _WORD.finditer(text) if wanted else ():
-        if found[0].casefold().startswith(wanted):
-            parts += [escape(visible(text[end : found.start()])), Markup("<mark>{}</mark>").format(visible(found[0]))]
-            end = found.end()
-    return Markup("").join([*parts, escape(visible(text[end:]))])
+    for found in wanted.finditer(text) if wanted else ():
+        parts += [escape(visible(text[end : found.start()])), "<mark>", escape(visible(found[0])), "</mark>"]
+        end = found.end()
+    return Markup("".join([*parts, escape(visible(text[end:]))]))  # noqa: S704  # each part is escaped
+
+
+@lru_cache(maxsize=16)
+def _beginning_with(query: str) -> re.Pattern[str] | None:
+    """The words that begin like one of the query, in any case."""
+    words = {word for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED}
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
 
 
 def ago(at: str, now: str) -> str:

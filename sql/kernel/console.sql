@@ -26,7 +26,7 @@ ORDER BY c.day;
 -- The number of flagged documents.
 SELECT count(*)
 FROM doc_flag AS f
-JOIN doc AS d ON d.id = f.doc
+CROSS JOIN doc AS d ON d.id = f.doc
 WHERE
     :dialects IS NULL
     OR substr(d.space, 1, instr(d.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects));
@@ -35,7 +35,7 @@ WHERE
 -- Flagged documents, the newest first, with the beginning of their texts.
 SELECT d.id, d.space, d.key, substr(d.text, 1, :chars), d.dialect, d.tool, d.actor, f.rule, f.at
 FROM doc_flag AS f
-JOIN doc AS d ON d.id = f.doc
+CROSS JOIN doc AS d ON d.id = f.doc
 WHERE
     f.doc < :below
     AND (

