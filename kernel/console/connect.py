@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from msgspec import Struct
 
 from kernel.console.guide import ClientSetup
-from kernel.console.reading import Site
+from kernel.console.reading import Site, allowed_dialects
 from kernel.console.requests import CONSOLE, Visit
 from kernel.dispatch import Dispatch
 from kernel.observe.call_log import Count
@@ -52,7 +52,8 @@ async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
         asyncio.to_thread(site.guide.tokens, tools),
         asyncio.to_thread(site.guide.clients, url, _KEY if site.needs_key() else ""),
     )
-    called = [count for count in site.log.counts(visit.caller.tenant, None) if not count.client.endswith(CONSOLE)]
+    counts = site.log.counts(visit.caller.tenant, allowed_dialects(visit))
+    called = [count for count in counts if not count.client.endswith(CONSOLE)]
     choices = [_choice(dialect, chosen) for dialect in dispatch.dialects]
     return Connect(url, reading, len(tools), tokens, choices, clients, site.needs_key(), next(iter(called), None))
 

@@ -55,7 +55,7 @@ class Overview(Struct):
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     """The overview of the caller's tenant."""
     seen, sizes = allowed_dialects(visit), dispatch.store.load()
-    hour = site.log.last_hour(visit.caller.tenant)
+    hour = site.log.last_hour(visit.caller.tenant, seen)
     return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
 
 

@@ -72,7 +72,7 @@ class CallLog:
         self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
         self._counts: dict[tuple[str, str, str], Count] = {}
         self._number = 0
-        self._minutes: dict[tuple[str, int], Hour] = {}  # of the last hour, by tenant
+        self._minutes: dict[tuple[str, str, int], Hour] = {}  # of the last hour, by tenant and dialect
         self._used: dict[str, str] = {}  # when, by the id of a key; there are as many as keys
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -133,10 +133,14 @@ class CallLog:
         """When a key was last used for a call since calls are observed; empty for never."""
         return self._used.get(key, "")
 
-    def last_hour(self, tenant: str) -> Hour:
-        """How many calls of a tenant read, and how many wrote."""
+    def last_hour(self, tenant: str, dialects: Sequence[str] | None) -> Hour:
+        """How many calls of a tenant to some dialects read, and how many wrote; None for all dialects."""
         since = _minute() - _HOUR_MINUTES
-        found = [hour for (owner, minute), hour in self._minutes.items() if owner == tenant and minute > since]
+        found = [
+            hour
+            for (owner, dialect, minute), hour in self._minutes.items()
+            if owner == tenant and minute > since and (dialects is None or dialect in dialects)
+        ]
         return Hour(sum(hour.reads for hour in found), sum(hour.writes for hour in found))
 
     @property
@@ -177,9 +181,9 @@ class CallLog:
             self._used[caller.key] = count.last
 
     def _count_minute(self, call: Call) -> None:
-        key = (call.caller.tenant, _minute())
+        key = (call.caller.tenant, call.entry.dialect.name, _minute())
         if key not in self._minutes:
-            for old in [one for one in self._minutes if one[1] <= key[1] - _HOUR_MINUTES]:
+            for old in [one for one in self._minutes if one[2] <= key[2] - _HOUR_MINUTES]:
                 del self._minutes[old]
             self._minutes[key] = Hour()
         if call.entry.tool.mode == "read":

@@ -152,6 +152,12 @@ def test_other_endpoints_go_on_to_refuse_forms(open_server: House) -> None:
     assert answer.status == 415
 
 
+@pytest.mark.parametrize("path", ["/ui/live", "/ui/audit.csv", "/ui/memory?id=paths/x", "/ui/calls?number=1"])
+def test_what_is_no_page_of_the_menu_needs_a_key_too(server: House, keys: Keys, path: str) -> None:
+    answer = server.ask("GET", path)
+    assert (answer.status, answer.headers["location"]) == (303, "/ui/login")
+
+
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_pages_need_a_key_where_the_server_does(server: House, keys: Keys, path: str) -> None:
     answer = server.ask("GET", path)
@@ -273,7 +279,7 @@ def test_key_of_one_dialect_sees_and_changes_nothing_of_others(server: House, ke
     assert server.tool("remember", {"content": "not for paths", "session_id": "s"}, keys.admin).status == 200
     assert server.tool("add_memory", {"path": "seen", "content": "for paths"}, keys.admin).status == 200
     cookie = {"cookie": logged_in(server, keys.paths)}
-    for path in ("/ui", "/ui/timeline", "/ui/audit", "/ui/review"):
+    for path in ("/ui", "/ui/timeline", "/ui/audit", "/ui/review", "/ui/calls"):
         shown = server.ask("GET", f"{path}.json", headers=cookie)
         assert shown.status == 200
         assert b"sessions" not in shown.body.replace(b'"sessions"]', b"").replace(b'"sessions",', b"")

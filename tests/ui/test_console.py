@@ -281,6 +281,8 @@ def test_pictures_of_the_documentation(
 ) -> None:
     browser.look(dark=dark, width=1100)
     browser.open(at(stores["full"], path))
+    if name == "memory":
+        browser.run("document.getElementById('origin').scrollIntoView()")
     folder = SHOTS if os.environ.get("RECORD") else tmp_path
     folder.mkdir(exist_ok=True)
     browser.picture(folder / f"console-{name}.png")
