@@ -10,7 +10,7 @@ URI = _SCHEME + "recall.html"
 _FILE = Path(__file__).parent / "recall.html"
 _MEDIA = "text/html;profile=mcp-app"
 # Nothing is loaded from anywhere; copying an id takes the clipboard.
-_SANDBOX = {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": False}
+_SANDBOX: dict[str, object] = {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": False}
 
 
 def _page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:

@@ -26,8 +26,9 @@ class Spot(NamedTuple):
     y: float
 
 
-def strip(days: Sequence[tuple[str, int]]) -> Strip:
-    """A column for each week, the days from Monday on below each other."""
+def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
+    """A column for each week of days, by their names and their numbers, from Monday on below each other."""
+    days = list(zip(names, counts, strict=True))
     top = max((count for _, count in days), default=0)
     first = date.fromisoformat(days[0][0]).toordinal()
     offset = date.fromordinal(first).weekday()

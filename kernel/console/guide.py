@@ -42,7 +42,21 @@ class Guide(NamedTuple):
 
 
 GuideOf = Callable[[Config], Guide]
-NO_GUIDE = Guide(lambda _url, _key: [], lambda _deep: [], lambda _tools: 0)
+
+
+def _no_clients(_url: str, _key: str) -> list[ClientSetup]:
+    return []
+
+
+def _no_findings(_deep: bool) -> list[Finding]:
+    return []
+
+
+def _no_tokens(_tools: Sequence[Tool]) -> int:
+    return 0
+
+
+NO_GUIDE = Guide(_no_clients, _no_findings, _no_tokens)
 
 
 class Checks:

@@ -129,7 +129,7 @@ class Renderer:
             "ago": ago,
             "as_typed": as_typed,
             "by_day": by_day,
-            "strip": lambda days: strip([(day.day, day.memories) for day in days]),
+            "strip": strip,
             "circle": circle,
         }
         self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped

@@ -67,7 +67,7 @@ class CallLog:
     """An observer of calls; all of it belongs to the event loop."""
 
     def __init__(self, keeps: KeptCalls) -> None:
-        self.keeps = keeps
+        self.keeps: KeptCalls = keeps
         self.since = utc_now()
         self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
         self._counts: dict[tuple[str, str, str], Count] = {}
