@@ -40,8 +40,12 @@ class Visitor:
 
     def recall(self, query: str) -> tuple[float, bytes]:
         """The tool as the page calls it."""
-        asked = {"query": query, "detail": "text", "limit": 20, "max_tokens": 20_000, "explain": True}
-        return self._ask("POST", "/tools/recall", json.dumps(asked).encode())
+        asked = {"detail": "text", "limit": 20, "max_tokens": 20_000, "explain": True}
+        return self._ask("POST", "/tools/recall", json.dumps({"query": query, **asked}).encode())
+
+    def plain_recall(self, query: str) -> tuple[float, bytes]:
+        """The tool with a query alone."""
+        return self._ask("POST", "/tools/recall", json.dumps({"query": query}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None) -> tuple[float, bytes]:
         headers = {"content-type": "application/json", "accept": "application/json"} if body else {}
@@ -110,12 +114,14 @@ def _searches(data: Path, size: int) -> Budgets:
             return (server.cpu() - begun) * 1000 / len(texts), times
 
         page = partial(all_of, lambda text: visitor.get(f"/ui/search?q={quote(text)}"))
-        turns = rounds(3, {"page": page, "recall": partial(all_of, visitor.recall)})
+        tools = {"recall of the page": visitor.recall, "recall": visitor.plain_recall}
+        turns = rounds(3, {"page": page, **{name: partial(all_of, ask) for name, ask in tools.items()}})
     times = {name: [one for _, several in found for one in several] for name, found in turns.items()}
     cpu = {name: min(one for one, _ in found) for name, found in turns.items()}
     rows = [(name, median(several), _p95(several), cpu[name]) for name, several in times.items()]
     table(f"search over {size:,} memories", ("side", "p50 ms", "p95 ms", "least cpu ms"), rows)
-    promised = [budget(f"p95 of Search over recall at {size:,}, ms", rows[0][2] - rows[1][2], _MOST_OVER_RECALL_MS)]
+    over = cpu["page"] - cpu["recall"]
+    promised = [budget(f"processor time of Search over a plain recall at {size:,}, ms", over, _MOST_OVER_RECALL_MS)]
     if size >= _AT_SIZE:
         promised.append(budget(f"p95 of Search at {size:,}, ms", rows[0][2], _MOST_MS))
     return promised
@@ -126,7 +132,7 @@ def _unasked(data: Path, count: int) -> Budgets:
 
     def start(ui: str) -> tuple[float, float]:
         with quipu(data, ui=ui) as server:
-            begun = server.wait("/readyz", b'"model":"ready"')
+            begun = server.cpu()
             visitor = Visitor(server.port)
             for _ in range(_WARMING):
                 visitor.recall("garage")
@@ -134,9 +140,9 @@ def _unasked(data: Path, count: int) -> Budgets:
 
     turns = rounds(count, {"with": lambda: start("1"), "without": lambda: start("0")})
     rows = [(name, min(one[0] for one in found), min(one[1] for one in found)) for name, found in turns.items()]
-    table(f"a server that nobody visits, least of {count}", ("console", "start s", "anonymous MB"), rows)
+    table(f"a server that nobody visits, least of {count}", ("console", "start cpu s", "anonymous MB"), rows)
     return [
-        budget("start with over without", rows[0][1] / rows[1][1], 1.05),
+        budget("processor time of a start with over without", rows[0][1] / rows[1][1], 1.05),
         budget("memory with over without", rows[0][2] / rows[1][2], 1.02),
     ]
 
