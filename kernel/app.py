@@ -15,7 +15,7 @@ from kernel.maintenance.backup import Folder, copy_before_migration
 from kernel.maintenance.data_access import DataAccess, check_log_now
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
-from kernel.search.ann import Sketches
+from kernel.search.ann import VectorIndex
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
@@ -99,7 +99,7 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
     def sketcher() -> Sketcher:
         return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
 
-    return SearchCache(Sketches(sketcher))
+    return SearchCache(VectorIndex(sketcher))
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:
@@ -117,6 +117,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
+        past={dialect.name: dialect.past for dialect in dialects if dialect.past},
     )
 
 

@@ -27,7 +27,7 @@ from kernel.maintenance.compact import tidy
 from kernel.maintenance.page_check import damage_of
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
-from kernel.search.semantic import load_sketches
+from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store.context import CallContext
@@ -287,7 +287,7 @@ def warm(
     if kernel.unclean:
         catch_faults(_tell_damage, kernel)
     if embedder is not None:
-        catch_faults(store.read_sync, load_sketches)
+        catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
     while not stopping.is_set():
         if embedder is not None and (worker is None or worker.take_upkeep(kernel.config.tenant)):

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args,
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
 from kernel.store.curation import Curation
+from kernel.store.history import Past
 from kernel.store.imports import Import
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
@@ -250,12 +251,13 @@ class Dialect(NamedTuple):
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
     completions; `sources(tx)` is everything that the index must hold; `argument_fault(error)` words errors in arguments
     where the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these
-    tags, in whatever case. `choices` maps parameters to settings that list their values, `supplied` to those that give
-    them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
-    `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
-    database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
-    `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
-    `curate(tx, space, key)` says how a person edits and forgets a memory.
+    tags, in whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings
+    that list their values, `supplied` to those that give them one, for the schemas. `deviations` holds those of several
+    tools, by a text that names the tools. A dialect that `reads_all_dialects` cannot be called with a key or token that
+    is limited to some dialects. What lies outside the database: `folders(settings, data)` says where, by name; reads
+    notice changes there by the precheck `follow`; `after_undo(tx, restored)` restores it or raises a Fault;
+    `recover(tx)` finishes what a killed process began. `curate(tx, space, key)` says how a person edits and forgets a
+    memory, and what it is linked with.
     """
 
     name: str
@@ -268,6 +270,7 @@ class Dialect(NamedTuple):
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
     tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
+    past: Past | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None

@@ -22,10 +22,11 @@ from handlers.brain import (
 )
 from handlers.brain.base import NO_PREFIX
 from handlers.brain.deviations import DEVIATIONS
-from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
+from handlers.brain.index_text import entity_source, memory_source, note_source, past_sources, resource_source
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
@@ -116,6 +117,7 @@ DIALECT = Dialect(
     sources=sources,
     curate=curation.curate,
     tagged=tagged,
+    past=Past(past_sources),
     settings=SETTINGS,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),

@@ -167,7 +167,8 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.entities.update", Entity, db=request.db, id=request.id, **changes, **more) or before
-    history.append(tx, here, row.id, "updated", before=old.text, after=new.text, reason=f"Changed {', '.join(named)}")
+    shown = new.text if row.status == ACTIVE else None  # as for a memory
+    history.append(tx, here, row.id, "updated", before=old.text, after=shown, reason=f"Changed {', '.join(named)}")
     if changed:
         update_index(tx, new, active=row.status == ACTIVE)
     return row

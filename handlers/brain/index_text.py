@@ -1,13 +1,17 @@
 """Index content of the rows of `brain`: the text that is embedded, and words for full-text search only."""
 
+from collections.abc import Sequence
+
 from handlers.brain.base import decode_words
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from kernel.search import index
+from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
 ACTIVE = "active"
 ARCHIVED = "archived"
+_SCOPES = {"ent": "entity", "note": "note", "res": "resource", "lnk": ""}
 
 
 def entity_text(name: str, description: str | None) -> str:
@@ -52,6 +56,17 @@ def resource_source(space: str, row: Resource) -> IndexSource:
     """A resource that is not archived; its tags are full-text only."""
     text = resource_text(row.title, row.description, row.notes)
     return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags))
+
+
+def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history; of a note its content, since title and summary are not in it."""
+    scopes = ((text.scope or _scope(text.key), text.text) for text in texts)
+    return [PastSource(scope, text) if scope else None for scope, text in scopes]
+
+
+def _scope(key: str) -> str:
+    """The scope of an id that is not in the index; empty for a link. An import may bring memories with any id."""
+    return _SCOPES.get(key.partition("_")[0], "memory")
 
 
 def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:

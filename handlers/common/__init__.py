@@ -1,16 +1,17 @@
 """Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from handlers.common.filters import SETTINGS
+from handlers.common import as_of
+from handlers.common.filters import SETTINGS, Filters
 from handlers.common.pagination import RankedResults, page
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.view import RESOURCES, URI
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.index import Hit
+from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Hints, Reply, Tool, read
@@ -26,22 +27,28 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items = find_by_ids(tx, request)
+        items, unrecorded = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now)), whole)
+        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), unrecorded), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
-    hits, items = find(tx, asked) if request.query.strip() else ([], find_newest(tx, asked))
-    return page(RankedResults(items, _signals(hits), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request)
+    found, items = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
+    seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
+    return page(RankedResults(items, _signals(found), sought, seen, _unrecorded(tx, asked.filters)), request)
 
 
-def _signals(hits: list[Hit]) -> list[str]:
-    words = any(hit.text_rank is not None for hit in hits)
-    meaning = any(hit.similarity is not None for hit in hits)
-    return [name for name, ran in (("words", words), ("meaning", meaning)) if ran]
+def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:
+    return as_of.count_unrecorded(tx, filters) if filters.at else UNSET
+
+
+def _signals(found: Candidates | None) -> list[str]:
+    ran = () if found is None else (("words", found.words), ("meaning", found.meaning))
+    return [
+        name for name, values in ran if (values == values).any()
+    ]  # NaN, which a signal did not find, equals nothing
 
 
 def reply(tool: Tool, result: Struct) -> Reply:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from handlers.common.schemas import Recall
 from kernel.errors import Fault
-from kernel.search import index
+from kernel.search import index, past
 from kernel.search.index import Document
 from kernel.settings import Setting, names, setting
 from kernel.store.transaction import Tx
@@ -22,17 +22,20 @@ class Filters(NamedTuple):
     """The filters of a request: times in the format of the index, "" for none; a folder of `paths`, or "".
 
     `within` is None where every partition may be searched; with a folder it holds the partition of the folder too.
-    `places` are the same. `tagged` are the (space, key) of what has one of the tags, None where none are given.
+    `places` are the same, `spaces` theirs. `tagged` are the (space, key) of what has one of the tags, None where none
+    are given. `at` is the time as of which is searched, "" for now.
     """
 
     within: Sequence[tuple[str, str | None]] | None
     places: frozenset[tuple[str, str | None]]
+    spaces: frozenset[str]
     scope: str | None
     folder: str
     tagged: frozenset[tuple[str, str]] | None
     actor: str | None
     after: str
     before: str
+    at: str = ""
 
 
 def filter_after_search(filters: Filters) -> bool:
@@ -47,7 +50,7 @@ def filter_after_search(filters: Filters) -> bool:
 def matches(filters: Filters, document: Document) -> bool:
     """Whether a document passes; what `within` excludes as well, for documents that no search has found."""
     return (
-        (filters.within is None or (document.space, document.scope) in filters.places)
+        (filters.within is None or _is_within(filters, document))
         and (not filters.folder or document.scope == filters.scope or document.key.startswith(f"{filters.folder}/"))
         and (filters.tagged is None or (document.space, document.key) in filters.tagged)
         and filters.actor in (None, document.actor)
@@ -56,13 +59,30 @@ def matches(filters: Filters, document: Document) -> bool:
     )
 
 
+def _is_within(filters: Filters, document: Document) -> bool:
+    # Without a scope the space decides: of what was deleted long ago the scope may be unknown.
+    if filters.scope is None:
+        return document.space in filters.spaces
+    return (document.space, document.scope) in filters.places
+
+
 def filters_of(tx: Tx, request: Recall) -> Filters:
-    """The filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none."""
+    """The filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none.
+
+    As of a time, what was changed later is filtered out: of the memories that it has not, the history knows the rest.
+    """
+    filters, at = _filters_of(tx, request), _time("as_of", request.as_of)
+    if not at:
+        return filters
+    return filters._replace(at=at, before=min(filters.before or past.END_OF_TIME, f"{at}{past.END_OF_TIME}"))
+
+
+def _filters_of(tx: Tx, request: Recall) -> Filters:
     times = (_time("after", request.after), _time("before", request.before))
     if all(times) and times[0] >= times[1]:
         raise Fault("invalid", "after: is not earlier than before")
     if not request.spaces and not request.dialects and request.scope is None and not setting(tx, WITHOUT):
-        return Filters(None, frozenset(), None, "", _tagged(tx, request), request.actor, *times)
+        return Filters(None, frozenset(), frozenset(), None, "", _tagged(tx, request), request.actor, *times)
     _check_dialects(tx, request)
     _check_left_out(tx, request)
     found = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
@@ -74,7 +94,8 @@ def filters_of(tx: Tx, request: Recall) -> Filters:
     elif request.scope and not within:
         _check_scope(tx, request, request.scope)
     tagged = _tagged(tx, request)
-    return Filters(within, frozenset(within), request.scope, folder, tagged, request.actor, *times)
+    spaces = frozenset(space for space, _ in within)
+    return Filters(within, frozenset(within), spaces, request.scope, folder, tagged, request.actor, *times)
 
 
 def _is_left_out(tx: Tx, space: str) -> bool:

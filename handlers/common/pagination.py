@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
@@ -19,6 +19,7 @@ _BARE = Recall(query="-")
 _LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
 _COUNT_GROWTH_BYTES = 8  # growth of `omitted` and `tokens`, which are set after the memories
+_encode = msgspec.json.Encoder().encode
 
 
 class RankedResults(NamedTuple):
@@ -28,6 +29,7 @@ class RankedResults(NamedTuple):
     signals: list[str]
     question: str
     shown: SeenPage
+    unrecorded: int | UnsetType = UNSET
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
@@ -37,39 +39,46 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     beside the cursor.
     """
     items = listing.items[: request.limit]
-    answer = Recalled([], listing.signals, 0, 0)
-    room = request.max_tokens * BYTES_PER_TOKEN - len(msgspec.json.encode(answer)) - _COUNT_GROWTH_BYTES
+    answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
+    room = request.max_tokens * BYTES_PER_TOKEN - len(_encode(answer)) - _COUNT_GROWTH_BYTES
     for number, item in enumerate(items, start=1):
         cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0
-        found = _fit(item, request, room - cursor, first=number == 1)
+        found, size = _fit(item, request, room - cursor, first=number == 1)
         if found is None and number == 1:
             raise _too_few(item, request, room - cursor)
         if found is None:
             break
         answer.memories.append(found)
-        room -= len(msgspec.json.encode(found)) + 1
+        room -= size + 1
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
         shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
         answer.cursor = encode_cursor(listing.shown, listing.question, shown)
-    while (tokens := -(-len(msgspec.json.encode(answer)) // BYTES_PER_TOKEN)) != answer.tokens:
-        answer.tokens = tokens  # its own digits count too
+    answer.tokens = _tokens(len(_encode(answer)))
     return answer
 
 
+def _tokens(size: int) -> int:
+    """The tokens of an answer of `size` bytes whose own `tokens` is 0: the digits of the number count too."""
+    tokens = 0
+    while tokens != (tokens := -(-(size - 1 + len(str(tokens))) // BYTES_PER_TOKEN)):
+        pass
+    return tokens
+
+
 def _too_few(item: ScoredDocument, request: Recall, room: int) -> Fault:
-    missing = len(msgspec.json.encode(_least(item, _BARE))) - room
+    missing = len(_encode(_least(item, _BARE))) - room
     needed = request.max_tokens + -(-missing // BYTES_PER_TOKEN)
     return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {needed}")
 
 
-def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> RecalledMemory | None:
-    """The memory if it fits into `room` bytes; the first of a page is cut to fit."""
+def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> tuple[RecalledMemory | None, int]:
+    """The memory if it fits into `room` bytes, and its size; the first of a page is cut to fit."""
     text = item.document.text if request.detail == "text" or request.ids else one_line(item.document.text, _LINE_WIDTH)
     found = _recalled_memory(item, text, request)
-    if len(msgspec.json.encode(found)) <= room:
-        return found
-    return _cut_to(item, request, room) if first else None
+    if (size := len(_encode(found))) <= room:
+        return found, size
+    return (_cut_to(item, request, room), room) if first else (None, 0)
 
 
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
@@ -126,15 +135,15 @@ def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory 
     None if there is none for its id and the least text.
     """
     text = item.document.text
-    if len(msgspec.json.encode(_least(item, request))) > room:
+    if len(_encode(_least(item, request))) > room:
         request = _BARE
-    if len(msgspec.json.encode(_least(item, request))) > room:
+    if len(_encode(_least(item, request))) > room:
         return None
     # Binary search: the JSON size depends on escapes, so it cannot be computed from the length.
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if len(msgspec.json.encode(_recalled_memory(item, text[:middle] + "…", request))) <= room:
+        if len(_encode(_recalled_memory(item, text[:middle] + "…", request))) <= room:
             low = middle
         else:
             high = middle - 1

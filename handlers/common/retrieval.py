@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
-from kernel.search import index
-from kernel.search.index import Document, Hit, Scored
+from kernel.search import index, past
+from kernel.search.index import Candidates, Document, Scored
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
 from kernel.text import one_line
@@ -31,14 +33,16 @@ class RecallQuery(NamedTuple):
     weights: index.Weights
     rules: OrderRules
     shown: SeenPage | None
+    changed: as_of.Changed | None = None
 
 
 def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
     """The request with its filters and rules; raises Fault("invalid") naming a filter that is none."""
     weights = _weights(request.weights)
-    now = shown.since if shown else tx.now
+    filters = filters_of(tx, request)
+    now = filters.at or (shown.since if shown else tx.now)
     rules = OrderRules(request.weights.recency, request.half_life_days, now, request.alike, request.per_source)
-    return RecallQuery(request, filters_of(tx, request), weights, rules, shown)
+    return RecallQuery(request, filters, weights, rules, shown)
 
 
 def _weights(given: SignalWeights) -> index.Weights:
@@ -56,19 +60,22 @@ def query_fingerprint(request: Recall) -> str:
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
     order = (request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
-        (*asked, request.tags, request.after, request.before, request.quarantined, *order)
+        (*asked, request.tags, request.after, request.before, request.as_of, request.quarantined, *order)
     ).decode()
 
 
-def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
-    """The hits, and the documents for the page, best first: one more than its limit if more follow."""
+def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, list[ScoredDocument]]:
+    """The candidates, and the documents for the page, best first: one more than its limit if more follow."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.digests) if asked.shown else 0
+    if asked.filters.at:
+        changed = as_of.search_changed(tx, asked.request.query, asked.filters, asked.weights)
+        asked = asked._replace(changed=changed)
     among = _prefiltered(tx, asked.filters)
     filtered = filter_after_search(asked.filters) and among is None
     width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + wanted)
     while True:
-        hits = index.search(
+        found = index.find(
             tx,
             asked.request.query,
             within=asked.filters.within,
@@ -77,10 +84,12 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
             lexical=asked.weights.words > 0,
             semantic=asked.weights.meaning > 0,
         )
-        items, varied = _rank(tx, asked, hits, before + wanted)
+        exhausted = len(found.docs) < width
+        found = past.joined(found, asked.changed.found) if asked.changed else found
+        items, varied = _rank(tx, asked, found, before + wanted)
         enough = len(items) >= wanted and varied >= min(wanted, _MIN_DISTINCT)
-        if enough or len(hits) < width or width >= _MAX_CANDIDATES:
-            return hits, items
+        if enough or exhausted or width >= _MAX_CANDIDATES:
+            return found, items
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)
 
 
@@ -88,6 +97,8 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
     """The documents to search where filters leave few; None to filter the hits of a search."""
     if filters.tagged is not None and len(filters.tagged) <= _MAX_TAGGED:
         return index.doc_ids(tx, list(filters.tagged))
+    if filters.at:
+        return as_of.prefilter(tx, filters)
     if filters.actor is not None or filters.after or filters.before:
         return index.prefilter(tx, filters.actor, filters.after, filters.before, filters.within)
     return folder_documents(tx, filters)
@@ -96,28 +107,33 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
 def find_newest(tx: Tx, asked: RecallQuery) -> list[ScoredDocument]:
     """The documents that pass the filters, last changed first: one more than the limit if more follow."""
     filters, wanted = asked.filters, asked.request.limit + 1
-    if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS:
+    if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS and not filters.at:
         documents = index.documents(tx, index.doc_ids(tx, list(filters.tagged)))
         passing = [document for document in documents.values() if _passes(tx, asked, document)]
         passing.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
         return [ScoredDocument(1.0, None, document) for document in passing[:wanted]]
     width = wanted + (len(asked.shown.digests) if asked.shown else 0)
     while True:
-        docs = index.newest(tx, filters.actor, filters.after, filters.before, filters.within, width)
-        documents = index.documents(tx, docs)
-        found = [documents[doc] for doc in docs if doc in documents and _passes(tx, asked, documents[doc])]
-        if len(found) >= wanted or len(docs) < width:
+        newest = as_of.newest(tx, filters, width) if filters.at else _newest(tx, filters, width)
+        found = [document for document in newest if _passes(tx, asked, document)]
+        if len(found) >= wanted or len(newest) < width:
             return [ScoredDocument(1.0, None, document) for document in found[:wanted]]
         width *= _WIDENING_FACTOR
+
+
+def _newest(tx: Tx, filters: Filters, limit: int) -> list[Document]:
+    docs = index.newest(tx, filters.actor, filters.after, filters.before, filters.within, limit)
+    documents = index.documents(tx, docs)
+    return [documents[doc] for doc in docs if doc in documents]
 
 
 def _passes(tx: Tx, asked: RecallQuery, document: Document) -> bool:
     return _matches(tx, document, asked) and (asked.shown is None or _is_new_on_page(document, asked.shown))
 
 
-def find_by_ids(tx: Tx, request: Recall) -> list[ScoredDocument]:
-    """The memories of ids from an earlier recall that pass the filters, in that order; raises Fault("invalid") for an
-    invalid id.
+def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | UnsetType]:
+    """The memories of ids from an earlier recall that pass the filters, in that order, and as of a time the number of
+    those without a text of then; raises Fault("invalid") for an invalid id.
     """
     asked = prepare(tx, request, None)
     keys: list[tuple[str, str]] = []
@@ -126,10 +142,15 @@ def find_by_ids(tx: Tx, request: Recall) -> list[ScoredDocument]:
         if not slash:
             raise Fault("invalid", f"ids: {one_line(given, 80)} is not an id of a recall")
         keys.append((space, key))
+    at = asked.filters.at
+    kept, unrecorded = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
+    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, asked)], unrecorded
+
+
+def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
     docs = index.doc_ids(tx, keys)
     documents = index.documents(tx, docs)
-    kept = (documents[doc] for doc in docs if doc in documents)
-    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, asked)]
+    return [documents[doc] for doc in docs if doc in documents]
 
 
 def _needs_documents(asked: RecallQuery) -> bool:
@@ -142,40 +163,45 @@ def _needs_documents(asked: RecallQuery) -> bool:
     )
 
 
-def _rank(tx: Tx, asked: RecallQuery, hits: list[Hit], wanted: int) -> tuple[list[ScoredDocument], int]:
-    """The matching documents in order, and the number of hits that are not near-duplicates of others."""
+def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> tuple[list[ScoredDocument], int]:
+    """The matching documents in order, and the number of candidates that are not near-duplicates of others."""
+    query, weights = asked.request.query, asked.weights
     if not _needs_documents(asked):
-        ranking = index.rerank(tx, asked.request.query, hits, asked.weights, wanted=wanted)
+        ranking = index.rerank(tx, query, found, weights)
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
             return first, _count_distinct(ranking)
     # The rerank adds neighbours of hits as new candidates, which have to pass the filters too.
-    documents = _matching_documents(tx, asked, hits)
-    ranking = index.rerank(tx, asked.request.query, [hit for hit in hits if hit.doc in documents], asked.weights)
-    documents |= _matching_documents(tx, asked, [one.hit for one in ranking.scored if one.hit.doc not in documents])
-    items = order(ranking.scored, documents, ranking.leaders, asked.rules)
+    documents = _matching_documents(tx, asked, found.docs.tolist())
+    matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
+    ranking = index.rerank(tx, query, found.take(matching), weights)
+    scored = ranking.fused.scored(len(ranking.fused.scores))
+    documents |= _matching_documents(tx, asked, [one.hit.doc for one in scored if one.hit.doc not in documents])
+    items = order(scored, documents, ranking.leaders, asked.rules)
     shown = asked.shown
     return [item for item in items if shown is None or _is_new_on_page(item.document, shown)], _count_distinct(ranking)
 
 
 def _count_distinct(ranking: index.Ranking) -> int:
-    return sum(ranking.leaders.get(one.hit.doc, one.hit.doc) == one.hit.doc for one in ranking.scored)
+    return sum(ranking.leaders.get(doc, doc) == doc for doc in ranking.fused.found.docs.tolist())
 
 
 def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
     """The best of the ranking if evidence alone decides: only their documents are read."""
-    scored = prefix_holding(ranking.scored, ranking.leaders, asked.rules.alike, wanted)
+    docs = ranking.fused.found.docs.tolist()
+    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, asked.rules.alike, wanted))
     first = order(scored, {one.hit.doc: _unread_document(one) for one in scored}, ranking.leaders, asked.rules)[:wanted]
     documents = index.documents(tx, [item.document.doc for item in first])
     return [item._replace(document=documents[item.document.doc]) for item in first if item.document.doc in documents]
 
 
 def _unread_document(scored: Scored) -> Document:
-    return Document(scored.hit.doc, scored.hit.space, scored.hit.id, "", "", "", "", "", "", "")
+    return Document(scored.hit.doc, "", "", "", "", "", "", "", "", "")
 
 
-def _matching_documents(tx: Tx, asked: RecallQuery, hits: Sequence[Hit]) -> dict[int, Document]:
-    documents = index.documents(tx, [hit.doc for hit in hits])
+def _matching_documents(tx: Tx, asked: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
+    changed = asked.changed
+    documents = as_of.documents_of(tx, asked.filters.at, docs, changed) if changed else index.documents(tx, docs)
     return {doc: document for doc, document in documents.items() if _matches(tx, document, asked)}
 
 

@@ -58,6 +58,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     ] = None
     after: Annotated[Time, Meta(description="Only memories updated at or after this ISO 8601 time")] = ""
     before: Annotated[Time, Meta(description="Only memories updated before this ISO 8601 time")] = ""
+    as_of: Annotated[Time, Meta(description="Memories as they stood at this ISO 8601 time")] = ""
     detail: Annotated[Detail, Meta(description="line: ids and one-liners; text: full texts with their origin")] = "line"
     weights: Annotated[SignalWeights, Meta(description="Weights of the signals; leave out when unsure")] = (
         SignalWeights()
@@ -135,7 +136,8 @@ class RecalledMemory(Struct, omit_defaults=True):
 
 class Recalled(Struct):
     """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
-    `cursor` leads to the next page, where there is one.
+    `cursor` leads to the next page, where there is one. With as_of, `unrecorded` counts the memories left out because
+    they have changed since and nothing holds their text of then.
     """
 
     memories: list[RecalledMemory]
@@ -143,3 +145,4 @@ class Recalled(Struct):
     omitted: int
     tokens: int
     cursor: str | None = None
+    unrecorded: int | UnsetType = UNSET

@@ -45,17 +45,17 @@ def order(
     return _diversify(items, leaders, rules)
 
 
-def prefix_holding(scored: Sequence[Scored], leaders: Mapping[int, int], alike: int, wanted: int) -> Sequence[Scored]:
-    """The shortest prefix that contains the `wanted` best hits after near-duplicates are damped."""
+def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, wanted: int) -> int:
+    """The length of the shortest prefix that contains the `wanted` best after near-duplicates are damped."""
     groups: dict[int, int] = {}
     full = 0
-    for number, one in enumerate(scored):
+    for number, doc in enumerate(docs):
         if full == wanted:
-            return scored[:number]
-        leader = leaders.get(one.hit.doc, one.hit.doc)
+            return number
+        leader = leaders.get(doc, doc)
         groups[leader] = groups.get(leader, 0) + 1
         full += not alike or groups[leader] <= alike
-    return scored
+    return len(docs)
 
 
 def recency(updated_at: str, now: str, half_life: float) -> float:

@@ -3,10 +3,11 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, curation, forget, journal, memories, recall, sync, undo
+from handlers.notes import admin, curation, forget, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.tools import Dialect, Precheck, Reply, Tool
 
 
@@ -30,6 +31,7 @@ DIALECT = Dialect(
     sources=sync.sources,
     curate=curation.curate,
     tagged=recall.tagged,
+    past=Past(note_file.past_sources),
     settings=SETTINGS,
     after_undo=undo.restore_files,
     recover=journal.recover,

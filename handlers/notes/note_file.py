@@ -9,6 +9,8 @@ from handlers.notes.files import File
 from handlers.notes.front_matter import Page
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.slug import kebab, title_of
+from kernel.store.history import PastSource, PastText
+from kernel.store.transaction import Tx
 from kernel.text import utc_time, yaml_block, yaml_flow
 
 _EMPTY_PAGE = Page("", (), "", "\n")
@@ -73,6 +75,12 @@ def index_text(memory: ParsedMemory) -> str:
 def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
     """The text that the index holds for a memory of this title, these tags and this content."""
     return "\n".join(part for part in (title, ", ".join(tags), content) if part)
+
+
+def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history."""
+    parsed = [parse_memory(text.key, text.text, 0) for text in texts]
+    return [PastSource(memory.memory_type, index_text(memory)) for memory in parsed]
 
 
 def new_text(path: str, memory: ParsedMemory) -> str:

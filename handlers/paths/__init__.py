@@ -5,9 +5,10 @@ from msgspec import Struct
 
 from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
-from handlers.paths.memories import SPACE, TOOLS, sources
+from handlers.paths.memories import SPACE, TOOLS, past_sources, sources
 from handlers.paths.resources import RESOURCES
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.text import yaml_block
 from kernel.tools import Dialect, Reply, Tool
 
@@ -43,5 +44,6 @@ DIALECT = Dialect(
     resources=RESOURCES,
     sources=sources,
     curate=curate,
+    past=Past(past_sources),
     deviations=DEVIATIONS,
 )

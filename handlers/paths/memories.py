@@ -24,6 +24,7 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.search import index
 from kernel.store import history
+from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, exclusive, read, write
 
@@ -127,6 +128,11 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
         yield IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
+
+
+def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history."""
+    return [PastSource("", _index_text(text.key, text.text)) for text in texts]
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:

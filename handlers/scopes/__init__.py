@@ -21,6 +21,7 @@ from handlers.scopes import (
     tags,
 )
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Source
 from kernel.store.slices import Steps
 from kernel.tools import Dialect, Reply, Tool
@@ -77,6 +78,7 @@ DIALECT = Dialect(
     argument_fault=errors.argument_fault,
     sources=entries.sources,
     curate=curation.curate,
+    past=Past(entries.past_sources),
     tagged=tags.tagged,
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),

@@ -14,6 +14,7 @@ from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_versi
 from handlers.scopes.totals import Count, count_rows
 from kernel.search import index
 from kernel.store import history
+from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
@@ -52,6 +53,11 @@ class _Latest(NamedTuple):
     id: str
     version_num: int
     created_at: str
+
+
+class _Place(NamedTuple):
+    id: str
+    scope: str
 
 
 def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
@@ -178,6 +184,13 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
         yield IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
 
 
+def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history; an entry never leaves its scope."""
+    scopes = dict(tx.all("scopes.entries.scopes_of", _Place, ids=[text.key for text in texts]))
+    spaces = {kind.space for kind in KINDS.values()}
+    return [PastSource(scopes.get(text.key, ""), text.text) if text.space in spaces else None for text in texts]
+
+
 def texts_to_embed(request: Struct) -> list[str]:
     """The texts that a call embeds: that of the new entry for add, none for other actions."""
     kind = _KIND_OF_REQUEST.get(type(request))
@@ -273,7 +286,8 @@ def _record(
 ) -> None:
     row, text = after[0], entry_text(*after)
     old = None if before is None else entry_text(*before)
-    history.append(tx, kind.space, row.id, operation, before=old, after=text, reason=reason)
+    shown = text if row.is_active else None
+    history.append(tx, kind.space, row.id, operation, before=old, after=shown, reason=reason)
     if row.is_active:
         # The index holds active entries only; an update of an inactive one must not add it.
         index.put(tx, kind.space, row.id, text, scope=entry_scope_key(row))

@@ -239,6 +239,6 @@ def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: st
 def _record(tx: Tx, kind: Kind, number: str) -> None:
     row, current = entries.get(tx, kind, number)
     indexed = entries.entry_text(row, current)
-    history.append(tx, kind.space, number, "imported", after=indexed)
+    history.append(tx, kind.space, number, "imported", after=indexed if row.is_active else None)
     if row.is_active:
         index.put(tx, kind.space, number, indexed, scope=entries.entry_scope_key(row))

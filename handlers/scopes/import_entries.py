@@ -212,7 +212,7 @@ def _record(tx: Tx, kind: Kind, before: entries.EntryPair | None, after: entries
     """Records the change in the history and the index, which holds active entries only."""
     row, text = after[0], entries.entry_text(*after)
     old = None if before is None else entries.entry_text(*before)
-    history.append(tx, kind.space, row.id, "imported", before=old, after=text)
+    history.append(tx, kind.space, row.id, "imported", before=old, after=text if row.is_active else None)
     if row.is_active:
         index.put(tx, kind.space, row.id, text, scope=entries.entry_scope_key(row))
     elif before is not None:

@@ -10,6 +10,7 @@ from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
+from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
@@ -57,6 +58,7 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     curate=curation.curate,
+    past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,)),
     tagged=memories.tagged,
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),

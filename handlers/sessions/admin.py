@@ -134,6 +134,7 @@ class HealthReport(Struct):
 
 class _DeletedMemory(NamedTuple):
     id: int
+    session_id: str
     content: str
 
 
@@ -149,7 +150,8 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
     while gone := tx.all("sessions.admin.delete_slice", _DeletedMemory, bytes=SLICE_BYTES, **chosen):
         for memory in gone:
             index.drop(tx, memories.SPACE, str(memory.id))
-            history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
+            reason = memories.deletion_reason(memory.session_id)
+            history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content, reason=reason)
         numbers = [memory.id for memory in gone]
         tx.run("sessions.admin.delete_mentions", memories=numbers)
         if request.action != "purge_all":

@@ -14,6 +14,7 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.security.secrets import find_secret, sensitive_field
 from kernel.store import history
+from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
 
@@ -21,6 +22,7 @@ SPACE = "sessions"
 DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
 PRIORITY_RANGE = (1, 5)
 _DEFAULT_PRIORITY = 3
+_OF_SESSION = "of session "
 _MAX_METADATA_DEPTH = 32  # levels of objects and lists
 _DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
 
@@ -105,6 +107,23 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every memory."""
     for row in tx.each("sessions.memories.all_for_index", MemoryRow):
         yield IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
+
+
+def deletion_reason(session: str) -> str:
+    """The reason of a deletion: it holds the session, which nothing else does then."""
+    return f"{_OF_SESSION}{session}"
+
+
+def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
+    """What the index held of texts of the history; in the index a memory never leaves its session."""
+    return [PastSource(_session(text), text.text) if text.space == SPACE else None for text in texts]
+
+
+def _session(text: PastText) -> str:
+    reason = text.reason or ""
+    if text.scope is not None:
+        return text.scope
+    return reason.removeprefix(_OF_SESSION) if reason.startswith(_OF_SESSION) else ""
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:

@@ -74,7 +74,7 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
             "wrong", "engine", f"{version} can lose pages while checkpointing", "install apsw 3.54.1 or newer"
         )
     else:
-        yield Diagnosis("ok", "engine", f"{version}, cosines by {'sqlite-vec' if sqlite_vec() else 'numpy'}")
+        yield Diagnosis("ok", "engine", f"{version}, cosines by {'sqlite-vec' if sqlite_vec() else 'simsimd'}")
 
 
 def folder(config: Config) -> Iterator[Diagnosis]:

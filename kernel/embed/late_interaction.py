@@ -1,110 +1,118 @@
 """Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float32]
+    Array = NDArray[Any]
+    Floats = NDArray[np.float32]
     Ids = NDArray[np.unsignedinteger] | NDArray[np.signedinteger]
-    VectorLookup = Callable[[Ids], Array]
-    """The vectors of token ids, one per row."""
+    Sizes = NDArray[np.int64]
+    VectorLookup = Callable[[Ids], tuple[Floats, Floats]]
+    """The vectors of token ids, one per row, and their lengths."""
 
 MAX_QUERY_TOKENS = 16  # the heaviest of a long query; bounds its cost; not measured
 LENGTH_PENALTY = 0.04  # times ln(tokens): long texts have better maxima by chance; no record of the choice
 OPENING_TOKENS = 16  # with 12 or 24, nDCG@10 differs by at most .007, either way
 _BIGRAM_SHARE = 1 / 3  # of the score comes from pairs of adjacent tokens; no record of the choice
-_BATCH_TOKENS = 8192  # token positions compared together, so that the similarities stay in the processor's cache
+_BATCH_TOKENS = 8192  # token positions compared together, so that the cosines stay in the processor's cache
+_NO_TOKEN = -9.0  # the cosine where a text has no token any more: less than any sum of two
 _EPSILON = 1e-12  # avoids division by zero
 
 
 def interaction(
-    query: "Ids", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float = 0.0
-) -> list[float]:
-    """A score of at most 1 for each text; texts and query are token ids.
+    query: "Ids", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float = 0.0
+) -> "Floats":
+    """A score of at most 1 for each text; `tokens` are the ids of all texts in turn, of which each has `sizes`.
 
     MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
     query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
     tokens, and LENGTH_PENALTY times the log of the text's tokens is subtracted. `opening_share` is the share of the
-    score that the first OPENING_TOKENS tokens have, scored as a text of their own.
+    score that the first OPENING_TOKENS tokens have, scored as a text of their own. 0 for a text without tokens.
     """
     import numpy as np
 
-    scores = [0.0] * len(texts)
-    vectors = token_vectors(query)
-    weights = _lengths(vectors)
+    scores = np.zeros(len(sizes), np.float32)
+    vectors, weights = token_vectors(query)
     if len(query) > MAX_QUERY_TOKENS:
         kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
         vectors, weights = vectors[kept], weights[kept]
-    if not len(vectors) or not weights.sum() > _EPSILON:
+    if not sizes.any() or not weights.sum() > _EPSILON:
         return scores
-    vectors /= np.maximum(weights, _EPSILON)[:, None]
-    for batch in _batches(texts):
-        found = _score_batch(vectors, weights, [texts[at] for at in batch], token_vectors, opening_share)
-        for at, score in zip(batch, found.tolist(), strict=True):
-            scores[at] = score
+    # Every distinct token is compared once: texts of one query share many of them.
+    known = np.zeros(int(tokens.max()) + 1, np.bool_)
+    known[tokens] = True
+    distinct = np.flatnonzero(known)
+    positions = np.empty(len(known), np.intp)
+    positions[distinct] = np.arange(len(distinct))
+    cosines = _cosines(vectors, weights, *token_vectors(distinct))
+    held, starts = positions.take(tokens), np.cumsum(sizes) - sizes
+    for texts in _batches(sizes):
+        # A row for each position, a column for each text.
+        table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
+        table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
+        scores[texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
     return scores
 
 
-def _batches(texts: "Sequence[Ids]") -> list[list[int]]:
-    """The positions of the texts that have tokens, in batches of about _BATCH_TOKENS tokens."""
-    batches: list[list[int]] = []
-    room = 0
-    for at, text in enumerate(texts):
-        if not len(text):
-            continue
-        if not batches or len(text) > room:
-            batches.append([])
-            room = _BATCH_TOKENS
-        batches[-1].append(at)
-        room -= len(text)
-    return batches
-
-
-def _score_batch(
-    query: "Array", weights: "Array", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float
-) -> "Array":
+def _batches(sizes: "Sizes") -> "Iterator[Ids]":
+    """The texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the longest."""
     import numpy as np
 
-    sizes = np.array([len(text) for text in texts])
-    tokens = np.concatenate(texts)
-    # Every distinct token is compared once: texts of one query share many of them.
-    positions = np.zeros(int(tokens.max()) + 1, np.int32)
-    positions[tokens] = 1
-    distinct = np.flatnonzero(positions)
-    positions[distinct] = np.arange(len(distinct))
-    vectors = token_vectors(distinct)
-    cosines = vectors @ query.T
-    cosines /= np.maximum(_lengths(vectors), _EPSILON)[:, None]
-    cosines = cosines.take(positions.take(tokens), 0)  # rows, one per token position: ten times as fast as columns
-    scores = _scores(cosines, sizes, weights)
+    batches: list[Any] = [np.flatnonzero(sizes)]
+    while batches:
+        texts = batches.pop()
+        if len(texts) > 1 and int(sizes[texts].max()) * len(texts) > _BATCH_TOKENS:
+            batches += np.array_split(texts[np.argsort(sizes[texts], kind="stable")], 2)
+        else:
+            yield texts
+
+
+def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", lengths: "Floats") -> "Floats":
+    """The cosine of each vector (a row) and each of the query's (a column), and a last row of _NO_TOKEN."""
+    import numpy as np
+
+    cosines = np.empty((len(vectors) + 1, len(query)), np.float32)
+    # Of int8 vectors a product in float32 takes less time than SIMD over int8 pair by pair, and is exact.
+    np.matmul(vectors, query.T, out=cosines[:-1])
+    cosines[:-1] /= np.maximum(lengths, _EPSILON)[:, None]
+    cosines[:-1] /= np.maximum(query_lengths, _EPSILON)
+    cosines[-1] = _NO_TOKEN
+    return cosines
+
+
+def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "Array":
+    """The score of each text; `cosines` are by position, text and query token."""
+    import numpy as np
+
+    table = cosines.reshape(len(cosines), -1)
+    flat, step = table.ravel(), table.shape[1] + 1
+    # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
+    pairs = np.zeros_like(table[:-1])
+    np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
+    scores = _scores(table, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
-        offsets = np.arange(len(cosines)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        opening = _scores(cosines[offsets < OPENING_TOKENS], np.minimum(sizes, OPENING_TOKENS), weights)
+        opening = _scores(table[:OPENING_TOKENS], pairs[: OPENING_TOKENS - 1], weights)
+        opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
     return scores
 
 
-def _scores(cosines: "Array", sizes: "NDArray[np.int64]", weights: "Array") -> "Array":
-    """The score of each text; `cosines` has a row for each token of all texts, a column for each query token."""
-    import numpy as np
+def _scores(cosines: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
+    """The weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
 
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    scores = np.maximum.reduceat(cosines, starts) @ weights / weights.sum()
+    scores = cosines.max(axis=0).reshape(-1, len(weights)) @ weights / weights.sum()
     if len(weights) > 1:
-        pairs = np.zeros((len(cosines), len(weights) - 1), np.float32)
-        np.add(cosines[:-1, :-1], cosines[1:, 1:], out=pairs[:-1])
-        pairs[ends - 1] = 0  # no pair spans two texts
         both = weights[:-1] + weights[1:]
-        found = np.maximum.reduceat(pairs, starts) @ both / (2 * both.sum())
-        scores += _BIGRAM_SHARE * (found - scores)
-    return scores - np.float32(LENGTH_PENALTY) * np.log(sizes).astype(np.float32)
+        best = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
+        scores += _BIGRAM_SHARE * (best[:, :-1] @ both / (2 * both.sum()) - scores)
+    return scores
 
 
-def _lengths(vectors: "Array") -> "Array":
+def _log(sizes: "Sizes") -> "Floats":
     import numpy as np
 
-    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors)).astype(np.float32, copy=False)
+    return np.log(sizes).astype(np.float32)

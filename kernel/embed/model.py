@@ -84,18 +84,20 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening_share: float = 0.0) -> list[float]:
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "Array":
         """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
 
-        `opening_share` is the share of the score that the first tokens of a text have.
+        `opening` is the share of the score that the first tokens of a text have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, opening_share)
+        return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)
 
-    def count(self, tokens: bytes) -> int:
-        """The number of `tokens` of an `Embedding`."""
+    def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
+        """The number of tokens of each text, given as the `tokens` of an `Embedding`."""
+        import numpy as np
+
         _, vectors = self._loaded or self._load()
-        return len(vectors.ids(tokens))
+        return np.array([len(tokens) for tokens in texts], np.int64) // _width(vectors.vocabulary)
 
     def _identify(self) -> str:
         with suppress(OSError):  # raised again where the identity is used
@@ -171,10 +173,21 @@ class TokenVectors:
 
         return np.frombuffer(tokens, self._id)
 
-    def rows(self, ids: "Ids") -> "Array":
-        """The vectors of tokens, one per row, times their weights."""
+    @cached_property
+    def _lengths(self) -> "Array":
+        """The length of each token's vector, times its weight."""
+        import numpy as np
+
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix, dtype=np.float32))
+        lengths = lengths if self._rows is None else lengths.take(self._rows)
+        return lengths if self._weights is None else np.abs(lengths * self._weights).astype(np.float32)
+
+    def rows(self, ids: "Ids") -> "tuple[Array, Array]":
+        """The vectors of tokens, one per row, times their weights, and their lengths."""
         found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
-        return found if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
+        if self._weights is not None:
+            found = found * self._weights.take(ids).astype("f4")[:, None]
+        return found, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":
         """The weighted sum of the vectors of packed `tokens`, which points where their mean does."""

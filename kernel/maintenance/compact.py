@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from kernel.search import ann_storage, index
-from kernel.search.semantic import load_sketches
+from kernel.search.semantic import load_vectors
 from kernel.store import introspection
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.connection import open_writer
@@ -69,7 +69,7 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
     ):
         pass
     if not stop() and store.read_sync(_needs_renewal):
-        store.read_sync(load_sketches)  # with the deletions applied, since their log is deleted below
+        store.read_sync(load_vectors)  # with the deletions applied, since their log is deleted below
         _renew_blocks(store.write_sync, stop)
 
 

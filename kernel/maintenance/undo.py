@@ -77,8 +77,10 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]]) -
     """Adds an event for each restored memory, and restores author and times in the index."""
     tx.flush_deferred()
     for (space, key), (last, events) in before.items():
-        history.append(tx, space, key, "undone", before=last.after, after=last.before, reason=f"call {number}")
-        if events and last.before is not None:
+        # Not `last.before`: a new memory may begin with the text of the one that it replaces.
+        text = events[-1].after if events else None
+        history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")
+        if events and text is not None:
             created = next((event for event in reversed(events) if event.before is None), events[0])
             *_, dialect, tool, actor, at = events[-1]
             index.set_provenance(tx, space, key, (dialect, tool, actor), created.at, at)

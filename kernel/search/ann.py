@@ -1,37 +1,53 @@
-"""Approximate nearest neighbours: the sketches of all vectors in memory, filtered by partition before they rank."""
+"""The vectors of a store in memory, compared with a query exactly; of a large store their sketches, for a shortlist
+that the caller scores. Filters apply before the choice.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.search.binary_codes import Sketcher
-from kernel.search.shortlist import CHUNK_ROWS, Chunk, Shortlist
+from kernel.search.vector_table import COLUMNS, VectorTable, members
 
 if TYPE_CHECKING:
-    from kernel.search.shortlist import Ids, Partitions, Words
+    import numpy as np
+    from numpy.typing import NDArray
 
-_HAMMING_FACTOR = 16  # rows ranked by the finer dot product for each one wanted: recall@10 1.00 at 1M (.98 asked)
-_COMPACT_WHEN_DELETED_SHARE = 1 / 8  # of a chunk's rows; then the others are copied to a new chunk; not measured
+    Ids = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Array = NDArray[Any]
+    Matrix = NDArray[np.float32]
+
+EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
+_NO_ID = 2**63 - 1  # after all ids
+_COMPARED_TOGETHER = 65_536  # rows: bounds what one search of a large store takes to some MB
+_HAMMING_FACTOR = 12  # rows ranked by the finer dot product for each one wanted; 16 find no more at 1M
+_SAMPLE_STEP = 16  # every 16th distance is enough to estimate the radius; not measured
+_MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, where many are equally near; not measured
 
 
 class Row(NamedTuple):
-    """A vector's id, the partition of its document, and its sketch; partition None where the sketch is of no use."""
+    """A vector's id and document, the partition of that (None where the vector is of no use), the scale that makes it a
+    unit long, and the vector or its sketch.
+    """
 
     id: int
+    doc: int
     partition: int | None
-    sketch: bytes
+    scale: float
+    code: bytes
 
 
 class Block(NamedTuple):
-    """Many rows with rising ids up to `last`, column by column: ids (int64), partitions (uint32), and the sketches
-    (uint64) transposed, all first words before all second words.
-    """
+    """Many rows with rising ids up to `last`, column by column, with the types of COLUMNS."""
 
     last: int
     ids: bytes
+    docs: bytes
     partitions: bytes
-    words: bytes
+    scales: bytes
+    codes: bytes
 
 
 class Deletion(NamedTuple):
@@ -47,129 +63,195 @@ class Deletion(NamedTuple):
 class VectorFeed(NamedTuple):
     """Readers over one snapshot of the store; each returns what follows the id given, in rising order.
 
-    `rows` returns at most `page_size` rows at once; fewer mean that there are no more.
+    `size` counts the vectors. Codes are vectors if the second argument is true, else sketches. `rows` returns at
+    most `page_size` rows at once; fewer mean that there are no more.
     """
 
-    blocks: Callable[[int], Sequence[Block]]
-    rows: Callable[[int], Sequence[Row]]
+    size: Callable[[], int]
+    blocks: Callable[[int, bool], Sequence[Block]]
+    rows: Callable[[int, bool], Sequence[Row]]
     deletions: Callable[[int], Sequence[Deletion]]
     page_size: int
 
 
-class Sketches:
-    """The sketches of one model's vectors, updated by reading new rows and the deletion log.
+class VectorIndex:
+    """The vectors of one model, updated by reading new rows and the deletion log.
 
     Committed row ids are never reused, so a loaded row stays valid until its deletion is read. `extend` takes a lock;
-    `nearest` takes none and may run beside it.
+    searches take none and may run beside it.
     """
 
     def __init__(self, make_sketcher: Callable[[], Sketcher]) -> None:
         self._make_sketcher = make_sketcher
         self._lock = threading.Lock()
-        self._chunks: list[Chunk] = []
-        self._last = 0
-        self._last_sealed = 0
-        self._last_deletion = 0
-
-    @property
-    def last(self) -> int:
-        """The largest row id read."""
-        return self._last
+        self.clear()
+        self.exact = True  # whether the vectors are held, not their sketches
 
     @cached_property
     def sketcher(self) -> Sketcher:
         """The encoder of vectors, built at first use."""
         return self._make_sketcher()
 
+    def clear(self) -> None:
+        """Drops everything read, so that the next `extend` loads all of it again."""
+        self._table: VectorTable | None = None
+        self._last_sealed = 0
+        self._room = 0  # rows of the first table
+        self.last = 0  # the largest row id read
+        self.last_deletion = 0  # the number of the last deletion read
+
     def extend(self, feed: VectorFeed) -> None:
         """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""
         import numpy as np
 
         with self._lock:
-            deletions = feed.deletions(self._last_deletion)
-            if deletions and deletions[0].id == 0 and deletions[0].vector > self._last_deletion:
-                if self._last:  # deletions were trimmed before they were read here: load everything again
+            deletions = feed.deletions(self.last_deletion)
+            if deletions and deletions[0].id == 0 and deletions[0].vector > self.last_deletion:
+                if self.last:  # deletions were trimmed before they were read here: load everything again
                     self.clear()
                     deletions = feed.deletions(0)
-                self._last_deletion = deletions[0].vector
+                self.last_deletion = deletions[0].vector
+            if not self.last:
+                size = feed.size()
+                self.exact, self._room = size <= EXACT_ROWS, size + size // 8
             self._read(feed)
-            if vectors := [row.vector for row in deletions if row.id > self._last_deletion]:
-                self._delete(np.array(vectors, np.int64))
-                self._last_deletion = deletions[-1].id
+            if self.exact and self._table and self._table.count > EXACT_ROWS:
+                self._table, self._last_sealed, self.last, self.exact = None, 0, 0, False
+                self._read(feed)
+            if vectors := [row.vector for row in deletions if row.id > self.last_deletion]:
+                self._table = self._table and self._table.without(np.array(vectors, np.int64))
+                self.last_deletion = deletions[-1].id
 
-    def nearest(self, vector: bytes, limit: int, partitions: Sequence[int] | None) -> list[int]:
-        """At most `limit` row ids in these partitions (None for all), by sketch, nearest to `vector` first."""
+    def nearest(
+        self,
+        vector: bytes,
+        scale: float,
+        limit: int,
+        partitions: Sequence[int] | None = None,
+        docs: Sequence[int] | None = None,
+        also: Sequence[int] = (),
+        upto: int = _NO_ID,
+    ) -> dict[int, float]:
+        """The cosine of the `limit` documents nearest in these partitions and among these documents (None for all), and
+        of the documents `also`; rows after the id `upto` are ignored. `exact` must be true.
+        """
         import numpy as np
 
-        chunks = [(chunk, chunk.count) for chunk in self._chunks]
-        if not chunks or (partitions is not None and not partitions):
+        if not (table := self._table):
+            return {}
+        rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
+        held = table.docs[: len(cosines)] if rows is None else table.docs[rows]
+        if limit < len(cosines):
+            best = cosines.argpartition(-limit)[-limit:]
+            best = np.concatenate([best, np.flatnonzero(members(held, also))]) if also else best
+            held, cosines = held[best], cosines[best]
+        return dict(zip(held.tolist(), cosines.clip(-1.0, 1.0).tolist(), strict=True))
+
+    def shortlist(
+        self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
+    ) -> list[int]:
+        """At most `size` row ids in these partitions (None for all), by sketch, nearest first; `exact` is false."""
+        import numpy as np
+
+        if not (table := self._table):
             return []
         query = self.sketcher.query(vector)
-        shortlist = Shortlist(query, limit * _HAMMING_FACTOR)
-        wanted = None if partitions is None else np.array(partitions, np.uint32)
-        for chunk, count in chunks:
-            shortlist.compare(chunk, count, wanted)
-        ids, words = shortlist.best()
-        scores = query.dot(words) if len(ids) else np.empty(0, np.int32)
-        if len(ids) > limit:
-            best = np.argpartition(-scores, limit)[:limit]
-            ids, scores = ids[best], scores[best]
-        return ids[np.argsort(-scores, kind="stable")].tolist()
+        rows, distances = _compare_rows(table, query.signs, table.select(partitions, None, upto), "hamming", "bin8")
+        at = _within_radius(distances, size * _HAMMING_FACTOR)
+        at = at if rows is None else rows[at]
+        return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
-    def clear(self) -> None:
-        """Drops everything read, so that the next `extend` loads all of it again."""
-        self._chunks = []
-        self._last = self._last_sealed = self._last_deletion = 0
+    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix]":
+        """The documents of these that have a vector, and the vectors scaled to unit length; `exact` must be true."""
+        import numpy as np
+
+        if not (table := self._table):
+            return np.empty(0, np.int64), np.empty((0, self.sketcher.dimensions), np.float32)
+        rows = table.select(None, docs, upto)[1]
+        return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 
     def _read(self, feed: VectorFeed) -> None:
         # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
-        sound = self._last == self._last_sealed
-        while sound and (blocks := feed.blocks(self._last)):
+        sound = self.last == self._last_sealed
+        while sound and (blocks := feed.blocks(self.last, self.exact)):
             for block in blocks:
                 sound = sound and self._append_block(block)
         more = True
-        while more and (rows := feed.rows(self._last)):
-            self._append_rows([row for row in rows if row.partition is not None and row.id > self._last])
-            self._last = max(self._last, rows[-1].id)
+        while more and (rows := feed.rows(self.last, self.exact)):
+            kept = [row for row in rows if row.partition is not None and row.id > self.last]
+            if kept:
+                ids, docs, partitions, scales, codes = zip(*kept, strict=True)
+                self._append([ids, docs, partitions, scales], b"".join(codes))
+            self.last = max(self.last, rows[-1].id)
             more = len(rows) == feed.page_size
 
     def _append_block(self, block: Block) -> bool:
         """Whether the block is well formed; after one that is not, rows are read singly."""
         import numpy as np
 
-        count, width = len(block.ids) // 8, self.sketcher.words
-        if (len(block.ids), len(block.partitions), len(block.words)) != (8 * count, 4 * count, 8 * count * width):
+        width = self.sketcher.dimensions if self.exact else self.sketcher.words * 8
+        columns = [block.ids, block.docs, block.partitions, block.scales]
+        sizes = [len(column) / np.dtype(kind).itemsize for column, kind in zip(columns, COLUMNS.values(), strict=True)]
+        if {*sizes, len(block.codes) / width} != {sizes[0]} or sizes[0] % 1:
             return False
-        ids = np.frombuffer(block.ids, np.int64)
-        words = np.frombuffer(block.words, np.uint64).reshape(width, count)
-        known = int(ids.searchsorted(self._last, "right"))
-        self._append(ids[known:], np.frombuffer(block.partitions, np.uint32)[known:], words[:, known:])
-        self._last = self._last_sealed = block.last
+        arrays = [np.frombuffer(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
+        known = int(arrays[0].searchsorted(self.last, "right"))
+        self._append([column[known:] for column in arrays], block.codes[known * width :])
+        self.last = self._last_sealed = block.last
         return True
 
-    def _append_rows(self, rows: Sequence[Row]) -> None:
+    def _append(self, columns: "Sequence[Any]", codes: bytes) -> None:
         import numpy as np
 
-        if rows:
-            words = np.frombuffer(b"".join(row.sketch for row in rows), np.uint64).reshape(len(rows), -1)
-            partitions = np.array([row.partition for row in rows], np.uint32)
-            self._append(np.array([row.id for row in rows], np.int64), partitions, words.T)
+        if codes:
+            dtype = "int8" if self.exact else "uint8"
+            rows = np.frombuffer(codes, dtype).reshape(len(columns[0]), -1)
+            self._table = (self._table or VectorTable(rows.shape[1], dtype, self._room)).appended(columns, rows)
 
-    def _append(self, ids: "Ids", partitions: "Partitions", words: "Words") -> None:
-        at = 0
-        while at < len(ids):
-            if not self._chunks or self._chunks[-1].count == CHUNK_ROWS:
-                self._chunks = [*self._chunks, Chunk(self.sketcher.words)]
-            end = at + CHUNK_ROWS - self._chunks[-1].count
-            self._chunks[-1].append(ids[at:end], partitions[at:end], words[:, at:end])
-            at = end
 
-    def _delete(self, vectors: "Ids") -> None:
-        chunks: list[Chunk] = []
-        for chunk in self._chunks:
-            chunk.delete(vectors)
-            if chunk.deleted > chunk.count * _COMPACT_WHEN_DELETED_SHARE:
-                chunk = chunk.compacted()
-            if chunk.count:
-                chunks.append(chunk)
-        self._chunks = chunks
+def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "int8") -> "Floats":
+    """The value of a metric for each row of the codes, by default the product of int8 vectors."""
+    import numpy as np
+    import simsimd
+
+    if not len(codes):
+        return np.empty(0)
+    # Without `out`, with which simsimd 6.5 returns a None that it does not count: Python 3.11 aborts in the end.
+    return np.asarray(simsimd.cdist(query[None], codes, metric, dtype=dtype))[0]
+
+
+def _compare_rows(
+    table: VectorTable, query: "Array", selected: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
+) -> "tuple[Ids | None, Array]":
+    """The selected rows of a table, None for the first ones, and the value of a metric for each."""
+    import numpy as np
+
+    count, rows = selected
+    if rows is not None and 2 * len(rows) > count:  # gathering most rows costs more than comparing all
+        return rows, _compare_rows(table, query, (count, None), metric, dtype)[1][rows]
+    # A product of vectors is a whole number below 2 ** 24, which 32 bits hold exactly, a distance one below 2 ** 16.
+    values = np.empty(count if rows is None else len(rows), np.float32 if dtype == "int8" else np.uint16)
+    for at in range(0, len(values), _COMPARED_TOGETHER):
+        some = slice(at, min(at + _COMPARED_TOGETHER, len(values)))
+        values[some] = compare(query, table.codes[some if rows is None else rows[some]], metric, dtype)
+    return rows, values
+
+
+def _cosines(
+    table: VectorTable, vector: bytes, scale: float, selected: "tuple[int, Ids | None]"
+) -> "tuple[Ids | None, Floats]":
+    import numpy as np
+
+    rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selected)
+    return rows, values * (table.scales[: len(values)] if rows is None else table.scales[rows]) * scale
+
+
+def _within_radius(distances: "Floats", size: int) -> "Ids":
+    """The positions of about `size` of the nearest rows; where more are equally near than are kept, the newest."""
+    import numpy as np
+
+    if len(distances) <= size:
+        return np.arange(len(distances))
+    sample = distances[::_SAMPLE_STEP]
+    radius = np.partition(sample, min(len(sample) - 1, size // _SAMPLE_STEP))[size // _SAMPLE_STEP]
+    return np.flatnonzero(distances <= radius)[-size * _MAX_TIES_FACTOR :]

@@ -1,30 +1,29 @@
-"""Stored sketches: sealed blocks of thousands, so that a start reads few rows, and the log of deletions."""
+"""Stored blocks of thousands of vectors and sketches, so that a start reads few rows, and the log of deletions."""
 
 from collections.abc import Sequence
 
-from kernel.search.ann import Block, Deletion, Row, VectorFeed
+from kernel.search.ann import EXACT_ROWS, Block, Deletion, Row, VectorFeed
+from kernel.search.vector_table import COLUMNS
 from kernel.store.transaction import Tx
 
 BLOCK_ROWS = 8192  # vectors in a block: a start reads 122 rows instead of a million; not compared with other sizes
-_BLOCKS_PER_READ = 4  # bounds memory: 2.5 MB at 512 bits; not measured
+_BLOCKS_PER_READ = 1  # bounds memory: 3 MB with vectors of 256 dimensions; not measured
 _NO_LIMIT = 2**63 - 1
 
 
-def vector_feed(tx: Tx, model: int, after: int = 0) -> VectorFeed:
-    """What `tx` sees of a model's vectors. With `after`, only those after this id, which no block or log covers."""
+def vector_feed(tx: Tx, model: int) -> VectorFeed:
+    """What `tx` sees of a model's vectors."""
 
-    def blocks(last: int) -> Sequence[Block]:
-        if after:
-            return []
-        return tx.all("kernel.ann_storage.sealed_blocks", Block, after=last, model=model, limit=_BLOCKS_PER_READ)
+    def blocks(last: int, exact: bool) -> Sequence[Block]:
+        return _blocks(tx, model, last, exact, _BLOCKS_PER_READ)
 
-    def rows(last: int) -> Sequence[Row]:
-        return _rows(tx, model, max(last, after))
+    def rows(last: int, exact: bool) -> Sequence[Row]:
+        return _rows(tx, model, last, exact)
 
     def deletions(last: int) -> Sequence[Deletion]:
-        return [] if after else tx.all("kernel.ann_storage.deletions_after", Deletion, after=last)
+        return tx.all("kernel.ann_storage.deletions_after", Deletion, after=last)
 
-    return VectorFeed(blocks, rows, deletions, BLOCK_ROWS)
+    return VectorFeed(lambda: _count(tx), blocks, rows, deletions, BLOCK_ROWS)
 
 
 def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
@@ -56,23 +55,26 @@ def count_deletions(tx: Tx) -> int:
 def trim_deletions(tx: Tx, upto: int, limit: int = _NO_LIMIT) -> int:
     """Deletes up to `limit` log entries numbered `upto` or less, once no block holds their vectors; returns how many.
 
-    A process that has not read them loads all sketches again.
+    A process that has not read them loads all vectors again.
     """
     tx.run("kernel.ann_storage.set_deletion_floor", upto=upto)
     return tx.run("kernel.ann_storage.trim_deletions", upto=upto, limit=limit)
 
 
 def count_mismatches(tx: Tx, model: int) -> int:
-    """How many sketches in blocks differ from those of the vectors, are missing there, or are of no vector."""
+    """How many rows of blocks differ from the vectors, are missing there, or are of no vector."""
     deleted = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
-    found = after = 0
-    while blocks := tx.all("kernel.ann_storage.sealed_blocks", Block, after=after, model=model, limit=1):
-        sealed = _sealed_rows(blocks[0], after)
-        stored = _stored_rows(tx, model, after, blocks[0].last)
-        found += sum(sealed.get(vector) != row for vector, row in stored.items())
-        found += sum(vector not in stored and vector not in deleted for vector in sealed)
-        after = blocks[0].last
-    return found
+    wrong: set[int] = set()
+    for exact in (False, True):
+        after = 0
+        while blocks := _blocks(tx, model, after, exact, 1):
+            if blocks[0].codes or not exact:  # of a large store there are sketches only
+                sealed = {row.id: row for row in _sealed_rows(blocks[0]) if row.id > after}
+                stored = {row.id: row for row in _rows_upto(tx, model, after, blocks[0].last, exact)}
+                wrong.update(vector for vector, row in stored.items() if sealed.get(vector) != row)
+                wrong.update(vector for vector in sealed if vector not in stored and vector not in deleted)
+            after = blocks[0].last
+    return len(wrong)
 
 
 def clear(tx: Tx) -> None:
@@ -81,48 +83,59 @@ def clear(tx: Tx) -> None:
     trim_deletions(tx, last_deletion_id(tx))
 
 
-def _sealed_rows(block: Block, after: int) -> dict[int, tuple[int, bytes]]:
-    """Partition and sketch of every vector of a block with a larger id; empty for a malformed block."""
+def _sealed_rows(block: Block) -> list[Row]:
+    """The rows of a block; none of a malformed one."""
     import numpy as np
 
+    packed = (block.ids, block.docs, block.partitions, block.scales)
     try:
-        ids = np.frombuffer(block.ids, np.int64).tolist()
-        partitions = np.frombuffer(block.partitions, np.uint32).tolist()
-        words = np.frombuffer(block.words, np.uint64).reshape(-1, len(ids) or 1)
+        columns = [np.frombuffer(one, kind).tolist() for one, kind in zip(packed, COLUMNS.values(), strict=True)]
+        size = len(block.codes) // max(1, len(columns[0]))
+        codes = [block.codes[at : at + size] for at in range(0, len(block.codes), size or 1)]
+        return [Row(*row) for row in zip(*columns, codes, strict=True)]
     except ValueError:
-        return {}
-    rows = zip(ids, partitions, (row.tobytes() for row in np.ascontiguousarray(words.T)), strict=False)
-    return {vector: (partition, sketch) for vector, partition, sketch in rows if vector > after}
+        return []
 
 
-def _stored_rows(tx: Tx, model: int, after: int, last: int) -> dict[int, tuple[int, bytes]]:
-    stored: dict[int, tuple[int, bytes]] = {}
-    while after < last and (rows := _rows(tx, model, after)):
-        stored.update(
-            (row.id, (row.partition, row.sketch)) for row in rows if row.partition is not None and row.id <= last
-        )
+def _rows_upto(tx: Tx, model: int, after: int, last: int, exact: bool) -> list[Row]:
+    found: list[Row] = []
+    while after < last and (rows := _rows(tx, model, after, exact)):
+        found += [row for row in rows if row.partition is not None and row.id <= last]
         after = rows[-1].id
-    return stored
+    return found
 
 
 def _write_block(tx: Tx, model: int, after: int) -> int:
     import numpy as np
 
-    rows = _rows(tx, model, after)
+    rows = _rows(tx, model, after, exact=False)
     if not rows:
         return 0
+    vectors = _rows(tx, model, after, exact=True) if _count(tx) <= EXACT_ROWS else []
     kept = [row for row in rows if row.partition is not None]
-    words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
+    columns = [np.array(column, kind) for column, kind in zip(zip(*kept, strict=True), COLUMNS.values(), strict=False)]
+    ids, docs, partitions, scales = (column.tobytes() for column in columns) if kept else [b""] * 4
     tx.run(
         "kernel.ann_storage.add_block",
         last=rows[-1].id,
         model=model,
-        ids=np.array([row.id for row in kept], np.int64).tobytes(),
-        places=np.array([row.partition for row in kept], np.uint32).tobytes(),
-        words=np.ascontiguousarray(words.T).tobytes(),
+        ids=ids,
+        docs=docs,
+        places=partitions,
+        scales=scales,
+        sketches=b"".join([row.code for row in kept]),
+        vectors=b"".join([row.code for row in vectors if row.partition is not None]),
     )
     return rows[-1].id
 
 
-def _rows(tx: Tx, model: int, after: int) -> list[Row]:
-    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, limit=BLOCK_ROWS)
+def _blocks(tx: Tx, model: int, after: int, exact: bool, limit: int) -> list[Block]:
+    return tx.all("kernel.ann_storage.sealed_blocks", Block, after=after, model=model, exact=exact, limit=limit)
+
+
+def _rows(tx: Tx, model: int, after: int, exact: bool) -> list[Row]:
+    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
+
+
+def _count(tx: Tx) -> int:
+    return tx.one("kernel.ann_storage.count_vectors", int) or 0

@@ -1,4 +1,4 @@
-"""Binary codes of vectors ("sketches"): signs after fixed rotations, and how to compare a query with many of them."""
+"""Binary codes of vectors ("sketches"): signs after fixed rotations, and a finer comparison than by bits."""
 
 import math
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Bytes = NDArray[np.uint8]
     Words = NDArray[np.uint64]
     Values = NDArray[np.float32]
 
@@ -22,29 +23,20 @@ _CENTRE_SHARE = 0.5  # of the common direction that is subtracted: at 1M a sixth
 class SketchQuery(NamedTuple):
     """A query, rotated like the vectors: its signs, and its values as bit planes of _QUERY_BITS bits."""
 
-    signs: "Words"
+    signs: "Bytes"
     planes: "Words"
 
-    def hamming(self, words: "Sequence[Words]", first: int = 0) -> "NDArray[np.uint16]":
-        """The Hamming distance to each sketch by some of its words; `words` are columns, from column `first` on."""
-        import numpy as np
-
-        total = np.zeros(len(words[0]), np.uint16)
-        for column, word in zip(words, self.signs[first:], strict=False):
-            total += np.bitwise_count(column ^ word)
-        return total
-
-    def dot(self, words: "Sequence[Words]") -> "NDArray[np.int32]":
+    def dot(self, sketches: "Bytes") -> "NDArray[np.int32]":
         """The product of the query's values and the signs of each sketch, up to scale and offset; larger is nearer.
 
-        Finer than `hamming`, since the query is not reduced to signs, and several times as expensive.
+        Finer than the Hamming distance, since the query is not reduced to signs, and several times as expensive.
         """
         import numpy as np
 
-        table = np.stack(words)
-        total = np.bitwise_count(table).sum(0, dtype=np.int32) * -_QUERY_LEVELS
+        table = sketches.view(np.uint64)
+        total = np.bitwise_count(table).sum(1, dtype=np.int32) * -_QUERY_LEVELS
         for plane, mask in enumerate(self.planes):
-            total += np.bitwise_count(table & mask[:, None]).sum(0, dtype=np.int32) << plane + 1
+            total += np.bitwise_count(table & mask).sum(1, dtype=np.int32) << plane + 1
         return total
 
 
@@ -61,6 +53,7 @@ class Sketcher:
     def __init__(self, dimensions: int, centre: bytes = b"") -> None:
         import numpy as np
 
+        self.dimensions = dimensions
         common = np.frombuffer(centre, np.int8).astype(np.float64)
         self._centre = common * (_CENTRE_SHARE * _FIXED_POINT / math.sqrt(common @ common)) if common.any() else None
         self._size = max(_MIN_SIZE, 1 << (dimensions - 1).bit_length())
@@ -83,8 +76,8 @@ class Sketcher:
         scale = max(float(np.abs(values).max()), 1.0)
         levels = np.rint((values / scale + 1) * (_QUERY_LEVELS / 2)).astype(np.uint8)
         bits = [values > 0, *(levels >> plane & 1 for plane in range(_QUERY_BITS))]
-        signs, *planes = (np.packbits(plane).view(np.uint64) for plane in bits)
-        return SketchQuery(signs, np.stack(planes))
+        signs, *planes = (np.packbits(plane) for plane in bits)
+        return SketchQuery(signs, np.stack(planes).view(np.uint64))
 
     def _rotated(self, vectors: Sequence[bytes]) -> "NDArray[np.floating]":
         import numpy as np

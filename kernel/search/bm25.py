@@ -7,7 +7,10 @@ store. Here the caller supplies the document frequencies, from a cache or of som
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernel.store.sqlite.connection import Fts5Row
 
 BM25_K1 = 1.2  # k1 and b as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 BM25_B = 0.75
@@ -18,35 +21,7 @@ _HEADER = struct.Struct("<If")  # tokens of the row, mean tokens of all rows; th
 _MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than one of 128
 
 
-class Fts5Row(Protocol):
-    """What FTS5 offers an auxiliary function about the current row (https://sqlite.org/fts5.html, 7.1)."""
-
-    aux_data: Any  # any value kept between the rows of one query
-
-    @property
-    def phrase_count(self) -> int:
-        """The number of phrases in the query."""
-        ...
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows in the table."""
-        ...
-
-    def column_size(self, col: int = -1) -> int:
-        """The number of tokens in a column of the row, or in all of them."""
-        ...
-
-    def column_total_size(self, col: int = -1) -> int:
-        """The number of tokens in a column of the table, or in all of them."""
-        ...
-
-    def phrase_locations(self, phrase: int) -> list[list[int]]:
-        """For each column the token offsets at which a phrase occurs."""
-        ...
-
-
-def match_tf(row: Fts5Row, *skip: Any) -> bytes:
+def match_tf(row: "Fts5Row", *skip: Any) -> bytes:
     """The term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
 
     The first `skip` phrases of the expression select rows only and are not reported.

@@ -1,29 +1,48 @@
-"""What search keeps in memory between calls: sketches of all vectors, and document frequencies."""
+"""What search keeps in memory between calls: the vectors, and document frequencies."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from kernel.search.ann import Sketches
+from kernel.search.ann import VectorIndex
 from kernel.store.transaction import Tx
 
 _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has grown by an eighth; not measured
 
 
+class LastIds(NamedTuple):
+    """The last ids ever assigned to documents, vectors and deletions; 0 before the first."""
+
+    doc: int
+    vector: int
+    deletion: int
+
+
 class SearchCache:
     """The cache of one store, shared by all its connections.
 
-    While `warming` is set, a background thread loads the sketches, and searches do not wait for it.
+    While `warming` is set, a background thread loads the vectors, and searches do not wait for it.
     """
 
-    def __init__(self, sketches: Sketches) -> None:
-        self.sketches = sketches
+    def __init__(self, vectors: VectorIndex) -> None:
+        self.vectors = vectors
         self.warming = False
+        self.models: dict[str, int] = {}  # ids of the stored models by identity
         self._frequencies: dict[str, int] = {}
         self._total = 0
+        self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
         """Whether all index rows that `tx` sees are committed, so that other transactions may use what it reads."""
         return tx.readonly or tx is not self.uncommitted
+
+    def last_ids(self, tx: Tx) -> LastIds:
+        """The last ids that `tx` sees, read once in a transaction that only reads."""
+        reader, known = self._last_ids
+        if reader is not tx or not tx.readonly:
+            known = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
+            self._last_ids = (tx, known)
+        return known
 
     def document_frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]

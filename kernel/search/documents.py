@@ -7,7 +7,7 @@ from kernel.search.partitions import Within, matching_partitions
 from kernel.store.transaction import Tx
 
 _MAX_PREFILTERED = 2000  # documents; with more, searching first and filtering the hits finds enough; not measured
-_END_OF_TIME = "~"  # sorts after every ISO 8601 time
+END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 
 class Document(NamedTuple):
@@ -46,7 +46,7 @@ def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
 def last_doc_id(tx: Tx) -> int:
     """The largest document id ever assigned; 0 before the first."""
     tx.flush_deferred()
-    return tx.one("kernel.documents.last_id", int) or 0
+    return tx.context.search_cache.last_ids(tx).doc
 
 
 def count(tx: Tx, within: Within) -> int:
@@ -59,7 +59,7 @@ def newest(tx: Tx, actor: str | None, after: str, before: str, within: Within | 
     """The ids of the documents of an actor, a time span and these (space, scope) pairs, last changed first."""
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
-    span = {"after": after, "before": before or _END_OF_TIME, "limit": limit}
+    span = {"after": after, "before": before or END_OF_TIME, "limit": limit}
     return tx.all("kernel.documents.newest", int, actor=actor, partitions=partitions, **span)
 
 
@@ -76,7 +76,7 @@ def prefilter(tx: Tx, actor: str | None, after: str, before: str, within: Within
     None where actor and time leave more than _MAX_PREFILTERED: filter the hits of a search then.
     """
     tx.flush_deferred()
-    span = {"after": after, "before": before or _END_OF_TIME, "limit": _MAX_PREFILTERED + 1}
+    span = {"after": after, "before": before or END_OF_TIME, "limit": _MAX_PREFILTERED + 1}
     if actor is None:
         rows = tx.all("kernel.documents.by_time", _InPartition, **span)
     else:

@@ -1,10 +1,16 @@
 """Fusion: one score from several signals, each scaled by its maximum, weighted, and a share of neighbours' scores."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import add
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.search.hits import Hit
+from kernel.search.hits import Candidates, Hit, positions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ids = NDArray[np.int64]
 
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at a distance of one and of two; not measured singly
 
@@ -35,77 +41,100 @@ class Scored(NamedTuple):
     parts: Parts
 
 
-class Window(NamedTuple):
-    """A document between the two before and the two after it in its partition, by insertion; None past the ends."""
+class Fused(NamedTuple):
+    """Documents best first, with their scores and the parts of these (a column for each signal), and their evidence."""
 
-    before: int | None
-    previous: int | None
-    doc: int
-    next: int | None
-    after: int | None
+    found: Candidates
+    scores: "Floats"
+    parts: "Floats"
+
+    def scored(self, count: int) -> list[Scored]:
+        """The first `count` as records; `space`, `id` and `distance` of their hits are not set."""
+        evidence = zip(*(column[:count].tolist() for column in self.found), strict=True)
+        hits = [
+            Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
+            for doc, words, meaning, late in evidence
+        ]
+        rows = zip(self.scores[:count].tolist(), hits, self.parts[:count].tolist(), strict=True)
+        return [Scored(score, hit, Parts(*parts)) for score, hit, parts in rows]
 
 
-def preliminary_order(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
-    """The hits by BM25 and cosine only, best first; ties go to the older document."""
-    words = _scaled([hit.text_rank or 0.0 for hit in hits], weights.words)
-    meaning = _scaled([hit.similarity or 0.0 for hit in hits], weights.meaning)
-    scores = zip(words, meaning, strict=True)
-    order = sorted([(-one - other, hits[at].doc, at) for at, (one, other) in enumerate(scores)])
-    return [hits[at] for _, _, at in order]
+def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
+    """The positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
+    import numpy as np
+
+    scores = _scaled(found.words, weights.words) + _scaled(found.meaning, weights.meaning)
+    return np.argsort(-scores, kind="stable")
 
 
-def fuse(
-    hits: Sequence[Hit], weights: Weights, windows: Iterable[Window] = (), neighbours: float = 0.0
-) -> list[Scored]:
-    """Hits with their scores, best first; ties go to the older document.
+def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
+    """`fuse_candidates` of hits, without neighbours."""
+    import numpy as np
+
+    by_doc = {hit.doc: hit for hit in sorted(hits)}
+    evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in by_doc.values()]
+    columns = np.array(evidence, np.float64).reshape(-1, 3).T
+    fused = fuse_candidates(Candidates(np.array([*by_doc], np.int64), *columns), weights)
+    return [one._replace(hit=by_doc[one.hit.doc]) for one in fused.scored(len(hits))]
+
+
+def fuse_candidates(
+    found: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
+) -> Fused:
+    """Candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
-    A hit without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are added,
-    times `neighbours` and decaying with distance.
+    A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
+    added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
+    after it in its partition, by insertion; 0 for none.
     """
+    import numpy as np
+
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
-    known = sorted([hit.late for hit in hits if hit.late is not None])
-    median = known[len(known) // 2] if known else 0.0
-    words = _scaled([hit.text_rank or 0.0 for hit in hits], weights.words)
-    meaning = _scaled([hit.similarity or 0.0 for hit in hits], weights.meaning)
-    late = _scaled([median if hit.late is None else hit.late for hit in hits], weights.late)
-    total = sum(weight for weight, values in zip(weights, (words, meaning, late), strict=False) if any(values)) or 1.0
-    own = [(one + other + third) / total for one, other, third in zip(words, meaning, late, strict=True)]
-    extra = [0.0] * len(hits)
-    if neighbours > 0:
-        scores = dict(zip([hit.doc for hit in hits], own, strict=True))
-        extra = [neighbours * score for score in _neighbour_scores(scores, windows).values()]
-    largest = max(1.0, max(map(add, own, extra), default=0.0))
-    scale = total * largest
-    found = [
-        Scored(min(1.0, (base + plus) / largest), hit, Parts(one / scale, other / scale, third / scale, plus / largest))
-        for base, plus, hit, one, other, third in zip(own, extra, hits, words, meaning, late, strict=True)
-    ]
-    found.sort(key=_order)
-    return found
+    unknown = np.isnan(found.late)
+    known = np.sort(found.late[~unknown])
+    late = np.where(unknown, known[len(known) // 2] if len(known) else 0.0, found.late)
+    parts = np.zeros((4, len(late)))
+    for part, values, weight in zip(parts, (found.words, found.meaning, late), weights, strict=False):
+        part[:] = _scaled(values, weight)
+    total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
+    own = parts[:3].sum(axis=0) / total
+    if neighbours > 0 and windows is not None and len(windows):
+        parts[3] = neighbours * total * _neighbour_scores(found.docs, own, windows)
+    scores = own + parts[3] / total
+    largest = max(1.0, float(scores.max(initial=0.0)))
+    scores = np.minimum(1.0, scores / largest)
+    order = np.argsort(-scores, kind="stable")
+    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order])
 
 
-def _neighbour_scores(scores: Mapping[int, float], windows: Iterable[Window]) -> dict[int, float]:
+def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":
     """The decayed sum of neighbours' scores for each document, as far as the windows reach."""
-    extra = dict.fromkeys(scores, 0.0)
-    seen: set[tuple[int, int]] = set()  # overlapping windows contain the same pair
-    for window in windows:
-        row = [doc for doc in window if doc is not None and doc in scores]
-        for distance, decay in enumerate(_NEIGHBOUR_DECAY, start=1):
-            for pair in zip(row, row[distance:], strict=False):
-                if pair not in seen:
-                    seen.add(pair)
-                    one, other = pair
-                    extra[one] += decay * scores[other]
-                    extra[other] += decay * scores[one]
+    import numpy as np
+
+    at = positions(docs, windows)
+    at = np.take_along_axis(at, np.argsort(at < 0, axis=1, kind="stable"), 1)  # what is no candidate goes to the end
+    pairs: list[Any] = []
+    for distance in range(1, len(_NEIGHBOUR_DECAY) + 1):
+        one, other = at[:, :-distance].ravel(), at[:, distance:].ravel()
+        pairs.append((((distance - 1) * len(docs) + one) * len(docs) + other)[other >= 0])
+    pair, other = np.divmod(np.unique(np.concatenate(pairs)), len(docs))  # overlapping windows contain the same pair
+    distance, one = np.divmod(pair, len(docs))
+    decay = np.array(_NEIGHBOUR_DECAY)[distance]
+    extra = np.zeros(len(docs))
+    for given, taken in ((one, other), (other, one)):
+        extra += np.bincount(given, decay * scores[taken], len(docs))
     return extra
 
 
-def _scaled(values: Sequence[float], weight: float) -> list[float]:
-    """Each value over the largest, times `weight`; 0 for values below 0."""
-    best = max(values, default=0.0)
-    return [weight * (value / best) if value > 0 else 0.0 for value in values] if best > 0 else [0.0] * len(values)
+def _scaled(values: "Floats", weight: float) -> "Floats":
+    """Each value over the largest, times `weight`; 0 for values below 0 and none."""
+    import numpy as np
+
+    positive = np.fmax(values, 0.0)
+    best = float(positive.max(initial=0.0))
+    return positive * (weight / best) if best > 0 else positive
 
 
-def _order(scored: Scored) -> tuple[float, int]:
-    return -scored.score, scored.hit.doc
+def _given(value: Any) -> float | None:
+    return None if value != value else value

@@ -1,13 +1,23 @@
-"""The evidence a search returns for one document."""
+"""The evidence a search returns for documents."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Array = NDArray[Any]
 
 
 class Hit(NamedTuple):
     """Evidence for one document; None where a signal did not run or did not find it.
 
     `text_rank` is BM25, larger is better; `similarity` the cosine in [-1, 1]; `distance` the L2 distance of the unit
-    vectors in [0, 2]; `late` the late-interaction score.
+    vectors in [0, 2]; `late` the late-interaction score. `space` and `id` are empty where they were not read.
     """
 
     doc: int
@@ -17,3 +27,39 @@ class Hit(NamedTuple):
     distance: float | None
     similarity: float | None
     late: float | None = None
+
+
+class Candidates(NamedTuple):
+    """Documents in rising order of their ids, with BM25, cosine and late interaction; NaN where a signal found none."""
+
+    docs: "Ids"
+    words: "Floats"
+    meaning: "Floats"
+    late: "Floats"
+
+    def take(self, at: "Array | Sequence[int]") -> "Candidates":
+        """The documents at these positions, or where a mask is true."""
+        return Candidates(self.docs[at], self.words[at], self.meaning[at], self.late[at])
+
+    def sorted(self) -> "Candidates":
+        """The same in rising order of their ids."""
+        import numpy as np
+
+        return self.take(np.argsort(self.docs))
+
+
+def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Candidates:
+    """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
+    import numpy as np
+
+    docs = sorted({*ranks, *cosines})
+    words, meaning = (np.array([found.get(doc, math.nan) for doc in docs], np.float64) for found in (ranks, cosines))
+    return Candidates(np.array(docs, np.int64), words, meaning, np.full(len(docs), math.nan))
+
+
+def positions(docs: "Ids", wanted: "Ids") -> "Ids":
+    """Where each of `wanted` stands in the rising `docs`, -1 for what does not."""
+    import numpy as np
+
+    at = docs.searchsorted(wanted)
+    return np.where(docs.take(at, mode="clip") == wanted, at, -1) if len(docs) else at - 1

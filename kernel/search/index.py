@@ -1,21 +1,21 @@
 """The search index over every dialect: put and drop documents, and search them for evidence."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
-from kernel.search.hits import Hit
+from kernel.search.hits import Candidates, Hit, candidates
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
-from kernel.search.semantic import Near, hit_of, vector_search
+from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
@@ -23,6 +23,7 @@ from kernel.store.transaction import Tx
 __all__ = [
     "CANDIDATES",
     "MIN_PART_LENGTH",
+    "Candidates",
     "Document",
     "Hit",
     "Origin",
@@ -42,6 +43,7 @@ __all__ = [
     "drop",
     "drop_scope",
     "extra_fts_text",
+    "find",
     "fuse",
     "has_model",
     "in_folder",
@@ -55,12 +57,10 @@ __all__ = [
     "put",
     "rerank",
     "search",
-    "search_filtered",
     "set_provenance",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
-_WIDENING = 8  # times as many candidates in the next try of `search_filtered`; not measured
 
 
 class _Put(NamedTuple):
@@ -181,62 +181,75 @@ def search(
     all_matches: bool = False,
     per_partition: bool = False,
     global_idf: bool = False,
-    docs: Sequence[int] | None = None,
 ) -> list[Hit]:
     """The union of the `limit` best documents by BM25 and the `limit` nearest by vector, in no particular order.
 
     With `all_matches`, every lexical match is returned, with a similarity for the best `limit` only; with
     `per_partition`, the `limit` best lexical matches of each pair of `within`. With `global_idf`, ranks are comparable
-    between searches. With `docs`, these documents are searched exhaustively, and `within` is ignored.
+    between searches.
     """
-    tx.flush_deferred()
-    if docs is not None:
-        return _search_docs(tx, text, docs, limit, lexical=lexical, semantic=semantic) if text.strip() else []
-    ids = None if within is None else matching_partitions(tx, within)
-    if ids == [] or not text.strip():
+    ids = _partition_ids(tx, text, within)
+    if ids == []:
         return []
     each = lexical and per_partition and not all_matches
     partitions = None if ids is None or (each and not semantic) else partition_set(tx, ids)
     ranks = dict[int, float]()
     if lexical and all_matches:
-        ranks = dict(bm25_search_all(tx, text, partitions))
+        ranks = bm25_search_all(tx, text, partitions)
     elif each and ids is not None:
-        ranks = dict(bm25_search_each(tx, text, ids, limit))
+        ranks = bm25_search_each(tx, text, ids, limit)
     elif lexical:
-        ranks = dict(bm25_search(tx, text, partitions, limit, global_idf=global_idf))
-    return _union(tx, ranks, vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {})
+        ranks = bm25_search(tx, text, partitions, limit, global_idf=global_idf)
+    near = vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {}
+    return _hits(tx, ranks, near)
 
 
-def search_filtered(
+def find(
     tx: Tx,
     text: str,
-    keep: Callable[[list[Hit]], list[Hit]],
     *,
-    limit: int,
     within: Within | None = None,
+    limit: int = CANDIDATES,
     lexical: bool = True,
     semantic: bool = True,
-) -> list[Hit]:
-    """`search` with a filter: widens until `keep` returns at least `limit` hits, or there are no more candidates."""
-    width = max(CANDIDATES, limit)
-    while True:
-        hits = search(tx, text, within=within, limit=width, lexical=lexical, semantic=semantic)
-        kept = keep(hits)
-        if len(kept) >= limit or len(hits) < width:
-            return kept
-        width *= _WIDENING
+    docs: Sequence[int] | None = None,
+) -> Candidates:
+    """The union of the `limit` best documents by BM25 and the `limit` nearest by vector, for `rerank`.
+
+    With `docs`, these documents are searched exhaustively, and `within` is ignored.
+    """
+    ids = _partition_ids(tx, text, within if docs is None else None)
+    ranks, near = dict[int, float](), dict[int, float]()
+    if ids != [] and docs != []:
+        partitions = None if ids is None else partition_set(tx, ids)
+        if lexical:
+            ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
+        if semantic:
+            near = vector_search(tx, text, partitions, limit, [*ranks], docs)
+    return candidates(ranks, near)
 
 
-def _search_docs(tx: Tx, text: str, docs: Sequence[int], limit: int, *, lexical: bool, semantic: bool) -> list[Hit]:
-    ranks = dict(bm25_search_of(tx, text, docs, limit)) if lexical else {}
-    return _union(tx, ranks, vector_search(tx, text, None, limit, [*ranks], docs) if semantic else {})
+def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
+    """The partitions to search, None for all; none for a text without words."""
+    tx.flush_deferred()
+    if not text.strip():
+        return []
+    return None if within is None else matching_partitions(tx, within)
 
 
-def _union(tx: Tx, ranks: dict[int, float], near: dict[int, Near]) -> list[Hit]:
-    missing = [doc for doc in ranks if doc not in near]
-    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", _Key, ids=missing)} if missing else {}
-    hits = [hit_of(row, ranks.get(row.doc)) for row in near.values()]
-    return hits + [Hit(doc, keys[doc].space, keys[doc].key, ranks[doc], None, None) for doc in missing if doc in keys]
+def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hit]:
+    rows = tx.all("kernel.index.keys_of", _Key, ids=[*cosines, *(doc for doc in ranks if doc not in cosines)])
+    return [
+        Hit(
+            row.doc,
+            row.space,
+            row.key,
+            ranks.get(row.doc),
+            None if (cosine := cosines.get(row.doc)) is None else l2_distance(cosine),
+            cosine,
+        )
+        for row in rows
+    ]
 
 
 def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kernel.search.bm25 import bm25, pack_tf
+from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
@@ -24,27 +24,21 @@ from kernel.search.query import (
 )
 from kernel.store.transaction import Tx
 
+# Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
+# costs as much as a callback for each row, and eight callers get 1.3 times the searches.
+_FTS5_RANKED_ROWS = 30_000
 _MAX_TERMS_READ = 2000  # distinct terms to look up, of which the 256 rarest are used; not measured
 _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
 
 
-class Ranked(NamedTuple):
-    """A document with its BM25 score; larger is better."""
-
-    doc: int
-    rank: float
+Ranks = dict[int, float]
+"""The BM25 of documents, larger is better; the best first."""
 
 
 class _Row(NamedTuple):
     doc: int
     tf: bytes
-
-
-class _Text(NamedTuple):
-    doc: int
-    text: str
-    grams: str
 
 
 class _Frequency(NamedTuple):
@@ -59,9 +53,7 @@ class _Frequencies(NamedTuple):
     total: int
 
 
-def bm25_search(
-    tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False
-) -> list[Ranked]:
+def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False) -> Ranks:
     """At most `limit` documents that hold terms of `text`, best first.
 
     In small partitions document frequencies are those of the partitions, unless `global_idf`, which makes the ranks of
@@ -70,44 +62,44 @@ def bm25_search(
     return _search(tx, _terms(tx, text), partitions, limit, global_idf=global_idf)
 
 
-def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> list[Ranked]:
+def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
     """`bm25_search` of each partition alone."""
     terms = _terms(tx, text)
     counted = partitions[:_MAX_PARTITION_TERMS]
     frequencies = _frequencies(tx, terms, counted)
     large = {one for one in partitions if frequencies.docs.get(partition_term(one), 0) > SMALL_PARTITION_DOCS}
-    found: list[Ranked] = []
+    found: Ranks = {}
     for one in single_partitions(tx, partitions, large):
-        found += _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
+        found |= _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
     return found
 
 
-def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[Ranked]:
+def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
     """`bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
     indexed = indexed_terms(terms, frequency)
     if not indexed or not docs:
-        return []
+        return {}
     expression = partition_query(indexed, ()).expression
     rows = tx.all("kernel.lexical.match_with_tf_of", _Row, query=expression, ids=docs)
     counts = [frequency.get(term.stem, 0) for term in indexed]
     return _ranked([row.doc for row in rows], [row.tf for row in rows], len(indexed), total, counts, limit)
 
 
-def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> list[Ranked]:
+def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks:
     """Every document with a rare term of `text`, or with any where no document has a rare one."""
     terms = _terms(tx, text)
     ids = None if partitions is None else [*partitions.small, *partitions.large]
     frequency, total = _frequencies(tx, terms, ids or ())
     in_expression = ids is None or _filters_by_term(ids, frequency, total)
     named = ids if in_expression else None
-    found: list[Ranked] = []
+    found: Ranks = {}
     for query in (match(terms, frequency, total, named), match_any(terms, frequency, named)):
         if query and not found and in_expression:
-            found = tx.all("kernel.lexical.match_by_bm25", Ranked, query=query)
+            tx.all("kernel.lexical.match_by_bm25", found.__setitem__, query=query)
         elif query and not found:
-            found = tx.all("kernel.lexical.match_by_bm25_in", Ranked, query=query, partitions=ids)
+            tx.all("kernel.lexical.match_by_bm25_in", found.__setitem__, query=query, partitions=ids)
     return found
 
 
@@ -132,15 +124,15 @@ def _search(
     *,
     global_idf: bool = False,
     frequencies: _Frequencies | None = None,
-) -> list[Ranked]:
-    if partitions is not None and partitions.scan and not global_idf:
-        return _ranked(*_scan(tx, terms, partitions), len(terms), partitions.docs, None, limit)
+) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
     frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     indexed = indexed_terms(terms, frequency)
     if not indexed:
-        return []
+        return {}
     within, joined = _partition_filter(large, frequency, total)
+    if total <= _FTS5_RANKED_ROWS and not small and not joined and not global_idf:
+        return _ranked_by_fts5(tx, candidate_queries(indexed, frequency, total, within, limit), limit)
     found = dict(_match_rows(tx, partition_query(indexed, small), ())) if small else {}
     if large or not partitions:
         found |= _match_until(tx, candidate_queries(indexed, frequency, total, within, limit), joined)
@@ -150,23 +142,15 @@ def _search(
     return _ranked([*found], [*found.values()], len(indexed), docs, counts, limit)
 
 
-def _scan(tx: Tx, terms: Sequence[Term], partitions: PartitionSet) -> tuple[list[int], list[bytes]]:
-    """The documents of few that hold any of the terms, with packed term frequencies, by reading all their texts."""
-    rows = tx.all("kernel.lexical.texts", _Text, partitions=partitions.ids)
-    stems = [_stems(tx, row.text) + _stems(tx, row.grams) for row in rows]
-    mean = sum(map(len, stems)) / max(1, len(stems))
-    docs: list[int] = []
-    packed: list[bytes] = []
-    for row, held in zip(rows, stems, strict=True):
-        counts = [_count(term, held) for term in terms]
-        if any(counts):
-            docs.append(row.doc)
-            packed.append(pack_tf(counts, len(held), mean))
-    return docs, packed
-
-
-def _count(term: Term, stems: Sequence[str]) -> int:
-    return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
+def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
+    """The best rows of the queries, ranked by FTS5 itself."""
+    found: Ranks = {}
+    for query in queries:
+        if len(found) < query.until:
+            for expression in query.ranked:  # a later one ranks its rows by more terms
+                put = found.__setitem__  # takes a row faster than a record does
+                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, newest=query.limit, best=limit)
+    return _best(found, limit)
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
@@ -187,10 +171,14 @@ def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row
 
 def _ranked(
     docs: Sequence[int], rows: Sequence[bytes], terms: int, total: int, counts: Sequence[int] | None, limit: int
-) -> list[Ranked]:
-    ranks = bm25(rows, terms, total, counts)
-    best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
-    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
+) -> Ranks:
+    return _best(dict(zip(docs, bm25(rows, terms, total, counts), strict=True)), limit)
+
+
+def _best(ranks: Ranks, limit: int) -> Ranks:
+    """The best documents with their ranks; ties go to the older one."""
+    docs = sorted(sorted(ranks), key=ranks.__getitem__, reverse=True)[:limit]  # keeps the order of equal ranks
+    return {doc: ranks[doc] for doc in docs}
 
 
 def _partition_filter(
@@ -215,7 +203,7 @@ def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total
 
 def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _Frequencies:
     cache: SearchCache = tx.context.search_cache
-    total = tx.one("kernel.documents.last_id", int) or 0
+    total = cache.last_ids(tx).doc
     stems = [term.stem for term in terms if not term.prefix] + [partition_term(one) for one in partitions]
 
     def count(missing: list[str]) -> dict[str, int]:

@@ -9,7 +9,6 @@ Within = Sequence[tuple[str, str | None]]
 """(space, scope) pairs; None as scope stands for every scope of the space."""
 
 SMALL_PARTITION_DOCS = 2000  # up to here every document with a query term is ranked, not only those with a rare one
-_SCAN_DOCS = 64  # up to here reading every text costs less than FTS5 queries; not measured
 _MAX_COUNTED = 64  # partitions; counting the documents of more would cost more than it saves; not measured
 
 
@@ -17,14 +16,13 @@ class PartitionSet(NamedTuple):
     """The partitions a search is limited to, by size.
 
     The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and all
-    where nothing was counted. `docs` is the number of documents counted; with `scan` they are read, not queried.
+    where nothing was counted. `docs` is the number of documents counted.
     """
 
     ids: Sequence[int]
     small: Sequence[int]
     large: Sequence[int]
     docs: int
-    scan: bool
 
 
 class _Size(NamedTuple):
@@ -70,7 +68,7 @@ def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[st
 def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
     """The partitions of these ids, split by the number of documents they hold."""
     if len(ids) > _MAX_COUNTED:
-        return PartitionSet(ids, (), ids, 0, scan=False)
+        return PartitionSet(ids, (), ids, 0)
     return _split_by_size(ids, _sizes(tx, ids))
 
 
@@ -93,4 +91,4 @@ def _split_by_size(ids: Sequence[int], sizes: Sequence[_Size]) -> PartitionSet:
         room -= size.docs
         if room >= 0:
             small.append(size.partition)
-    return PartitionSet(ids, small, sorted(set(ids) - set(small)), docs, scan=docs <= _SCAN_DOCS)
+    return PartitionSet(ids, small, sorted(set(ids) - set(small)), docs)

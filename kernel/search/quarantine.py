@@ -44,6 +44,18 @@ def flag(tx: Tx, found: Sequence[tuple[Suspect, str]]) -> None:
     tx.run("kernel.quarantine.flag", rows=rows, now=tx.now)
 
 
+def rules_of(tx: Tx, suspects: Sequence[Suspect]) -> list[str | None]:
+    """For each text the rule for which it would be flagged, None for none."""
+    if tx.context.injection_mode == OFF:
+        return [None] * len(suspects)
+    rules = [matched_rule(suspect.text) for suspect in suspects]
+    released = _released(tx, [suspect for suspect, rule in zip(suspects, rules, strict=True) if rule])
+    return [
+        None if not rule or _digest(suspect) in released else rule
+        for suspect, rule in zip(suspects, rules, strict=True)
+    ]
+
+
 def unflag(tx: Tx, docs: Sequence[int]) -> None:
     """Removes the flags of documents."""
     tx.run("kernel.quarantine.unflag", ids=docs)

@@ -44,13 +44,15 @@ class RowQuery(NamedTuple):
     """An FTS5 expression, and how its rows are used.
 
     The first `skip` phrases select rows only, the others rank, in their order. At most `limit` rows are read, the
-    newest. It is run while fewer than `until` rows have been found.
+    newest. It is run while fewer than `until` rows have been found. `ranked` selects the same rows for FTS5's own
+    `bm25()`, which counts every phrase: first all rows by the terms that select, then those with further terms by all.
     """
 
     expression: str
     skip: int
     limit: int
     until: int
+    ranked: tuple[str, ...] = ()
 
 
 class PartitionFilter(NamedTuple):
@@ -115,8 +117,7 @@ def indexed_terms(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[T
 
 def partition_query(terms: Sequence[Term], partitions: Sequence[int]) -> RowQuery:
     """Every row of small partitions with any of the terms."""
-    expression = _all_of(_partition_clause(partitions), _term_clause(terms))
-    return RowQuery(expression, len(partitions), 2 * SMALL_PARTITION_DOCS, 1)
+    return _row_query(PartitionFilter(partitions), [], terms, 2 * SMALL_PARTITION_DOCS, 1)
 
 
 def candidate_queries(
@@ -134,15 +135,12 @@ def candidate_queries(
     max_rows = max(MAX_RANKED_ROWS * factor, limit)
     queries: list[RowQuery] = []
     if sum(frequency.get(term.stem, 0) for term in rare) * within.share <= MAX_RANKED_ROWS * factor:
-        clause = "" if len(rare) == len(useful) else _term_clause(rare)
-        queries.append(_row_query(within, clause, len(rare) if clause else 0, useful, max_rows, 1))
+        queries.append(_row_query(within, rare if len(rare) < len(useful) else [], useful, max_rows, 1))
     else:
         depths = range(_conjunction_size(useful, frequency, total, within.share, limit), 0, -1)
-        queries += [
-            _row_query(within, _term_clause(useful[:size], " AND "), size, useful, max_rows, limit) for size in depths
-        ]
+        queries += [_row_query(within, useful[:size], useful, max_rows, limit, " AND ") for size in depths]
     # The rare terms may have been deleted since they were counted, or occur in other partitions only.
-    return [*queries, _row_query(within, "", 0, terms, max_rows, 1)] if terms else []
+    return [*queries, _row_query(within, [], terms, max_rows, 1)] if terms else []
 
 
 def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, partitions: Sequence[int] | None) -> str:
@@ -196,10 +194,18 @@ def _words_with_cjk(text: str) -> list[str]:
 
 
 def _row_query(
-    within: PartitionFilter, clause: str, skip: int, terms: Sequence[Term], limit: int, until: int
+    within: PartitionFilter,
+    selecting: Sequence[Term],
+    terms: Sequence[Term],
+    limit: int,
+    until: int,
+    operator: str = " OR ",
 ) -> RowQuery:
-    expression = _all_of(_partition_clause(within.partitions), clause, _term_clause(terms))
-    return RowQuery(expression, len(within.partitions) + skip, limit, until)
+    first = _all_of(_partition_clause(within.partitions), _term_clause(selecting, operator))
+    expression = _all_of(first, _term_clause(terms))
+    further = _term_clause(terms[len(selecting) :])
+    ranked = (first, _all_of(first, further))[: 2 if further else 1] if selecting else (expression,)
+    return RowQuery(expression, len(within.partitions) + len(selecting), limit, until, ranked)
 
 
 def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: float, limit: int) -> int:

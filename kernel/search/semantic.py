@@ -1,30 +1,24 @@
-"""Vector search: a shortlist by sketch, re-scored by exact cosine."""
+"""Vector search: the documents nearest by exact cosine, in memory, or in SQL where not all that counts is there."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from kernel.search import ann_storage
-from kernel.search.ann import Sketches
-from kernel.search.cache import SearchCache
-from kernel.search.hits import Hit
+from kernel.search.ann import VectorIndex
+from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
 
-_MIN_SHORTLIST = 1280  # vectors re-scored exactly; recall@10 1.00 at 1k to 1M memories, .96 ms of a recall of 1,000
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MIN_SHORTLIST = 800  # vectors of a large store scored exactly; at 1M recall@10 is .99, with 1,280 .996 for 1.3 times
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
-_MAX_TRIES = 4  # searches with a wider shortlist while deleted vectors crowd out results
-_WIDENING = 4  # shortlists of 1,280 to 81,920; a burst of 5,000 deletions is covered by a test
-
-
-class Near(NamedTuple):
-    """A document with the cosine of its vector and the query's."""
-
-    doc: int
-    space: str
-    key: str
-    similarity: float
+_NO_ID = 2**63 - 1  # after all ids
 
 
 def vector_search(
@@ -34,33 +28,48 @@ def vector_search(
     limit: int,
     also: Sequence[int],
     docs: Sequence[int] | None = None,
-) -> dict[int, Near]:
-    """The `limit` documents with the vectors nearest to that of `text`, and the documents `also`.
+) -> dict[int, float]:
+    """The cosine of the `limit` documents with the vectors nearest to that of `text`, and of the documents `also`.
 
-    With `docs`, an exact search among these documents. While sketches are being loaded, only small partitions, `docs`
-    and `also` are searched.
+    With `docs`, a search among these documents. While vectors are being loaded, only small partitions, `docs` and
+    `also` are searched.
     """
     model = model_id(tx)
     query = embed_texts(tx, [text]) if model else None
     if not query or not query[0].scale:
         return {}
-    vector = query[0].vector
+    vector, scale, _ = query[0]
+    cache: SearchCache = tx.context.search_cache
+    index, last = cache.vectors, cache.last_ids(tx)
+    places = None if partitions is None else partitions.ids
+    if _is_loaded(tx, model, last) and index.exact:
+        return index.nearest(vector, scale, limit, places, docs, also, last.vector)
+    score = partial(_score, tx, model, vector)
     if docs is not None:
-        near = _score(tx, "kernel.semantic.score_docs", vector, model, docs, limit)
-    elif partitions is not None and partitions.scan:
-        near = _score(tx, "kernel.semantic.score_partitions", vector, model, partitions.ids, limit)
-    elif _is_loading(tx):
-        near = {}
+        near = score(limit, docs=docs)
+    elif partitions is not None and not partitions.large:
+        near = score(limit, partitions=partitions.ids)
     else:
-        near = _nearest(tx, vector, model, None if partitions is None else partitions.ids, limit)
-    if missing := [doc for doc in also if doc not in near]:
-        near |= _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
-    return near
+        near = {} if _is_loading(tx, last) else score(limit, **_shortlist(index, vector, limit, places, last))
+    missing = [doc for doc in also if doc not in near]
+    return near | (score(len(missing), docs=missing) if missing else {})
 
 
-def hit_of(row: Near, rank: float | None) -> Hit:
-    """The evidence of a document that has a vector; `rank` is its BM25, None where no term matched."""
-    return Hit(row.doc, row.space, row.key, rank, l2_distance(row.similarity), row.similarity)
+def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    import numpy as np
+
+    def row(*values: Any) -> Any:
+        return values
+
+    cache: SearchCache = tx.context.search_cache
+    last = cache.last_ids(tx)
+    if _is_loaded(tx, model, last) and cache.vectors.exact:
+        return cache.vectors.unit_vectors(docs, last.vector)
+    rows = tx.all("kernel.semantic.vectors", row, ids=docs, model=model) if docs else []
+    found, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
+    codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
+    return np.array(found, np.int64), codes * np.array(scales, np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:
@@ -68,48 +77,58 @@ def l2_distance(cosine: float) -> float:
     return math.sqrt(max(0.0, 2.0 - 2.0 * cosine))
 
 
-def load_sketches(tx: Tx) -> None:
-    """Reads the sketches that are not in memory yet; `tx` must see committed rows only."""
+def load_vectors(tx: Tx) -> None:
+    """Reads the vectors that are not in memory yet; `tx` must see committed rows only."""
     cache: SearchCache = tx.context.search_cache
     if model := model_id(tx):
-        cache.sketches.extend(ann_storage.vector_feed(tx, model))
+        cache.vectors.extend(ann_storage.vector_feed(tx, model))
 
 
-def _is_loading(tx: Tx) -> bool:
-    """Whether a background thread loads the sketches, and more than a block is still missing."""
+def _is_loading(tx: Tx, last: LastIds) -> bool:
+    """Whether a background thread loads the vectors, and more than a block is still missing."""
     cache: SearchCache = tx.context.search_cache
-    return (
-        cache.warming
-        and tx.readonly
-        and (tx.one("kernel.semantic.last_vector_id", int) or 0) - cache.sketches.last > ann_storage.BLOCK_ROWS
-    )
+    return cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
 
 
-def _nearest(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | None, limit: int) -> dict[int, Near]:
-    size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
-    near: dict[int, Near] = {}
-    for _ in range(_MAX_TRIES):  # the shortlist may hold vectors deleted in this transaction or since its snapshot
-        shortlist = _shortlist(tx, vector, model, partitions, size)
-        near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
-        if len(near) >= min(len(shortlist), limit):
-            break
-        size *= _WIDENING
-    return near
-
-
-def _shortlist(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | None, size: int) -> list[int]:
-    """Vector ids by sketch. Rows that a rollback would undo go to an index of this call, never to the shared one."""
+def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
+    """Whether memory holds what `tx` sees, from here on; never the rows that a rollback would undo."""
     cache: SearchCache = tx.context.search_cache
-    shared = cache.sketches
-    if cache.can_cache(tx):
-        shared.extend(ann_storage.vector_feed(tx, model))
-        return shared.nearest(vector, size, partitions)
-    last = shared.last
-    own = Sketches(lambda: shared.sketcher)
-    own.extend(ann_storage.vector_feed(tx, model, last))
-    return own.nearest(vector, size, partitions) + (shared.nearest(vector, size, partitions) if last else [])
+    index = cache.vectors
+    if not cache.can_cache(tx) or _is_loading(tx, last):
+        return False
+    if last.vector > index.last or last.deletion > index.last_deletion:
+        index.extend(ann_storage.vector_feed(tx, model))
+    return True
 
 
-def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
-    rows = tx.all(query, Near, ids=ids, vector=vector, model=model, limit=limit)
-    return {row.doc: row for row in rows}
+def _shortlist(
+    index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
+) -> dict[str, Any]:
+    """What SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it lacks."""
+    after, deleted = index.last, last.deletion - index.last_deletion
+    if index.exact:
+        near = {"docs": [*index.nearest(vector, 1.0, limit + deleted, places, upto=after)]}
+    else:
+        size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deleted
+        near = {"vectors": index.shortlist(vector, size, places, after)}
+    return {**near, "after": after, "within": places}
+
+
+def _score(
+    tx: Tx,
+    model: int,
+    vector: bytes,
+    limit: int,
+    vectors: Sequence[int] = (),
+    docs: Sequence[int] = (),
+    partitions: Sequence[int] = (),
+    after: int = _NO_ID,
+    within: Sequence[int] | None = None,
+) -> dict[int, float]:
+    """The exact cosines of the `limit` nearest of these vectors, of those of documents and of partitions, and of those
+    after an id within partitions.
+    """
+    found: dict[int, float] = {}
+    sources = {"vectors": vectors, "docs": docs, "partitions": partitions, "after": after, "within": within}
+    tx.all("kernel.semantic.score", found.__setitem__, model=model, vector=vector, limit=limit, **sources)
+    return found

@@ -22,8 +22,15 @@ def has_model(tx: Tx) -> bool:
 
 def model_id(tx: Tx) -> int:
     """The id under which the configured model's vectors are stored; 0 before the first, or without a model."""
-    model = _model_key(tx)
-    return tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0 if model else 0
+    model, cache = _model_key(tx), tx.context.search_cache
+    if model is None:
+        return 0
+    if known := cache.models.get(model[0]):
+        return known
+    found = tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0
+    if found and cache.can_cache(tx):
+        cache.models[model[0]] = found
+    return found
 
 
 def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
@@ -45,7 +52,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     tx.drop_embeddings(texts)
     cache: SearchCache = tx.context.search_cache
     cache.uncommitted = tx
-    sketches = cache.sketches.sketcher.sketch([embedding.vector for embedding in vectors])
+    sketches = cache.vectors.sketcher.sketch([embedding.vector for embedding in vectors])
     rows: list[tuple[int, float, int, int]] = []
     end = 0
     for (doc, _), embedding in zip(docs, vectors, strict=True):
@@ -67,7 +74,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
 
 
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
-    """Deletes the vectors of documents and logs the deletions, by which sketches in memory are updated."""
+    """Deletes the vectors of documents and logs the deletions, by which the vectors in memory are updated."""
     tx.context.search_cache.uncommitted = tx
     tx.run("kernel.vectors.log_deletions", ids=docs)
     tx.run("kernel.vectors.delete", ids=docs)

@@ -28,7 +28,8 @@ class StoreContext(NamedTuple):
     Without an embedder there are no vectors, and search is lexical only. `settings` are those of the dialects, `data`
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
     match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
-    names of those that are served, and `tagged` finds what has one of some tags, by dialect: (space, key) pairs.
+    names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs, and `past`
+    is how to read the history, by dialect (see `kernel/store/history.py`).
     """
 
     statements: Mapping[str, str]
@@ -41,3 +42,4 @@ class StoreContext(NamedTuple):
     fts5_functions: Mapping[str, Callable[..., Any]] = _NONE
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
+    past: Mapping[str, Any] = _NONE

@@ -1,5 +1,6 @@
 """The history of memories: events by (space, key), and the text as it stood at a moment."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kernel.store.transaction import Tx
@@ -17,6 +18,42 @@ class Event(NamedTuple):
     tool: str
     actor: str
     at: str
+
+
+class PastText(NamedTuple):
+    """What the history holds of a memory at a time, and the reason of the change after it.
+
+    `scope` is that of today in the index, None for what is not there any more. `event` is the last of that time.
+    """
+
+    event: int
+    space: str
+    key: str
+    text: str
+    scope: str | None
+    reason: str | None
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+
+
+class PastSource(NamedTuple):
+    """What the index held for a text of the history."""
+
+    scope: str
+    text: str
+
+
+class Past(NamedTuple):
+    """How to read the history of a dialect: `sources(tx, texts)` has None for a text that is not that of a memory.
+
+    Of changes in the spaces `unrecorded` the history does not hold the text.
+    """
+
+    sources: Callable[[Tx, Sequence[PastText]], Sequence[PastSource | None]]
+    unrecorded: tuple[str, ...] = ()
 
 
 def append(

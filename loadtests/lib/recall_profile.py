@@ -16,7 +16,7 @@ import numpy as np
 from kernel import app
 from kernel.config import Config
 from kernel.search import index, lexical
-from kernel.search.ann import Sketches
+from kernel.search.ann import VectorIndex
 from kernel.store.context import CallContext
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
@@ -31,8 +31,8 @@ _MODULE = sys.modules[_TOOL.handler.__module__]
 # What is timed by itself, where the kernel has it under this name: the rest of its caller's time stays with the caller.
 _PARTS: tuple[tuple[Any, str], ...] = (
     (Tx, "embed"),
-    (Sketches, "extend"),
-    (Sketches, "nearest"),
+    (VectorIndex, "extend"),
+    (VectorIndex, "nearest"),
     (index, "search"),
     (index, "bm25_search"),
     (index, "vector_search"),
@@ -51,7 +51,7 @@ class RecallProfile:
 
     def __init__(self, data: Path) -> None:
         config = Config(data)
-        self._context = app.base_context(config.model)
+        self._context = app.context_of(config)
         self._db = Connection(config.file, self._context, readonly=True)
         self._db.load_vectors()
         self._decode = msgspec.json.Decoder(_TOOL.request).decode

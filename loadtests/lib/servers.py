@@ -21,7 +21,7 @@ import psutil
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 _TIMEOUT_SECONDS = 60.0
-_PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "sqlite-vec", "numpy", "mcp")
+_PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "sqlite-vec", "simsimd", "numpy", "mcp")
 
 
 class Server:

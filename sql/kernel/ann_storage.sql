@@ -1,14 +1,23 @@
 -- name: sealed_blocks
--- Each block holds the sketches of up to 8,192 vectors, so that a start reads few rows.
-SELECT last, ids, places, words FROM doc_sketch WHERE last > :after AND model = :model ORDER BY last LIMIT :limit;
+-- Each block holds up to 8,192 vectors, so that a start reads few rows.
+SELECT last, ids, docs, places, scales, CASE WHEN :exact THEN vectors ELSE sketches END
+FROM doc_block
+WHERE last > :after AND model = :model
+ORDER BY last
+LIMIT :limit;
 
 -- name: vectors_after
--- Vectors of other models and zero vectors have no partition: their ids count as read, their sketches are not used.
-SELECT id, CASE WHEN model = :model AND scale > 0 THEN place END, sketch
+-- Vectors of other models and zero vectors have no partition: their ids count as read, they are not used.
+SELECT
+    id, doc, CASE WHEN model = :model AND scale > 0 THEN place END, scale,
+    CASE WHEN :exact THEN vector ELSE sketch END
 FROM doc_vector
 WHERE id > :after
 ORDER BY id
 LIMIT :limit;
+
+-- name: count_vectors
+SELECT count(*) FROM doc_vector;
 
 -- name: deletions_after
 -- Row 0, where there is one, comes first: its `vector` is the id of the last deletion that is no longer in the log.
@@ -20,20 +29,23 @@ ORDER BY id;
 -- name: last_sealed_id
 -- The last vector in a block, if at least `size` vectors are in none.
 SELECT b.last
-FROM (SELECT coalesce((SELECT last FROM doc_sketch ORDER BY last DESC LIMIT 1), 0) AS last) AS b
+FROM (SELECT coalesce((SELECT last FROM doc_block ORDER BY last DESC LIMIT 1), 0) AS last) AS b
 WHERE (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'doc_vector') - b.last >= :size;
 
 -- name: add_block
-INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (:last, :model, :ids, :places, :words)
+INSERT INTO doc_block (last, model, ids, docs, places, scales, sketches, vectors)
+VALUES (:last, :model, :ids, :docs, :places, :scales, :sketches, :vectors)
 ON CONFLICT (last) DO UPDATE
-SET model = excluded.model, ids = excluded.ids, places = excluded.places, words = excluded.words;
+SET
+    model = excluded.model, ids = excluded.ids, docs = excluded.docs, places = excluded.places,
+    scales = excluded.scales, sketches = excluded.sketches, vectors = excluded.vectors;
 
 -- name: delete_blocks_between
 -- The blocks whose rows a rewritten block has taken over.
-DELETE FROM doc_sketch WHERE last > :after AND last < :before;
+DELETE FROM doc_block WHERE last > :after AND last < :before;
 
 -- name: delete_blocks
-DELETE FROM doc_sketch;
+DELETE FROM doc_block;
 
 -- name: last_deletion_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'doc_gone';

@@ -1,3 +1,10 @@
+-- name: sequences
+-- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice.
+SELECT
+    coalesce(max(seq) FILTER (WHERE name = 'doc'), 0), coalesce(max(seq) FILTER (WHERE name = 'doc_vector'), 0),
+    coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0)
+FROM sqlite_sequence;
+
 -- name: by_keys
 -- The documents of the given (space, key) pairs.
 SELECT d.id, d.space, d.key, d.created_at, d.updated_at

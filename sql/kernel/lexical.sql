@@ -18,10 +18,19 @@ FROM json_each(:ids) AS i
 CROSS JOIN doc_fts AS f ON f.rowid = i.value
 WHERE f.doc_fts MATCH :query;
 
--- name: texts
-SELECT d.id, d.text, d.grams
-FROM json_each(:partitions) AS p
-CROSS JOIN doc AS d ON d.place = p.value;
+-- name: newest_by_bm25
+-- The best of the newest rows that match, by FTS5's rank, for which it counts the rows of every term first: cheap in a
+-- small index.
+SELECT id, score
+FROM (
+    SELECT rowid AS id, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+    FROM doc_fts
+    WHERE doc_fts MATCH :query
+    ORDER BY rowid DESC
+    LIMIT :newest
+)
+ORDER BY score DESC, id
+LIMIT :best;
 
 -- name: match_by_bm25
 -- The weight 0.0 keeps partition terms out of the rank; FTS5's bm25() is negative, smaller is better.

@@ -70,6 +70,11 @@ UPDATE scopes_entry SET deactivated_at = :now WHERE id = :id;
 -- The newest version; after an import the current one may be another.
 SELECT id, version_num, created_at FROM scopes_version WHERE entry_id = :id ORDER BY version_num DESC LIMIT 1;
 
+-- name: scopes_of
+SELECT e.id, e.scope
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value;
+
 -- name: get
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,

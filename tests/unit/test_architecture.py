@@ -90,13 +90,18 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
+        "kernel.search.fusion",
+        "kernel.search.hits",
         "kernel.search.near_duplicates",
-        "kernel.search.shortlist",
+        "kernel.search.past",
+        "kernel.search.rerank",
+        "kernel.search.semantic",
+        "kernel.search.vector_table",
         "kernel.store.sqlite.linear_checksum",
         "kernel.store.sqlite.page_checksums",
-        "kernel.store.sqlite.vector_functions",
         "kernel.store.sqlite.wal_frames",
     }
+    assert importers("simsimd") == {"kernel.search.ann", "kernel.store.sqlite.vector_functions"}
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 
@@ -260,7 +265,7 @@ running.store.close()
 """
 
 
-UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
+UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "simsimd", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
 @pytest.mark.slow

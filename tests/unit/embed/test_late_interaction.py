@@ -19,11 +19,16 @@ MATRIX = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
 
 def scores(query: str, *texts: str) -> list[float]:
     query_tokens, *text_tokens = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    return EMBEDDER.interaction(query_tokens, text_tokens)
+    return EMBEDDER.interaction(query_tokens, text_tokens).tolist()
 
 
-def rows(ids: np.ndarray) -> np.ndarray:
-    return MATRIX[ids]
+def rows(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return MATRIX[ids], np.linalg.norm(MATRIX[ids], axis=1)
+
+
+def interaction(query: np.ndarray, texts: list[np.ndarray]) -> list[float]:
+    sizes = np.array([len(text) for text in texts])
+    return late_interaction.interaction(query, np.concatenate(texts), sizes, rows).tolist()
 
 
 def test_same_words_score_above_similar_words_above_unrelated_ones() -> None:
@@ -66,17 +71,15 @@ def test_opening_is_scored_as_a_text_of_its_own(query: str, texts: list[str], sh
 
 def test_scores_do_not_depend_on_the_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [np.arange(at, at + 7) for at in range(30)]
-    whole = late_interaction.interaction(np.arange(5), texts, rows)
+    whole = interaction(np.arange(5), texts)
 
     monkeypatch.setattr(late_interaction, "_BATCH_TOKENS", 20)
 
-    assert late_interaction.interaction(np.arange(5), texts, rows) == pytest.approx(whole, abs=1e-5)
+    assert interaction(np.arange(5), texts) == pytest.approx(whole, abs=1e-5)
 
 
 def test_only_the_heaviest_tokens_of_a_long_query_count() -> None:
     heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: late_interaction.MAX_QUERY_TOKENS]
     texts = [np.arange(10), np.arange(20, 40)]
 
-    assert late_interaction.interaction(np.arange(40), texts, rows) == late_interaction.interaction(
-        np.sort(heavy), texts, rows
-    )
+    assert interaction(np.arange(40), texts) == interaction(np.sort(heavy), texts)

@@ -16,7 +16,7 @@ from kernel.maintenance import consistency
 from kernel.maintenance.compact import compact, tidy
 from kernel.maintenance.consistency import Finding
 from kernel.search import ann_storage, index
-from kernel.search.semantic import load_sketches
+from kernel.search.semantic import load_vectors
 from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
@@ -44,12 +44,12 @@ def findings(shelf: IndexedStore) -> list[Finding]:
 
 
 def size(shelf: IndexedStore) -> int:
-    return int(shelf.writer.values("SELECT count(*) FROM doc_sketch")[0][0])
+    return int(shelf.writer.values("SELECT count(*) FROM doc_block")[0][0])
 
 
 def refreshed(shelf: IndexedStore) -> None:
     """Drops the cached sketches, as in a new process."""
-    shelf.context.search_cache.sketches.clear()
+    shelf.context.search_cache.vectors.clear()
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -81,7 +81,7 @@ def test_search_is_lexical_until_the_sketches_are_loaded(shelf: IndexedStore) ->
     shelf.context.search_cache.warming = True
 
     early = shelf.search("witness7 bread", limit=5)
-    shelf.reader.read(CALLER, load_sketches)
+    shelf.reader.read(CALLER, load_vectors)
     late = shelf.search("feline", limit=5)
 
     assert early[0].id == "7"

@@ -121,11 +121,13 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
         finding("vectors", 1, "without a document"),
     ),
     "sketches in a block gone": (
-        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'', x'', x'')",
+        "INSERT INTO doc_block (last, model, ids, docs, places, scales, sketches, vectors) "
+        "VALUES (3, 1, x'', x'', x'', x'', x'', x'')",
         finding("sketches", 3, "not as with their vectors"),
     ),
     "sketches in a block garbled": (
-        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'01', x'02', x'03')",
+        "INSERT INTO doc_block (last, model, ids, docs, places, scales, sketches, vectors) "
+        "VALUES (3, 1, x'01', x'02', x'03', x'04', x'05', x'06')",
         finding("sketches", 3, "not as with their vectors"),
     ),
     "a vector in a wrong place": (

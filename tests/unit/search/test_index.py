@@ -175,7 +175,7 @@ def test_text_without_model_tokens_is_found_lexically(store: IndexedStore) -> No
 
 def test_put_replaces_terms_and_vector(store: IndexedStore) -> None:
     store.put(["The cat sat on the mat"])
-    store.search("warm the sketches")
+    store.search("warm the vectors")
     store.put(["Interest rates rose again"])
 
     assert store.lexical_keys("cat mat") == set()
@@ -187,7 +187,7 @@ def test_put_replaces_terms_and_vector(store: IndexedStore) -> None:
 
 def test_drop_removes_a_document_and_is_idempotent(store: IndexedStore) -> None:
     store.put(["The cat sat on the mat", "A kitten rests on a rug"])
-    store.search("warm the sketches")
+    store.search("warm the vectors")
 
     store.drop(["0", "0", "missing"])
     store.drop(["0"])
@@ -305,7 +305,7 @@ def test_partitions_of_spaces_dialects_and_scopes_are_listed(store: IndexedStore
 
 def test_document_moves_to_its_new_scope(store: IndexedStore) -> None:
     store.put(["cat"], scope="a")
-    store.search("warm the sketches")
+    store.search("warm the vectors")
     store.put(["cat"], scope="b")
 
     assert store.keys("cat", within=[("docs", "a")]) == set()
@@ -406,7 +406,7 @@ def test_transaction_sees_its_own_puts_and_drops(store: IndexedStore) -> None:
     store.put(["The cat sat on the mat", "A kitten rests on a rug"])
     cats = found("The cat sat on the mat")
 
-    store.search("warm the sketches")
+    store.search("warm the vectors")
     assert store.write(steps(cats)) == {"0", "1"}
     assert store.write(steps(put("2", "My cat sat on my mat"), cats)) == {"0", "1", "2"}
     assert store.write(steps(drop("0"), put("1", "Interest rates"), cats)) == {"1", "2"}
@@ -448,7 +448,7 @@ def test_rollback_restores_rows_and_results(store: IndexedStore) -> None:
 
 def test_ids_reused_after_a_rollback_belong_to_the_new_documents(store: IndexedStore) -> None:
     store.put(["Interest rates rose again"])
-    store.search("warm the sketches")
+    store.search("warm the vectors")
     within_rolled_back: dict[str, Any] = {"within": [("rolled-back", None)]}
 
     def put_and_search(tx: Tx) -> list[Hit]:
@@ -471,15 +471,15 @@ def test_ids_reused_after_a_rollback_belong_to_the_new_documents(store: IndexedS
     assert {hit.id for hit in store.search("Quantum physics lecture", lexical=False)} == set(map(str, range(1, 101)))
 
 
-def test_transaction_caches_sketches_until_it_changes_the_index(store: IndexedStore) -> None:
+def test_transaction_caches_vectors_until_it_changes_the_index(store: IndexedStore) -> None:
     store.put([f"a cat named {number}" for number in range(30)])
-    sketches = store.context.search_cache.sketches
+    vectors = store.context.search_cache.vectors
 
     store.write(steps(put("30", "one more cat"), found("a cat")))
-    assert sketches.last == 0
+    assert vectors.last == 0
 
     store.write(steps(found("a cat"), put("31", "and one more"), found("a cat")))
-    assert sketches.last == 31
+    assert vectors.last == 31
 
 
 @pytest.mark.slow
@@ -495,10 +495,9 @@ def test_document_frequencies_of_a_rolled_back_transaction_are_not_cached(lexica
     assert len(lexical_store.keys("quagga common", limit=50)) == 50
 
 
-def test_reader_with_an_older_snapshot_does_not_evict_newer_sketches(store: IndexedStore) -> None:
+def test_reader_with_an_older_snapshot_does_not_evict_newer_vectors(store: IndexedStore) -> None:
     store.put(["one cat"])
     newer = Connection(store.file, store.context, readonly=True)
-    newer.load_vectors()
 
     def read_twice(tx: Tx) -> set[str]:
         assert found("a cat", lexical=False)(tx) == {"0"}
@@ -521,7 +520,6 @@ def test_concurrent_readers_find_all_documents_of_their_snapshot(store: IndexedS
 
     def read() -> None:
         reader = Connection(store.file, store.context, readonly=True)
-        reader.load_vectors()
         while not done.is_set():
             least = committed[0]
             keys = reader.read(CALLER, found("a cat", lexical=False, limit=1000, within=[("docs", None)]))
@@ -677,27 +675,6 @@ def test_unreadable_model_leaves_lexical_search_working(store: IndexedStore, mon
         assert (hit.id, hit.similarity) == ("0", None)
     (hit,) = store.reader.read(CALLER, lambda tx: index.search(tx, "cat"))
     assert (hit.id, hit.similarity) == ("0", None)
-
-
-def test_filtered_search_widens_until_enough_hits_pass(store: IndexedStore) -> None:
-    store.put([f"red apples and green pears {number}" for number in range(900)])
-    wanted = {"3", "500", "899"}
-
-    def filtered(limit: int, **options: Any) -> set[str]:
-        def keep(hits: list[Hit]) -> list[Hit]:
-            return [hit for hit in hits if hit.id in wanted]
-
-        return {
-            hit.id
-            for hit in store.reader.read(
-                CALLER, lambda tx: index.search_filtered(tx, "red apples", keep, limit=limit, **options)
-            )
-        }
-
-    assert store.keys("red apples") & wanted != wanted
-    for options in ({}, {"lexical": False}, {"semantic": False}):
-        assert filtered(3, **options) == filtered(10, **options) == wanted
-    assert filtered(3, within=[("elsewhere", None)]) == set()
 
 
 def test_extra_words_are_lexical_only(store: IndexedStore) -> None:

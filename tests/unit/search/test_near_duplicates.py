@@ -1,7 +1,9 @@
 """Near-duplicates form one group, in any order and batches."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +14,16 @@ PLANE = st.lists(
 )
 
 
+def units(vectors: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    whole = np.array(vectors, np.float32).reshape(-1, 2)
+    return whole / np.linalg.norm(whole, axis=1, keepdims=True)
+
+
 def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> NearDuplicates:
-    duplicates, docs = NearDuplicates(), list(enumerate(vectors))
+    duplicates, docs = NearDuplicates(2), list(enumerate(vectors))
     for size in [*sizes, len(docs)]:
-        duplicates.add({doc: bytes(part % 256 for part in vector) for doc, vector in docs[:size]})
-        docs = docs[size:]
+        some, docs = docs[:size], docs[size:]
+        duplicates.add([doc for doc, _ in some], units([vector for _, vector in some]), [False] * len(some))
     return duplicates
 
 
@@ -45,13 +52,12 @@ def test_chain_of_near_duplicates_is_one_group() -> None:
 def test_long_text_needs_a_higher_cosine() -> None:
     one, other = (127, 0), (112, 60)
     assert DUPLICATE_COSINE <= _cosine(one, other) < LONG_DUPLICATE_COSINE
-    vectors = {doc: bytes(vector) for doc, vector in enumerate([one, other])}
 
     def leaders(*long: int) -> dict[int, int]:
-        together, apart = NearDuplicates(), NearDuplicates()
-        together.add(vectors, long)
-        for doc, vector in vectors.items():
-            apart.add({doc: vector}, long)
+        together, apart = NearDuplicates(2), NearDuplicates(2)
+        together.add([0, 1], units([one, other]), [doc in long for doc in (0, 1)])
+        for doc, vector in enumerate([one, other]):
+            apart.add([doc], units([vector]), [doc in long])
         assert together.leaders == apart.leaders
         return together.leaders
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.search import lexical
 from kernel.search.index import Hit
 from kernel.search.query import (
     MAX_QUERY_TERMS,
@@ -331,8 +332,15 @@ def test_candidates_have_a_rare_term_and_rank_by_every_useful_term() -> None:
     first, last = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 100)
 
     picked, useful = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
-    assert first == RowQuery(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, MAX_RANKED_ROWS, 1)
-    assert last == RowQuery(f'{{text grams}} : ({useful} OR "common")', 0, MAX_RANKED_ROWS, 1)
+    assert first == RowQuery(
+        f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})",
+        2,
+        MAX_RANKED_ROWS,
+        1,
+        (f"{{text grams}} : ({picked})", f'{{text grams}} : ({picked}) AND {{text grams}} : ("middling")'),
+    )
+    every = f'{{text grams}} : ({useful} OR "common")'
+    assert last == RowQuery(every, 0, MAX_RANKED_ROWS, 1, (every,))
 
 
 def test_conjunctions_of_common_terms_shrink_until_enough_rows_match() -> None:
@@ -341,11 +349,15 @@ def test_conjunctions_of_common_terms_shrink_until_enough_rows_match() -> None:
     sought = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 20)
 
     ranking = '{text grams} : ("one" OR "two" OR "three")'
+    all_three, two, one = (
+        f"{{text grams}} : ({words})" for words in ('"one" AND "two" AND "three"', '"one" AND "two"', '"one"')
+    )
+    further, others = '{text grams} : ("three")', '{text grams} : ("two" OR "three")'
     assert sought == [
-        RowQuery(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, MAX_RANKED_ROWS, 20),
-        RowQuery(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, MAX_RANKED_ROWS, 20),
-        RowQuery(f'{{text grams}} : ("one") AND {ranking}', 1, MAX_RANKED_ROWS, 20),
-        RowQuery(ranking, 0, MAX_RANKED_ROWS, 1),
+        RowQuery(f"{all_three} AND {ranking}", 3, MAX_RANKED_ROWS, 20, (all_three,)),
+        RowQuery(f"{two} AND {ranking}", 2, MAX_RANKED_ROWS, 20, (two, f"{two} AND {further}")),
+        RowQuery(f"{one} AND {ranking}", 1, MAX_RANKED_ROWS, 20, (one, f"{one} AND {others}")),
+        RowQuery(ranking, 0, MAX_RANKED_ROWS, 1, (ranking,)),
     ]
     assert [found.skip for found in candidate_queries(named(*known), known, 100_000, PartitionFilter(), 300)] == [
         2,
@@ -358,12 +370,12 @@ def test_conjunctions_of_common_terms_shrink_until_enough_rows_match() -> None:
 def test_row_limits_double_in_a_small_index(total: int, times: int) -> None:
     known = {"one": RARE_ROWS, "two": RARE_ROWS}
     every = '{text grams} : ("one" OR "two")'
-    picked = {1: '{text grams} : ("one") AND ', 2: ""}[times]
+    one, two = '{text grams} : ("one")', '{text grams} : ("two")'
+    all_rows = RowQuery(every, 0, times * MAX_RANKED_ROWS, 1, (every,))
+    picked = RowQuery(f"{one} AND {every}", 1, MAX_RANKED_ROWS, 1, (one, f"{one} AND {two}"))
 
-    assert candidate_queries(named(*known), known, total, PartitionFilter(), 20) == [
-        RowQuery(picked + every, 1 if picked else 0, times * MAX_RANKED_ROWS, 1),
-        RowQuery(every, 0, times * MAX_RANKED_ROWS, 1),
-    ]
+    found = candidate_queries(named(*known), known, total, PartitionFilter(), 20)
+    assert found == [{1: picked, 2: all_rows}[times], all_rows]
 
 
 def test_partition_share_scales_document_frequencies() -> None:
@@ -372,7 +384,8 @@ def test_partition_share_scales_document_frequencies() -> None:
     sought = candidate_queries(named(*known), known, 10_000, PartitionFilter([7], 0.01), 20)
 
     words = '{text grams} : ("one" OR "two")'
-    assert sought == [RowQuery(f"place : (quipuplace7) AND {words}", 1, 2 * MAX_RANKED_ROWS, 1)] * 2
+    expression = f"place : (quipuplace7) AND {words}"
+    assert sought == [RowQuery(expression, 1, 2 * MAX_RANKED_ROWS, 1, (expression,))] * 2
     assert candidate_queries([], {}, 10_000, PartitionFilter(), 20) == []
 
 
@@ -455,18 +468,27 @@ def document(number: int) -> list[str]:
     return [f"filler{number % 7}"] * (number % 5 + 1) + kept + rare
 
 
-def expected_ranks(query_terms: list[str]) -> dict[str, float]:
-    """BM25 by its formula for every document that holds a term."""
+@pytest.fixture(params=["small", "large"])
+def index_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether FTS5 ranks, as in a small index, or this package."""
+    if request.param == "large":
+        monkeypatch.setattr(lexical, "_FTS5_RANKED_ROWS", 0)
+    return request.param
+
+
+def expected_ranks(query_terms: list[str], index_size: str) -> dict[str, float]:
+    """BM25 by its formula for every document that holds a term; FTS5 counts the term of the partition too."""
     texts = [document(number) for number in range(CORPUS_SIZE)]
-    mean = sum(map(len, texts)) / len(texts)
+    logarithm, more = (math.log, 1) if index_size == "small" else (math.log1p, 0)
+    mean = sum(map(len, texts)) / len(texts) + more
     idf = {
-        word: math.log1p((len(texts) - held + 0.5) / (held + 0.5))
+        word: logarithm((len(texts) - held + 0.5) / (held + 0.5))
         for word in query_terms
         for held in [sum(word in text for text in texts)]
     }
     return {
         str(number): sum(
-            idf[word] * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(text) / mean))
+            idf[word] * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * (len(text) + more) / mean))
             for word in query_terms
             if (count := text.count(word))
         )
@@ -488,25 +510,25 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
 
 @pytest.mark.parametrize("query_terms", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"]])
 def test_documents_with_rare_terms_are_all_found_and_ranked_by_bm25(
-    corpus: IndexedStore, query_terms: list[str]
+    corpus: IndexedStore, query_terms: list[str], index_size: str
 ) -> None:
     found = rank_by_key(corpus.search(" ".join(query_terms), semantic=False, limit=CORPUS_SIZE))
 
-    assert found == pytest.approx(expected_ranks(query_terms), rel=1e-5)
+    assert found == pytest.approx(expected_ranks(query_terms, index_size), rel=1e-5)
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-def test_rows_without_a_rare_term_are_left_out_and_common_terms_rank(corpus: IndexedStore) -> None:
-    every, rare = expected_ranks(["yew", "amber", "birch"]), expected_ranks(["yew"])
+def test_rows_without_a_rare_term_are_left_out_and_common_terms_rank(corpus: IndexedStore, index_size: str) -> None:
+    every, rare = (expected_ranks(words, index_size) for words in (["yew", "amber", "birch"], ["yew"]))
 
     found = rank_by_key(corpus.search("yew amber birch", semantic=False, limit=CORPUS_SIZE))
 
     assert found == pytest.approx({key: every[key] for key in rare}, rel=1e-5)
 
 
-def test_documents_with_all_common_terms_are_found_first(corpus: IndexedStore) -> None:
+def test_documents_with_all_common_terms_are_found_first(corpus: IndexedStore, index_size: str) -> None:
     query_terms = ["amber", "birch", "cedar"]
-    every = {key for key in expected_ranks(query_terms) if {*query_terms} <= {*document(int(key))}}
+    every = {key for key in expected_ranks(query_terms, index_size) if {*query_terms} <= {*document(int(key))}}
 
     found = rank_by_key(corpus.search(" ".join(query_terms), semantic=False, limit=10))
 

@@ -43,22 +43,25 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.documents.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
         (
-            "kernel.lexical.texts",
-            ["SCAN p VIRTUAL TABLE", "SEARCH d USING INDEX doc_by_place (place=?)"],
-        ),
-        (
             "kernel.partitions.sizes",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.semantic.score_partitions",
+            "kernel.semantic.score",
             [
+                "SCAN json_each VIRTUAL TABLE",
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH o USING COVERING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
                 "SCAN p VIRTUAL TABLE",
-                "SEARCH d USING INDEX doc_by_place (place=?)",
-                "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
+                "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
+                "SEARCH o USING COVERING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
+                "SEARCH o USING INTEGER PRIMARY KEY (rowid>?)",
+                "SCAN json_each VIRTUAL TABLE",
+                "SCAN s",
+                "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
-        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_sketch USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_block USING INTEGER PRIMARY KEY (rowid>?)"]),
         (
             "kernel.ann_storage.trim_deletions",
             ["SEARCH doc_gone USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH doc_gone"],
@@ -79,23 +82,6 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
             ],
         ),
-        (
-            "kernel.semantic.score_vectors",
-            [
-                "SCAN i VIRTUAL TABLE",
-                "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
-                "SCAN s",
-                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
-            ],
-        ),
-        (
-            "kernel.semantic.score_docs",
-            [
-                "SCAN i VIRTUAL TABLE",
-                "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
-                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
-            ],
-        ),
         ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.lexical.document_frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.fts_delete", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
@@ -110,6 +96,24 @@ def tables(plan: list[str]) -> list[str]:
         ("kernel.console.held", ["SCAN f", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)", "SCAN json_each"]),
         ("kernel.console.timeline", ["SEARCH h USING INTEGER PRIMARY KEY (rowid<?)", "SCAN json_each"]),
         ("kernel.console.versions", ["SEARCH h USING INDEX history_by_key (space=? AND key=? AND id<?)"]),
+        (
+            "kernel.past.changed_of",
+            [
+                "SCAN k VIRTUAL TABLE",
+                "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH o USING INDEX history_by_key (space=? AND key=?)",
+                "SEARCH p USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH o USING COVERING INDEX history_by_key (space=? AND key=? AND id<?)",
+            ],
+        ),
+        (
+            "kernel.past.unchanged",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH h USING INDEX history_by_key (space=? AND key=?)",
+            ],
+        ),
         (
             "brain.memories.page",
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],

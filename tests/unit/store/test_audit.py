@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
 from kernel import app
@@ -15,7 +16,7 @@ from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.undo import undo
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission, grant
-from kernel.store import audit, group_runner
+from kernel.store import audit, group_runner, history
 from kernel.store.transaction import TARGETS_SHOWN
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
@@ -177,6 +178,20 @@ def test_undo_restores_search_results(kernel: Kernel, call: Call, clock: Clock) 
     assert call("recall", query="vehicle maintenance") == found
     assert [event[1] for event in everything(kernel)["history"]] == ["paths"] * 3
     assert calls_of(kernel)[-1] == ("undo", "local", "undid 2", [("paths", "car", "undone")])
+
+
+def test_undone_memory_has_no_text_in_its_history(kernel: Kernel, call: Call) -> None:
+    """The first event of a successor holds the text that it replaced, which never was its own."""
+    old = msgspec.json.decode(call("save_memory", db="core", content="Rents a flat", category="fact").body)["id"]
+    made = msgspec.json.decode(call("supersede_memory", db="core", old_id=old, new_content="Owns a house").body)
+
+    take_back(kernel, entries(kernel)[-1].id)
+
+    texts = [
+        kernel.store.read_sync(lambda tx, key=key: history.latest(tx, "brain:core", key))
+        for key in (old, made["new_memory"]["id"])
+    ]
+    assert texts == ["Rents a flat", None]
 
 
 def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel, call: Call) -> None:

@@ -1,0 +1,214 @@
+"""The memories of an earlier time: those unchanged since are in the index, the others are read from the history."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernel.search import quarantine
+from kernel.search.bm25 import bm25, pack_tf
+from kernel.search.documents import END_OF_TIME, Document
+from kernel.search.fusion import Weights
+from kernel.search.hits import Candidates
+from kernel.search.lexical import Ranks
+from kernel.search.partitions import Within, matching_partitions
+from kernel.search.quarantine import Suspect
+from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
+from kernel.search.vectors import embed_texts
+from kernel.store.history import Past, PastSource, PastText
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
+
+MAX_CHANGED = 1000  # changed memories that a search reads; with more, those with most words of the query; not measured
+_MAX_BYTES = 2 * SLICE_BYTES  # of their texts
+_ANY_SIZE = 2**62
+_MAX_WORDS = 16  # by which they are chosen
+_CANDIDATES = 100  # of each signal, as of a search of the index
+_OPENING_SHARE = 0.5  # as in `rerank`, where neighbours do not count
+
+
+class _Events(NamedTuple):
+    """The last event of a memory up to a time, and the first after it."""
+
+    stood: int
+    changed: int
+
+
+def changed(
+    tx: Tx,
+    at: str,
+    *,
+    query: str = "",
+    spaces: Sequence[str] | None = None,
+    actor: str | None = None,
+    after: str = "",
+    before: str = "",
+    limit: int = MAX_CHANGED,
+) -> tuple[list[Document], bool]:
+    """The memories that stood at `at` and have changed since, and whether these are all.
+
+    With a query at most about 4 MiB of text, those with most of its words first; without one the last changed first.
+    """
+    tx.flush_deferred()
+    events = tx.all(
+        "kernel.past.changed",
+        _Events,
+        at=at,
+        words=_parts_of_words(tx, query),
+        spaces=spaces,
+        actor=actor,
+        after=after,
+        before=before or END_OF_TIME,
+        limit=limit,
+        bytes=_MAX_BYTES if query else _ANY_SIZE,
+    )
+    return _documents(tx, events), len(events) < limit
+
+
+def changed_of(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> list[Document]:
+    """The memories of these (space, key) pairs that stood at `at` and have changed since."""
+    tx.flush_deferred()
+    return _documents(tx, tx.all("kernel.past.changed_of", _Events, at=at, keys=keys))
+
+
+def unchanged(tx: Tx, at: str, docs: Sequence[int]) -> list[int]:
+    """Those of the documents that stood at `at` as they are."""
+    tx.flush_deferred()
+    return tx.all("kernel.past.unchanged", int, at=at, ids=docs)
+
+
+def newest_unchanged(
+    tx: Tx, at: str, actor: str | None, after: str, before: str, within: Within | None, limit: int
+) -> list[int]:
+    """`documents.newest` of those that stood at `at` as they are."""
+    tx.flush_deferred()
+    partitions = None if within is None else matching_partitions(tx, within)
+    span = {"after": after, "before": before or END_OF_TIME, "at": at, "limit": limit}
+    return tx.all("kernel.past.newest_unchanged", int, actor=actor, partitions=partitions, **span)
+
+
+def is_unrecorded(tx: Tx, space: str) -> bool:
+    """Whether the history does not hold the texts of a space."""
+    past: Past | None = tx.context.past.get(space.partition(":")[0])
+    return past is None or space in past.unrecorded
+
+
+def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scope: str | None) -> int:
+    """The documents of these spaces that stood at `at` and have changed since."""
+    return tx.one("kernel.past.count_unrecorded", int, at=at, spaces=spaces, scope=scope) or 0 if spaces else 0
+
+
+def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
+    """`index.find` among texts that are not in the index, under ids that no document has."""
+    import numpy as np
+
+    ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
+    embedded = embed_texts(tx, [query, *texts]) if weights.meaning > 0 or weights.late > 0 else None
+    tx.drop_embeddings(texts)
+    vectors = embedded if embedded and embedded[0].scale else []
+    cosines = _cosines(vectors) if weights.meaning > 0 else {}
+    near = _best(cosines)
+    kept = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)
+    none = float("nan")
+    rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
+    docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
+    late = np.full(len(kept), none, np.float64)
+    embedder = tx.context.embedder
+    held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
+    if embedder and held and weights.late > 0:
+        tokens = [vectors[kept[at] + 1].tokens for at in held]
+        late[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
+    return Candidates(np.array(docs, np.int64), np.array(words, np.float64), np.array(meaning, np.float64), late)
+
+
+def joined(found: Candidates, other: Candidates) -> Candidates:
+    """Both, in rising order of their ids."""
+    import numpy as np
+
+    return Candidates(
+        np.concatenate((found.docs, other.docs)),
+        np.concatenate((found.words, other.words)),
+        np.concatenate((found.meaning, other.meaning)),
+        np.concatenate((found.late, other.late)),
+    ).sorted()
+
+
+def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
+    """The memories of these events, under ids that no document has; of several events of one memory, the last."""
+    latest: dict[tuple[str, str], PastText] = {}
+    for state in sorted(tx.all("kernel.past.states", PastText, events=events)):
+        latest[state.space, state.key] = state
+    by_dialect: dict[str, list[PastText]] = {}
+    for state in latest.values():
+        by_dialect.setdefault(state.space.partition(":")[0], []).append(state)
+    found: list[Document] = []
+    for dialect, states in by_dialect.items():
+        past: Past | None = tx.context.past.get(dialect)
+        if past is not None:
+            sources = zip(states, past.sources(tx, states), strict=True)
+            found += [_document(state, source) for state, source in sources if source is not None]
+    suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in found]
+    rules = quarantine.rules_of(tx, suspects)
+    return [item._replace(flag=rule) for item, rule in zip(found, rules, strict=True)]
+
+
+def _document(state: PastText, source: PastSource) -> Document:
+    return Document(-state.event, state.space, state.key, *source, *state[-5:])
+
+
+def _terms(tx: Tx, query: str) -> list[Term]:
+    text = query.replace("\0", " ")
+    words = f"{text} {words_beside_cjk(text)}"
+    return [*query_words(words, tx.tokenize(words)), *query_grams(text)]
+
+
+def _parts_of_words(tx: Tx, query: str) -> list[str]:
+    """The longest beginnings that the words of a query and their stems share: what any form of a word contains."""
+    shared = {_shared_start(term.stem, term.surface.lower()) or term.surface for term in _terms(tx, query)}
+    return sorted(shared, key=len, reverse=True)[:_MAX_WORDS]
+
+
+def _shared_start(one: str, other: str) -> str:
+    pairs = enumerate(zip(one, other, strict=False))
+    return one[: next((at for at, (letter, same) in pairs if letter != same), min(len(one), len(other)))]
+
+
+def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
+    """The BM25 of the texts that hold terms of the query, by their positions, with the frequencies of the index."""
+    stems = [*dict.fromkeys(term.stem for term in _terms(tx, query))]
+    counted = [Counter(_stems(tx, text)) for text in texts]
+    lengths = [counts.total() for counts in counted]
+    mean = sum(lengths) / max(1, len(lengths))
+    rows = [
+        pack_tf([counts[stem] for stem in stems], length, mean) for counts, length in zip(counted, lengths, strict=True)
+    ]
+    frequencies = dict(tx.all("kernel.past.document_frequencies", _frequency, stems=stems))
+    total = tx.context.search_cache.last_ids(tx).doc + len(texts)
+    ranks = bm25(rows, len(stems), total, [frequencies.get(stem, 0) for stem in stems]) if stems else []
+    return {at: rank for at, rank in enumerate(ranks) if rank > 0}
+
+
+def _stems(tx: Tx, text: str) -> list[str]:
+    whole = f"{text} {grams(text)}".replace("\0", " ")
+    return [stem for _, _, stem in tx.tokenize(whole)]
+
+
+def _frequency(stem: str, docs: int) -> tuple[str, int]:
+    return stem, docs
+
+
+def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
+    """The cosine of the first vector and each of the others, by their positions."""
+    import numpy as np
+
+    if len(vectors) < 2:
+        return {}
+    rows = np.frombuffer(b"".join([one.vector for one in vectors]), np.int8).reshape(len(vectors), -1)
+    units = rows * np.array([one.scale for one in vectors], np.float32)[:, None]
+    return {at: cosine for at, cosine in enumerate((units[1:] @ units[0]).tolist()) if vectors[at + 1].scale}
+
+
+def _best(ranks: Ranks) -> Ranks:
+    best: Callable[[int], float] = ranks.__getitem__
+    return {at: ranks[at] for at in sorted(ranks, key=best, reverse=True)[:_CANDIDATES]}

@@ -1,0 +1,118 @@
+-- name: changed
+-- The memories that stood at a time and have changed since: the last event up to that time, and the first after it.
+-- Those with most of the words come first, then the last changed: at most :limit, with about :bytes of text and at least
+-- one. A null parameter excludes nothing. Where a call was undone, an earlier event says who wrote the text and when.
+SELECT s.stood, s.changed
+FROM (
+    SELECT
+        c.stood, c.changed, c.size, c.at, c.held,
+        sum(c.size) OVER (ORDER BY c.held DESC, c.at DESC, c.stood DESC) AS total
+    FROM (
+        SELECT
+            p.id AS stood, e.id AS changed, octet_length(p.after) AS size, p.at AS at,
+            (
+                SELECT count(*) FROM json_each(:words) AS t
+                WHERE p.after LIKE '%' || t.value || '%' OR p.key LIKE '%' || t.value || '%'
+            ) AS held
+        FROM history AS e INDEXED BY history_by_change
+        CROSS JOIN history AS p ON p.id = (
+            SELECT max(o.id) FROM history AS o WHERE o.space = e.space AND o.key = e.key AND o.id < e.id
+        )
+        WHERE
+            e.before IS NOT NULL AND e.at > :at AND p.at <= :at AND p.at >= :after AND p.after IS NOT NULL
+            AND (:spaces IS NULL OR e.space IN (SELECT value FROM json_each(:spaces)))
+            AND (p.operation = 'undone' OR (p.at < :before AND (:actor IS NULL OR p.actor = :actor)))
+        ORDER BY held DESC, p.at DESC, p.id DESC
+        LIMIT :limit
+    ) AS c
+) AS s
+WHERE s.total - s.size < :bytes
+ORDER BY s.held DESC, s.at DESC, s.stood DESC;
+
+-- name: changed_of
+-- The same of the given (space, key) pairs.
+SELECT p.id, e.id
+FROM json_each(:keys) AS k
+CROSS JOIN history AS e ON e.id = (
+    SELECT min(o.id) FROM history AS o WHERE o.space = k.value ->> 0 AND o.key = k.value ->> 1 AND o.at > :at
+)
+CROSS JOIN history AS p ON p.id = (
+    SELECT max(o.id) FROM history AS o WHERE o.space = e.space AND o.key = e.key AND o.id < e.id
+)
+WHERE p.after IS NOT NULL;
+
+-- name: states
+-- The memories of such pairs of events as they stood, with the reason of the change, and their scope today, null for
+-- what is not in the index. One is as old as the last event before which it was not there.
+SELECT
+    p.id, p.space, p.key, p.after, s.scope, e.reason, w.dialect, w.tool, w.actor,
+    coalesce(
+        (
+            SELECT o.at FROM history AS o
+            WHERE
+                o.space = p.space AND o.key = p.key AND o.id <= w.id AND o.after IS NOT NULL AND o.operation <> 'undone'
+                AND (
+                    SELECT b.after IS NULL FROM history AS b
+                    WHERE b.space = o.space AND b.key = o.key AND b.id < o.id
+                    ORDER BY b.id DESC
+                    LIMIT 1
+                ) IS NOT 0
+            ORDER BY o.id DESC
+            LIMIT 1
+        ),
+        w.at
+    ),
+    w.at
+FROM json_each(:events) AS i
+CROSS JOIN history AS p ON p.id = i.value ->> 0
+CROSS JOIN history AS e ON e.id = i.value ->> 1
+CROSS JOIN history AS w ON w.id = coalesce(
+    (
+        SELECT max(o.id) FROM history AS o
+        WHERE
+            p.operation = 'undone' AND o.space = p.space AND o.key = p.key AND o.id < p.id
+            AND o.after = p.after AND o.operation <> 'undone'
+    ),
+    p.id
+)
+LEFT JOIN doc AS d ON d.space = p.space AND d.key = p.key
+LEFT JOIN doc_place AS s ON s.id = d.place;
+
+-- name: unchanged
+-- Those of the given documents that stood at a time and have no event since.
+SELECT d.id
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value
+WHERE
+    d.created_at <= :at AND d.updated_at <= :at
+    AND coalesce(
+        (SELECT h.at FROM history AS h WHERE h.space = d.space AND h.key = d.key ORDER BY h.id DESC LIMIT 1), ''
+    ) <= :at;
+
+-- name: newest_unchanged
+-- The same of all documents, last changed first; null actor or partitions exclude nothing.
+SELECT d.id
+FROM doc AS d INDEXED BY doc_by_time
+WHERE
+    d.updated_at >= :after AND d.updated_at < :before AND d.created_at <= :at
+    AND (:actor IS NULL OR d.actor = :actor)
+    AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
+    AND coalesce(
+        (SELECT h.at FROM history AS h WHERE h.space = d.space AND h.key = d.key ORDER BY h.id DESC LIMIT 1), ''
+    ) <= :at
+ORDER BY d.updated_at DESC, d.id DESC
+LIMIT :limit;
+
+-- name: count_unrecorded
+-- The documents of spaces without a history that stood at a time and have changed since; a null scope is any.
+SELECT count(*)
+FROM doc_place AS p
+CROSS JOIN doc AS d ON d.place = p.id
+WHERE
+    p.space IN (SELECT value FROM json_each(:spaces)) AND (:scope IS NULL OR p.scope = :scope)
+    AND d.created_at <= :at AND d.updated_at > :at;
+
+-- name: document_frequencies
+SELECT s.value, t.doc
+FROM json_each(:stems) AS s
+CROSS JOIN doc_term AS t ON t.term = s.value;

@@ -1,0 +1,44 @@
+"""recall as of a time over HTTP, as plain JSON and by MCP."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from tests.reliability.server_process import serving
+
+
+def test_deleted_and_changed_memories_are_read_as_they_stood(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        root = f"http://127.0.0.1:{server.port}"
+
+        def tool(name: str, **arguments: object) -> httpx.Response:
+            return httpx.post(f"{root}/tools/{name}", json=arguments, headers={"accept": "application/json"})
+
+        def mcp(**arguments: object) -> dict[str, object]:
+            params = {"name": "recall", "arguments": arguments}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            accept = {"accept": "application/json, text/event-stream"}
+            answer = httpx.post(f"{root}/mcp/common", json=message, headers=accept).json()
+            return answer["result"]["structuredContent"]
+
+        for name in ("boiler", "garden"):
+            assert tool("add_memory", path=name, content=f"The {name} is checked in May").is_success
+        then = datetime.now(UTC).isoformat()
+        time.sleep(0.002)  # the next writes must come in a later millisecond
+        assert tool("replace_memory", path="boiler", content="It was sold").is_success
+        assert tool("drop_memory", path="garden").is_success
+
+        now, past = tool("recall").json(), tool("recall", as_of=then).json()
+        found = mcp(query="checked in May", as_of=then)
+        refused = tool("recall", as_of="last week")
+
+    assert [memory["text"] for memory in now["memories"]] == ["boiler It was sold"]
+    assert sorted(memory["text"] for memory in past["memories"]) == [
+        "boiler The boiler is checked in May",
+        "garden The garden is checked in May",
+    ]
+    assert past["unrecorded"] == 0
+    assert {memory["id"] for memory in found["memories"]} == {"paths/boiler", "paths/garden"}  # type: ignore[attr-defined]
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "as_of is not an ISO 8601 time")
