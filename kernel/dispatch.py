@@ -23,7 +23,6 @@ from kernel.calls import (
     fail,
     following,
     handler_work,
-    outcome_of,
     progress_of,
     reporting,
     with_call_id,
@@ -79,7 +78,7 @@ class Dispatch:
     def __init__(self, store: Store, dialects: Sequence[Dialect], observers: Sequence[Observer] = ()) -> None:
         self.store = store
         self.dialects = tuple(dialects)
-        self.observers = tuple(observers)
+        self.observers = list(observers)  # one list for all stores
         self.tools: dict[str, ToolEntry] = {}
         for dialect in dialects:
             for tool in dialect.tools:
@@ -104,7 +103,7 @@ class Dispatch:
         report = reporting((*self.observers, *call.entry.observers), call)
 
         def observed(answer: Answer) -> None:
-            report(outcome_of(answer))
+            report(answer)
             done(answer)
 
         try:
@@ -115,7 +114,7 @@ class Dispatch:
         finally:
             current_call.set("")
         if not isinstance(answer, Pending):
-            report(outcome_of(answer))
+            report(answer)
         elif call.entry.stepwise:
             return Pending(lambda: (answer.cancel(), report("cancelled")))
         return answer

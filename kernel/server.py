@@ -26,6 +26,7 @@ from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
     from kernel.asgi import Application
+    from kernel.console.guide import GuideOf
     from kernel.workers.worker import Worker
 
 GRACE_SECONDS = 5
@@ -74,7 +75,10 @@ class StartupGate:
 class Server(uvicorn.Server):
     """Uvicorn, which opens the kernel in a thread once it listens; perhaps one `worker` of several."""
 
-    def __init__(self, config: Config, address: str, worker: "Worker | None" = None) -> None:
+    def __init__(
+        self, config: Config, address: str, worker: "Worker | None" = None, guide: "GuideOf | None" = None
+    ) -> None:
+        self._guide = guide
         self._gate = StartupGate(config.limits, worker)
         self._worker = worker
         super().__init__(_uvicorn_config(config, self._gate))
@@ -168,10 +172,14 @@ class Server(uvicorn.Server):
             return
         self._application = found
         found.connections = lambda: len(self.server_state.connections)
+        found.stopping, found.guide = lambda: self.should_exit, self._guide
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
         if worker is None or worker.first:
-            sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
+            at = self._address
+            console = at.endswith("/mcp") and self._quipu_config.ui
+            also = f", the console is {at.removesuffix('/mcp')}/ui" if console else ""
+            sys.stderr.write(f"quipu {VERSION} listens on {at}{also}\n")
         if worker is not None:
             worker.text = found.snapshot
             worker.report_opened()
@@ -185,8 +193,11 @@ def _collect_garbage() -> None:
     gc.enable()
 
 
-def http(config: Config) -> int:
-    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds."""
+def http(config: Config, guide: "GuideOf | None" = None) -> int:
+    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds.
+
+    `guide` is what the console shows of clients and of the installation.
+    """
     sockets = process.inherited_sockets(config.environment, os.getpid())
     if config.workers > 1:
         _require_workers_allowed(config)
@@ -197,12 +208,12 @@ def http(config: Config) -> int:
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
     address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
     if config.workers == 1:
-        return _serve(Server(config, address), sockets)
+        return _serve(Server(config, address, guide=guide), sockets)
     from kernel.workers.supervisor import Supervisor
 
     sockets = sockets or _bound_for_workers(config)
     outcome = Supervisor(config.workers, config.data, sockets).run()
-    return outcome if isinstance(outcome, int) else _serve(Server(config, address, outcome), sockets)
+    return outcome if isinstance(outcome, int) else _serve(Server(config, address, outcome, guide), sockets)
 
 
 def _serve(server: Server, sockets: list[socket]) -> int:

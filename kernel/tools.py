@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.curation import Curation
 from kernel.store.history import Past
 from kernel.store.imports import Export, Import
 from kernel.store.slices import Steps
@@ -25,7 +26,7 @@ class Hints(NamedTuple):
     """What a client may assume about a tool; a `short` one (under about 50 microseconds) runs on the event loop.
 
     Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
-    costs every conversation tokens.
+    costs every conversation tokens. `view` is the URI of the MCP App that shows its results.
     """
 
     title: str = ""
@@ -33,6 +34,7 @@ class Hints(NamedTuple):
     idempotent: bool = False
     short: bool = False
     typed: bool = True
+    view: str = ""
 
 
 class Deviation(NamedTuple):
@@ -167,11 +169,12 @@ class Resource(NamedTuple):
 
 
 class ResourceContents(NamedTuple):
-    """The contents of a resource: text, or bytes."""
+    """The contents of a resource: text, or bytes; `about` is what extensions of MCP say of it, by their names."""
 
     uri: str
     media: str
     data: str | bytes
+    about: Mapping[str, Any] = MappingProxyType({})
 
 
 class ResourceTemplate(NamedTuple):
@@ -187,7 +190,8 @@ class ResourceTemplate(NamedTuple):
 class Resources(NamedTuple):
     """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`.
 
-    `whole` is the URI of one that every call which writes may change: clients can subscribe to it.
+    `whole` is the URI of one that every call which writes may change: clients can subscribe to it. `fixed` ones do not
+    change while the server runs.
     """
 
     scheme: str
@@ -195,6 +199,7 @@ class Resources(NamedTuple):
     read: Callable[[Tx, str], list[ResourceContents] | None]
     templates: tuple[ResourceTemplate, ...] = ()
     whole: str = ""
+    fixed: bool = False
 
 
 class PromptArgument(NamedTuple):
@@ -263,7 +268,8 @@ class Dialect(NamedTuple):
     QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP alone; `fault.tool` tells their faults from those of
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
     there by the precheck `follow`; `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes
-    what a killed process began.
+    what a killed process began. `curate(tx, space, key)` says how a person edits and forgets a memory, and what it is
+    linked with.
     """
 
     name: str
@@ -285,6 +291,7 @@ class Dialect(NamedTuple):
     recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
+    curate: Callable[[Tx, str, str], Curation | None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})

@@ -123,7 +123,7 @@ def shared_tools() -> Callable[..., Dispatch]:
         if key not in made:
             made[key] = Dispatch(store, dialects)
         found = made[key].over(store)
-        found.observers = tuple(observers)
+        found.observers = list(observers)
         return found
 
     return dispatch

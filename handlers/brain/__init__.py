@@ -7,6 +7,7 @@ import msgspec
 
 from handlers.brain import (
     config,
+    curation,
     entities,
     hybrid_search,
     links,
@@ -114,6 +115,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    curate=curation.curate,
     tagged=tagged,
     past=Past(past_sources),
     settings=SETTINGS,

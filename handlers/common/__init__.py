@@ -8,6 +8,7 @@ from handlers.common.filters import SETTINGS, Filters
 from handlers.common.pagination import RankedResults, page
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
+from handlers.common.view import RESOURCES, URI
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Candidates
@@ -65,9 +66,10 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",
-    tools=(read(recall, Hints("Recall"), permission="read"),),
+    tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
+    resources=RESOURCES,
     settings=SETTINGS,
     reads_all_dialects=True,
 )

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, curation, forget, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
@@ -29,6 +29,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    curate=curation.curate,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),
     settings=SETTINGS,

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources
 from handlers.paths.resources import RESOURCES
@@ -42,6 +43,7 @@ DIALECT = Dialect(
     fail=fail,
     resources=RESOURCES,
     sources=sources,
+    curate=curate,
     past=Past(past_sources),
     deviations=DEVIATIONS,
 )

@@ -7,6 +7,7 @@ import msgspec
 from handlers.scopes import (
     admin,
     conflicts,
+    curation,
     deviations,
     entries,
     entry_tools,
@@ -76,6 +77,7 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     sources=entries.sources,
+    curate=curation.curate,
     past=Past(entries.past_sources),
     tagged=tags.tagged,
     imports=(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, graph, memories, search
+from handlers.sessions import admin, curation, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
@@ -57,6 +57,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    curate=curation.curate,
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,)),
     tagged=memories.tagged,
     settings=SETTINGS,

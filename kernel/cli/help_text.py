@@ -16,7 +16,7 @@ class Help(NamedTuple):
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect": ("setup", "serve", "service", "stdio", "key"),
-    "Look": ("doctor", "health", "tools", "audit", "quarantine"),
+    "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
     "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
 }
 
@@ -107,6 +107,10 @@ TEXTS: Mapping[str, Help] = {
     "doctor": Help(
         "Checks the installation and says what to do about each problem; the exit status is 1 where one is grave.",
         ("quipu doctor", "quipu doctor --port 8080"),
+    ),
+    "ui": Help(
+        "Opens the console in the browser: see, search, correct and forget memories. The server must be running.",
+        ("quipu ui", "quipu ui --port 8080"),
     ),
     "health": Help(
         "Asks a running server for its health; the exit status is 0 where it answers.",

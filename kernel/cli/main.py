@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
 from kernel.cli import help_text, output
@@ -15,6 +15,9 @@ from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.security.permissions import Permission
+
+if TYPE_CHECKING:
+    from kernel.console.guide import Guide
 
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -56,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key"}:
+        if name not in {"serve", "service", "stdio", "key", "ui"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -149,7 +152,8 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     _add_setup_options(commands.add_parser("setup", parents=[data], help="configure an MCP client for this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="diagnose the installation and suggest remedies")
     health = commands.add_parser("health", help="check the health of a running server")
-    for command in (doctor, health):
+    ui = commands.add_parser("ui", help="open the console of a running server in the browser")
+    for command in (doctor, health, ui):
         command.add_argument("--host", help="address of the server (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
 
@@ -236,7 +240,13 @@ def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
     gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it
     from kernel import server
 
-    return server.http(chosen)
+    return server.http(chosen, _guide)
+
+
+def _guide(chosen: config.Config) -> "Guide":
+    from kernel.cli import console_guide
+
+    return console_guide.guide(chosen)
 
 
 def _stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
@@ -253,6 +263,12 @@ def _health(arguments: argparse.Namespace, chosen: config.Config) -> int:
     if arguments.json:
         print('{"status":"ok"}')
     return 0
+
+
+def _ui(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import ui_command
+
+    return ui_command.run(chosen)
 
 
 def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:
@@ -283,6 +299,7 @@ _COMMANDS = {
     "serve": _serve,
     "stdio": _stdio,
     "health": _health,
+    "ui": _ui,
     "setup": _setup,
     "service": _service,
     "doctor": _doctor,

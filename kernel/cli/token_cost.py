@@ -26,9 +26,10 @@ def estimate_tokens(text: str) -> int:
 def tool_list_tokens(tools: Sequence[Tool], *, results: bool) -> int:
     """Estimated tokens of name, description and input schema of each tool.
 
-    With `results` also of output schemas and annotations, for clients that pass the whole list to the model.
+    With `results` also of output schemas and annotations, for clients that pass the whole list to the model. What is
+    under `_meta` is for the client alone.
     """
-    entries = [tool_entry(tool) for tool in tools]
+    entries = [{name: part for name, part in tool_entry(tool).items() if name != "_meta"} for tool in tools]
     if not results:
         entries = [
             {"name": entry["name"], "description": entry.get("description", ""), "input_schema": entry["inputSchema"]}

@@ -11,7 +11,7 @@ from kernel.ids import utc_now
 from kernel.lazy_regex import regex
 from kernel.maintenance.index_check import Finding, Report, check_dialect
 from kernel.maintenance.page_check import check_pages
-from kernel.search import ann_storage, index, quarantine
+from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
 from kernel.store.progress import OnProgress
@@ -50,6 +50,7 @@ def check(
         found += _damaged_indexes(db, repair=repair) + _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx)
+            found.append(Finding("counts", day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
             found += [one for dialect in dialects for one in check_dialect(tx, dialect, repair=repair, report=report)]
             found.append(
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
@@ -57,6 +58,7 @@ def check(
             if repair:
                 _rebuild_full_text(tx)
                 tx.flush_deferred()
+                day_counts.rebuild(tx)
                 index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
                 if any(finding.part == _SKETCHES and finding.rows for finding in found):
                     ann_storage.clear(tx)

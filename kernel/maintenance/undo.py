@@ -1,4 +1,4 @@
-"""Undo of one call, if nothing it changed has changed again since."""
+"""Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,30 +17,38 @@ Key = tuple[str, str]
 
 
 def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int) -> audit.Entry:
+    """`undo_call` in a file that no server needs to have open; raises its Fault, with nothing changed."""
+    with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
+        return undo_call(tx, dialects, number)
+
+
+def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int) -> audit.Entry:
     """Restores the memories to what they were before a call; returns the audit entry of that call.
 
-    Raises Fault, with nothing changed: `not_found` for a number without an entry or without undo data, `conflict` where
-    something the call changed has been changed again, `storage` where a file cannot be restored.
+    Raises Fault, and the transaction must then be rolled back: `not_found` for a number without an entry or without
+    undo data, `conflict` where something the call changed has been changed again, `storage` where a file cannot be
+    restored.
     """
-    with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
-        entry, call = _undoable(tx, number)
-        dialect = next(dialect for dialect in dialects if dialect.name == entry.dialect)
-        for part in audit.undo_parts(tx, call):
-            if not db.revert_changes(part.changes):
-                raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
-            if dialect.after_undo is not None:
-                events = _events(tx, part.targets).items()
-                dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
-        rebuild_index(tx, dialect)
-        for part in audit.undo_parts(tx, call):
-            _record(tx, number, _events(tx, part.targets))
-        audit.record(tx, f"undid {number}")
-        audit.delete_undo(tx, number)
+    entry, call = undoable(tx, number)
+    dialect = next((dialect for dialect in dialects if dialect.name == entry.dialect), None)
+    if dialect is None:
+        raise Fault("disabled", f"Call {number} is one of {entry.dialect}, which this server does not serve.")
+    for part in audit.undo_parts(tx, call):
+        if not tx.revert_changes(part.changes):
+            raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
+        if dialect.after_undo is not None:
+            events = _events(tx, part.targets).items()
+            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
+    rebuild_index(tx, dialect)
+    for part in audit.undo_parts(tx, call):
+        _record(tx, number, _events(tx, part.targets))
+    audit.record(tx, f"undid {number}")
+    audit.delete_undo(tx, number)
     return entry
 
 
-def _undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
-    """The entry of a call, and the name under which what it changed is kept."""
+def undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
+    """The entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
         raise Fault("not_found", f"There is no call {number} in the audit.")

@@ -1,6 +1,6 @@
 """Results that do not change while a server runs, encoded once per profile: lists, discovery, the handshake."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
 
 NAME = "quipu"
+VIEWS = "io.modelcontextprotocol/ui"  # the extension for MCP Apps
 WHEN_TO_RECALL = (
     "Search the memories before work that may rest on earlier decisions, and when the user refers to something said "
     "before."
@@ -36,11 +37,13 @@ _ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/u
 class ResultTails(NamedTuple):
     """The end of a message in one era, in place of the closing brace of its result.
 
-    `plain` for most results, `fresh` for those that must not be cached, `asking` for `input_required`.
+    `plain` for most results, `fresh` for those that must not be cached, `fixed` for those that stay the same, `asking`
+    for `input_required`.
     """
 
     plain: bytes
     fresh: bytes
+    fixed: bytes
     asking: bytes
 
 
@@ -51,7 +54,8 @@ def server_info(version: str) -> Object:
 
 def result_tails(era: Era, version: str) -> ResultTails:
     """The tails of an era: the modern ones add the result type and `serverInfo`, the legacy ones nothing."""
-    return ResultTails(_tail(era, version, ""), _tail(era, version, "fresh"), _tail(era, version, "", "input_required"))
+    plain, fresh, fixed = (_tail(era, version, cache) for cache in ("", "fresh", "static"))
+    return ResultTails(plain, fresh, fixed, _tail(era, version, "", "input_required"))
 
 
 def close(result: Object, tail: bytes) -> bytes:
@@ -98,7 +102,7 @@ def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect])
     return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
 
 
-def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
+def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
     """The server's capabilities for these dialects; logging only where some tool is interactive."""
     offered: list[tuple[str, bool]] = [
         ("completions", any(dialect.complete for dialect in dialects)),
@@ -107,7 +111,8 @@ def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
         ("resources", any(dialect.resources for dialect in dialects)),
         ("tools", True),
     ]
-    return {name: {} for name, present in offered if present}
+    found: Object = {name: {} for name, present in offered if present}
+    return {**found, "extensions": {VIEWS: {}}} if any(tool.hints.view for tool in tools) else found
 
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
@@ -127,7 +132,13 @@ def tool_entry(tool: Tool) -> Object:
         "inputSchema": input_schema(tool),
         **({"outputSchema": returns} if returns else {}),
         "annotations": hints,
+        **_shown_by(tool.hints.view),
     }
+
+
+def _shown_by(view: str) -> Object:
+    """What the extension for MCP Apps says of a tool, in its own form and in the one that was replaced in 2026."""
+    return {"_meta": {"ui": {"resourceUri": view}, "ui/resourceUri": view}} if view else {}
 
 
 def prompt_entry(prompt: Prompt) -> Object:

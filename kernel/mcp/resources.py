@@ -40,6 +40,11 @@ class ResourceMethods:
         """Whether the prompt may report progress, log or request input before it answers."""
         return name in self._prompts and self._prompts[name][1].interactive
 
+    def is_fixed(self, uri: str) -> bool:
+        """Whether a resource stays the same while the server runs."""
+        owner = self._owner(uri)
+        return owner is not None and owner.resources is not None and owner.resources.fixed
+
     async def _resource_page(self, inbound: Inbound) -> Object:
         index, cursor = _decode_cursor(inbound.params.cursor, len(self._resources))
         while True:
@@ -139,6 +144,8 @@ def _contents(found: list[ResourceContents] | None) -> Object | None:
 
 def _content(content: ResourceContents) -> Object:
     held: Object = {"uri": content.uri, "mimeType": content.media}
+    if content.about:
+        held["_meta"] = dict(content.about)
     if isinstance(content.data, bytes):
         return {**held, "blob": base64.b64encode(content.data).decode()}
     return {**held, "text": content.data}

@@ -195,7 +195,9 @@ class Service:
             encoded = self._input_required(inbound, result, prompt_purpose(inbound))
         else:
             ends = self._tails[inbound.era.name]
-            encoded = _encoded(inbound, result, ends.fresh if METHODS[method].cache else ends.plain)
+            fixed = method == "resources/read" and self._resources.is_fixed(inbound.params.uri)
+            tail = ends.fixed if fixed else ends.fresh if METHODS[method].cache else ends.plain
+            encoded = _encoded(inbound, result, tail)
         if isinstance(encoded, Fault):
             raise _protocol_error(encoded)
         if isinstance(encoded, ProtocolError):

@@ -9,8 +9,7 @@ from kernel.ids import call_id, current_call, utc_now
 from kernel.text import one_word
 
 if TYPE_CHECKING:
-    from kernel.calls import OnOutcome, ToolEntry
-    from kernel.security.permissions import Caller
+    from kernel.calls import Answer, Call, OnOutcome
 
 _CALLS = logging.getLogger("quipu.calls")
 
@@ -54,19 +53,19 @@ def set_up(*, as_json: bool = False, calls: bool = False) -> None:
     _CALLS.setLevel(logging.INFO if calls else logging.WARNING)
 
 
-def observe(entry: "ToolEntry", caller: "Caller") -> "OnOutcome":
+def observe(made: "Call") -> "OnOutcome":
     """An observer that logs each call: its id, tool, caller, outcome and duration."""
     call = call_id()
     current_call.set(call)
     fields: dict[str, object] = {
         "call": call,
-        "dialect": entry.dialect.name,
-        "tool": entry.tool.name,
-        "tenant": caller.tenant,
-        "actor": caller.actor,
+        "dialect": made.entry.dialect.name,
+        "tool": made.entry.tool.name,
+        "tenant": made.caller.tenant,
+        "actor": made.caller.actor,
     }
 
-    def on_outcome(outcome: str, seconds: float) -> None:
+    def on_outcome(outcome: str, seconds: float, _answer: "Answer | None") -> None:
         current_call.set("")
         _CALLS.info("call", extra={"fields": {**fields, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from kernel.calls import OnOutcome, ToolEntry
-from kernel.security.permissions import Caller
+from kernel.calls import Answer, Call, OnOutcome, ToolEntry
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,7 +41,7 @@ class Histogram:
         self.seconds = 0.0
         self.buckets = [0] * (len(_SECONDS) + 1)
 
-    def observe(self, outcome: str, seconds: float) -> None:
+    def observe(self, outcome: str, seconds: float, _answer: Answer | None = None) -> None:
         """Counts one call."""
         self.buckets[0 if seconds <= _QUICK else bisect_left(_SECONDS, seconds)] += 1
         self.seconds += seconds
@@ -130,9 +129,9 @@ class MetricsRegistry:
         self._by_tool: dict[str, Histogram] = {}
         self._on_outcome: dict[str, OnOutcome] = {}
 
-    def observe(self, entry: ToolEntry, _caller: Caller) -> OnOutcome:
+    def observe(self, call: Call) -> OnOutcome:
         """An observer that counts."""
-        return self._on_outcome.get(entry.tool.name) or self._new(entry)
+        return self._on_outcome.get(call.entry.tool.name) or self._new(call.entry)
 
     def calls(self) -> dict[str, ToolCalls]:
         """All calls so far, by tool."""

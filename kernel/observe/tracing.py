@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from kernel.calls import OnOutcome, ToolEntry
+from kernel.calls import Answer, Call, OnOutcome
 from kernel.config import VERSION
 from kernel.errors import Fault
 from kernel.http.fast_path import Done, FastRoute, HttpResponse, Pending
 from kernel.ids import now_ns
 from kernel.limits import Header
 from kernel.mcp.messages import Inbound
-from kernel.security.permissions import Caller
 
 _PARENT, _STATE = "traceparent", "tracestate"
 _NAMES = {_PARENT.encode(): _PARENT, _STATE.encode(): _STATE}
@@ -43,18 +42,18 @@ class Tracing:
         self._kind = SpanKind.SERVER
         self._failed = Status(StatusCode.ERROR)
 
-    def observe(self, entry: ToolEntry, caller: Caller) -> OnOutcome:
+    def observe(self, call: Call) -> OnOutcome:
         """An observer that makes the span of a call when it ends, so that none is left open."""
-        begun, parent = now_ns(), self._extract(_trace_context.get())
+        entry, begun, parent = call.entry, now_ns(), self._extract(_trace_context.get())
         about = {
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": entry.tool.name,
             "quipu.dialect": entry.dialect.name,
-            "quipu.tenant": caller.tenant,
+            "quipu.tenant": call.caller.tenant,
         }
 
-        def on_outcome(outcome: str, _seconds: float) -> None:
+        def on_outcome(outcome: str, _seconds: float, _answer: Answer | None) -> None:
             name = f"tools/call {entry.tool.name}"
             span = self._tracer.start_span(name, parent, self._kind, about, start_time=begun)
             if outcome not in ("ok", "asked"):

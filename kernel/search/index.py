@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.search import quarantine
+from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
@@ -86,6 +86,7 @@ class _Old(NamedTuple):
     space: str
     key: str
     created_at: str
+    updated_at: str
 
 
 class Origin(NamedTuple):
@@ -130,6 +131,9 @@ def set_provenance(
     """Restores (dialect, tool, actor) and timestamps of a document, for undo."""
     tx.flush_deferred()
     dialect, tool, actor = origin
+    for row in tx.all("kernel.index.by_keys", _Old, keys=[(space, key)]):
+        day_counts.add(tx, [(space, row.updated_at)], -1)
+        day_counts.add(tx, [(space, updated_at)])
     tx.run(
         "kernel.index.set_provenance",
         space=space,
@@ -271,6 +275,7 @@ def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
         delete_vectors(tx, ids)
         quarantine.unflag(tx, ids)
         tx.run("kernel.index.delete_docs", ids=ids)
+        day_counts.add(tx, ((row.space, row.updated_at) for row in rows), -1)
     return {(row.space, row.key): _Kept(row.id, row.created_at) for row in rows}
 
 
@@ -286,6 +291,7 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept])
         rows.append((*indexed, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
     ids = [row[0] for row in rows]
     tx.run("kernel.index.insert_docs", rows=rows)
+    day_counts.add(tx, ((put.space, put.at) for put in puts))
     tx.run("kernel.index.fts_insert", ids=ids)
     tx.run("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])

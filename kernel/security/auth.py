@@ -100,6 +100,13 @@ class Auth:
         known = self._known.get(digest) or self._authenticate(given, digest)
         return known.caller
 
+    def caller_of_key(self, id_: str) -> Caller | None:
+        """The caller of a key that was authenticated before, if the key is still active."""
+        if time.monotonic() >= self.checked_until:
+            self._reload_if_changed()
+        key = self._keys.get(id_)
+        return None if key is None or key.state(utc_now()) != "active" else _caller(key)
+
     def key_id(self, headers: Headers) -> str:
         """The id of the key or token of a request; empty for none and for an invalid one."""
         try:
@@ -123,8 +130,7 @@ class Auth:
         key = self._keys.get(api_keys.parse(bearer))
         if not api_keys.matches(bearer, key) or key is None or key.state(now) != "active":
             raise Unauthenticated("invalid_token", "This key is unknown, has expired or was revoked")
-        allowed = grant(Permission[key.scope], frozenset(key.dialects), True)
-        return CachedCaller(Caller(key.id, allowed, key.tenant, key.id), key.expires)
+        return CachedCaller(_caller(key), key.expires)
 
     def _by_token(self, bearer: str) -> CachedCaller:
         if self._tokens is None:
@@ -172,6 +178,11 @@ class Auth:
             self._had_keys = True
             self._on_keys()
         self.required = not self._is_open and (self._always or lost or bool(found))
+
+
+def _caller(key: api_keys.Key) -> Caller:
+    allowed = grant(Permission[key.scope], frozenset(key.dialects), True)
+    return Caller(key.id, allowed, key.tenant, key.id)
 
 
 class Challenge(NamedTuple):

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
-from kernel.store.context import CallContext, StoreContext
+from kernel.store.context import CallContext
+from kernel.store.tx_engine import Cursor, Engine, Token
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -18,75 +19,14 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Item = TypeVar("Item")
 Row = Callable[..., R]
-Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
 Flush = Callable[["Tx", list[Any]], None]
 Deferred = tuple[Flush, Any]
 Target = tuple[str, str, str]  # space, key, operation
-Token = tuple[int, int, str]  # start byte, end byte, stem
 TARGETS_SHOWN = 50  # of a call, in its row of the audit
 # Of texts that one statement or one changeset takes; large work goes on in slices of it. With a memory more, and as
 # JSON that escapes each character, a slice stays under the smallest QUIPU_LIMIT_STORE_VALUE.
 SLICE_BYTES = 2 << 20
 _encode = msgspec.json.Encoder().encode
-
-
-class Cursor(Protocol):
-    """The rows of one executed statement."""
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows one by one."""
-        ...
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows."""
-        ...
-
-
-class StatementBudget(Protocol):
-    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free."""
-
-    new_statement: bool
-
-
-class Engine(Protocol):
-    """What a transaction needs of a database engine."""
-
-    @property
-    def context(self) -> StoreContext:
-        """What all transactions of the store share."""
-        ...
-
-    @property
-    def filename(self) -> str:
-        """The path of the database file."""
-        ...
-
-    @property
-    def execute(self) -> Callable[[str, Params | None], Cursor]:
-        """Runs one statement with its parameters."""
-        ...
-
-    @property
-    def changes(self) -> Callable[[], int]:
-        """The number of rows the last statement changed."""
-        ...
-
-    @property
-    def budget(self) -> StatementBudget:
-        """The cost limit of the call."""
-        ...
-
-    def passes_check(self, text: str, params: Params) -> bool:
-        """Whether an integrity check of the engine succeeds."""
-        ...
-
-    def tokenize(self, text: str) -> list[Token]:
-        """The full-text tokens of `text`."""
-        ...
-
-    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies what is committed to `target`, without what the open transaction has written."""
-        ...
 
 
 class Tx:
@@ -186,6 +126,11 @@ class Tx:
     def tokenize(self, text: str) -> list[Token]:
         """The tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts what the audit has kept of a call; False, with nothing changed, where a row has changed since."""
+        self.flush_deferred()
+        return self._engine.revert_changes(changes)
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies what is committed to a file, without what this transaction has written."""

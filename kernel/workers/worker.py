@@ -1,5 +1,6 @@
 """One of several processes that serve a store: what it shares with the others, and how it accepts connections."""
 
+import hashlib
 import logging
 import mmap
 import os
@@ -68,6 +69,7 @@ class Worker:
         self.number = number
         self.first = opened >= 0
         self.buckets = SharedBuckets(shared.memory, self._lock_of_buckets, shared.key)
+        self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs what every worker must accept
         self._shared = shared
         self._serve: Callable[[socket.socket], object] = socket.socket.close
         self.text: Callable[[], bytes] = bytes  # what siblings are answered

@@ -59,17 +59,36 @@ def filled(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
 
 def scoped(folder: Path, size: int, scopes: int, *, stop: Stop = lambda: False) -> Path:
     """A data directory with `size` memories spread over `scopes` sessions, without a naive store."""
-    data = folder / f"scoped-{size}-{scopes}"
+
+    def add(ours: Connection, context: StoreContext, group: list[corpus.Memory], first: int) -> None:
+        remember(
+            ours, context, [(f"session {number % scopes}", memory.text) for number, memory in enumerate(group, first)]
+        )
+
+    return _filled_alone(folder / f"scoped-{size}-{scopes}", size, add, stop)
+
+
+def alone(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
+    """A data directory with `size` memories of `paths`, without a naive store."""
+
+    def add(ours: Connection, context: StoreContext, group: list[corpus.Memory], _first: int) -> None:
+        assert context.embedder is not None
+        texts = [f"{memory.path}\n{memory.text}" for memory in group]
+        _add(ours, group, dict(zip(texts, context.embedder.embed(texts), strict=True)))
+
+    return _filled_alone(folder / f"alone-{size}", size, add, stop)
+
+
+def _filled_alone(
+    data: Path, size: int, add: Callable[[Connection, StoreContext, list[corpus.Memory], int], None], stop: Stop
+) -> Path:
     if (data / _DONE).exists():
         app.prepare_data(Config(data), app.base_context(None))
         return data
     context, ours = opened(data)
     done = ours.values(_DOCS)[0][0]
     while done < size and not stop():
-        some = corpus.memories(min(_GROUP, size - done), done)
-        remember(
-            ours, context, [(f"session {number % scopes}", memory.text) for number, memory in enumerate(some, done)]
-        )
+        add(ours, context, list(corpus.memories(min(_GROUP, size - done), done)), done)
         ours.checkpoint()
         done = min(size, done + _GROUP)
     _closed(ours, data, complete=done >= size)

@@ -7,19 +7,19 @@ FROM sqlite_sequence;
 
 -- name: by_keys
 -- The documents of the given (space, key) pairs.
-SELECT d.id, d.space, d.key, d.created_at
+SELECT d.id, d.space, d.key, d.created_at, d.updated_at
 FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
 -- name: in_scope
-SELECT d.id, d.space, d.key, d.created_at
+SELECT d.id, d.space, d.key, d.created_at, d.updated_at
 FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE p.space = :space AND p.scope = :scope;
 
 -- name: in_dialect
 -- The dialect of a space is the part before its first colon.
-SELECT d.id, d.space, d.key, d.created_at
+SELECT d.id, d.space, d.key, d.created_at, d.updated_at
 FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;

@@ -73,6 +73,48 @@ WHERE r.id IN (
 ORDER BY r.id DESC
 LIMIT :limit;
 
+-- name: relations_of
+-- The newest relations from and to an entity.
+SELECT r.relation_type, r.source_id, r.target_id
+FROM sessions_relation AS r
+WHERE r.id IN (
+    SELECT id FROM sessions_relation WHERE source_id = :entity_id
+    UNION
+    SELECT id FROM sessions_relation WHERE target_id = :entity_id
+)
+ORDER BY r.id DESC
+LIMIT :limit;
+
+-- name: memories_of
+-- The newest memories with an observation of an entity.
+SELECT DISTINCT o.memory_id
+FROM sessions_observation AS o
+WHERE o.entity_id = :entity_id AND o.memory_id IS NOT NULL
+ORDER BY o.memory_id DESC
+LIMIT :limit;
+
+-- name: entities_of_memory
+-- The entities that a memory mentions, says something of, or relates.
+SELECT e.id
+FROM sessions_entity AS e
+WHERE
+    e.name IN (SELECT name FROM sessions_mention WHERE memory_id = :memory_id)
+    OR e.id IN (SELECT entity_id FROM sessions_observation WHERE memory_id = :memory_id)
+    OR e.id IN (
+        SELECT r.source_id
+        FROM sessions_relation_memory AS m
+        JOIN sessions_relation AS r ON r.id = m.relation_id
+        WHERE m.memory_id = :memory_id
+    )
+    OR e.id IN (
+        SELECT r.target_id
+        FROM sessions_relation_memory AS m
+        JOIN sessions_relation AS r ON r.id = m.relation_id
+        WHERE m.memory_id = :memory_id
+    )
+ORDER BY e.id
+LIMIT :limit;
+
 -- name: newest
 SELECT id, name, entity_type, created_at FROM sessions_entity ORDER BY id DESC LIMIT :limit;
 

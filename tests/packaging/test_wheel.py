@@ -17,7 +17,9 @@ from tests.reliability.server_process import ROOT
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
 INSTALLED_MB = 130  # with numpy, half of it, and bytecode
-MOST_PACKAGES = 15  # besides quipu-memory and sqlite-vec, on the Python that needs most of them
+# Besides quipu-memory and sqlite-vec, on the Python that needs most of them. Two are Jinja2 and MarkupSafe, 2 MB, which
+# only the console imports: it is for everybody, so it is no extra.
+MOST_PACKAGES = 17
 RIVALS = ("kernel", "handlers", "sql")
 
 

@@ -13,6 +13,7 @@ import uvicorn
 
 from kernel.app import open_kernel
 from kernel.asgi import Application
+from kernel.cli.console_guide import guide
 from kernel.config import Config
 from kernel.http.fast_path import protocol
 from kernel.security import api_keys
@@ -127,6 +128,7 @@ def house(config: Config) -> Iterator[House]:
         server_header=False,
     )
     server = uvicorn.Server(settings)
+    application.stopping, application.guide = lambda: server.should_exit, guide
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

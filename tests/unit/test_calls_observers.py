@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kernel.app import Kernel, open_kernel
-from kernel.calls import OnOutcome, ToolEntry
+from kernel.calls import Call, Observer, OnOutcome
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.observe import logs
@@ -27,9 +27,7 @@ def bug(tx: Any, request: Words) -> None:
     raise KeyError(request.text)
 
 
-def observed(
-    folder: Path, *observers: Callable[[ToolEntry, Caller], OnOutcome], more: tuple[Tool, ...] = ()
-) -> Iterator[Dispatch]:
+def observed(folder: Path, *observers: Observer, more: tuple[Tool, ...] = ()) -> Iterator[Dispatch]:
     dialect = FIRST._replace(tools=(*FIRST.tools, *more))
     with mcp_fixture.opened(folder, dialect) as dispatch:
         yield Dispatch(dispatch.store, dispatch.dialects, observers)
@@ -42,8 +40,8 @@ def calls() -> Calls:
 
 @pytest.fixture
 def dispatch(tmp_path: Path, calls: Calls) -> Iterator[Dispatch]:
-    def observe(entry: ToolEntry, _caller: Caller) -> OnOutcome:
-        return lambda outcome, _seconds: calls.append((entry.tool.name, outcome))
+    def observe(call: Call) -> OnOutcome:
+        return lambda outcome, _seconds, _answer: calls.append((call.entry.tool.name, outcome))
 
     yield from observed(tmp_path, observe)
 
@@ -101,8 +99,8 @@ def test_call_cancelled_in_the_queue_is_not_reported(dispatch: Dispatch, calls: 
 def test_all_observers_get_the_outcome(tmp_path: Path) -> None:
     outcomes: list[str] = []
 
-    def named(name: str) -> Callable[[ToolEntry, Caller], OnOutcome]:
-        return lambda _entry, _caller: lambda outcome, _seconds: outcomes.append(f"{name} {outcome}")
+    def named(name: str) -> Observer:
+        return lambda _call: lambda outcome, _seconds, _answer: outcomes.append(f"{name} {outcome}")
 
     for dispatch in observed(tmp_path, named("one"), named("two")):
         call(dispatch, "echo", text="a")
@@ -125,8 +123,8 @@ def test_failure_is_logged_with_the_id_of_its_call(tmp_path: Path, caplog: pytes
 
 
 def test_kernel_has_no_observers_unless_configured(kernel: Kernel, tmp_path: Path) -> None:
-    assert kernel.dispatch.observers == ()
+    assert kernel.dispatch.observers == []
     observing = open_kernel(Config(tmp_path / "observed", model=None, metrics=True))
     observing.store.close()
     assert len(observing.dispatch.observers) == 1
-    assert observing.dispatch.over(observing.store).observers == observing.dispatch.observers
+    assert observing.dispatch.over(observing.store).observers is observing.dispatch.observers

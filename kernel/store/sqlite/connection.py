@@ -17,7 +17,8 @@ from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log,
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.sqlite.vector_functions import add_vector_functions
-from kernel.store.transaction import Cursor, Params, Token, Tx
+from kernel.store.transaction import Tx
+from kernel.store.tx_engine import Cursor, Params, Token
 
 R = TypeVar("R")
 

@@ -96,6 +96,7 @@ PARTS = Finding("parts of words", 1, "differ from the documents")
 NO_VECTOR = "without a vector of the configured model"
 LACKING = "memories the index lacks or holds differently"
 EXTRA = "documents without a memory"
+COUNTS = Finding("counts", 1, "wrong numbers of memories of a day")
 
 
 def finding(part: str, count: int, what: str) -> list[Finding]:
@@ -139,7 +140,7 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
     ),
     "a document gone": (
         "DELETE FROM doc WHERE key = 'dog'",
-        [FULL_TEXT, Finding("vectors", 1, "without a document"), Finding("paths", 1, LACKING)],
+        [FULL_TEXT, Finding("vectors", 1, "without a document"), COUNTS, Finding("paths", 1, LACKING)],
     ),
     "a document changed": (
         "UPDATE doc SET text = 'something else' WHERE key = 'dog'",
@@ -148,12 +149,15 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
     "a document without a memory": (
         "INSERT INTO doc (space, key, place, text, grams, dialect, tool, actor, created_at, updated_at) "
         "SELECT space, 'ghost', place, text, grams, dialect, tool, actor, created_at, updated_at FROM doc WHERE id = 1",
-        [FULL_TEXT, Finding("documents", 1, NO_VECTOR), Finding("paths", 1, EXTRA)],
+        [FULL_TEXT, Finding("documents", 1, NO_VECTOR), COUNTS, Finding("paths", 1, EXTRA)],
     ),
     "the whole index gone": (
         "DELETE FROM doc; DELETE FROM doc_vector; DELETE FROM doc_fts_data; DELETE FROM doc_fts_docsize",
-        [FULL_TEXT, Finding("paths", 4, LACKING)],
+        [FULL_TEXT, COUNTS, Finding("paths", 4, LACKING)],
     ),
+    "the counts gone": ("DELETE FROM doc_day", [COUNTS]),
+    "a wrong count": ("UPDATE doc_day SET documents = documents + 3", [COUNTS]),
+    "a count of nothing": ("INSERT INTO doc_day VALUES ('brain:x', '2026-01-01', 2)", [COUNTS]),
 }
 
 

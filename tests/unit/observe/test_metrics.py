@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel.calls import ToolEntry
+from kernel.calls import Call, ToolEntry
 from kernel.observe.metrics import Histogram, MetricsRegistry, Snapshot, render
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.store import Load
@@ -41,8 +41,8 @@ def test_call_is_counted_in_the_bucket_of_its_duration() -> None:
 
 def test_uncalled_tools_have_no_samples() -> None:
     registry = MetricsRegistry()
-    registry.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
-    registry.observe(entry(1), ANONYMOUS_CALLER)("busy", 0.1)
+    registry.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER))("ok", 0.1, None)
+    registry.observe(Call(entry(1), b"{}", ANONYMOUS_CALLER))("busy", 0.1, None)
     found = samples(render(Snapshot.take(registry, {"main": IDLE}, 0), {}), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
@@ -70,17 +70,17 @@ def test_any_label_value_parses_back(info: dict[str, Any]) -> None:
 
 def test_samples_name_the_dialect() -> None:
     registry = MetricsRegistry()
-    registry.observe(ToolEntry(SECOND, SECOND.tools[0]), ANONYMOUS_CALLER)("ok", 0.1)
+    registry.observe(Call(ToolEntry(SECOND, SECOND.tools[0]), b"{}", ANONYMOUS_CALLER))("ok", 0.1, None)
     found = samples(render(Snapshot.take(registry, {"main": IDLE}, 0), {}), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}
 
 
 def test_snapshots_of_two_processes_add_up() -> None:
     one, other = MetricsRegistry(), MetricsRegistry()
-    one.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
-    other.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.2)
-    other.observe(entry(0), ANONYMOUS_CALLER)("busy", 0.4)
-    other.observe(entry(1), ANONYMOUS_CALLER)("ok", 0.1)
+    one.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER))("ok", 0.1, None)
+    other.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER))("ok", 0.2, None)
+    other.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER))("busy", 0.4, None)
+    other.observe(Call(entry(1), b"{}", ANONYMOUS_CALLER))("ok", 0.1, None)
     load = IDLE._replace(writes=1, groups=GROUPS, calls=7, file_bytes=4096, wal_bytes=10)
     left = Snapshot.take(one, {"main": load}, 2)
     right = Snapshot.take(other, {"main": load._replace(wal_bytes=20), "acme": IDLE}, 3)

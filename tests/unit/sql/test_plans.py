@@ -92,6 +92,10 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"],
         ),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
+        ("kernel.console.spaces", ["SCAN c", "SCAN json_each VIRTUAL TABLE INDEX 1:"]),
+        ("kernel.console.held", ["SCAN f", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)", "SCAN json_each"]),
+        ("kernel.console.timeline", ["SEARCH h USING INTEGER PRIMARY KEY (rowid<?)", "SCAN json_each"]),
+        ("kernel.console.versions", ["SEARCH h USING INDEX history_by_key (space=? AND key=? AND id<?)"]),
         (
             "kernel.past.changed_of",
             [

@@ -1,0 +1,24 @@
+"""How a person edits and forgets a memory of `notes`, which is a file."""
+
+from handlers.notes import files, note_file
+from handlers.notes.projects import absolute, projects, space
+from kernel.store.curation import Curation, ToolCall
+from kernel.store.transaction import Tx
+
+
+def curate(tx: Tx, where: str, key: str) -> Curation | None:
+    """The content of the file without its front matter, with memory_remember and memory_forget."""
+    project = next((project for project in projects(tx) if space(project.name) == where), None)
+    if project is None:
+        return None
+    try:
+        memory = note_file.parse_file(key, files.read(project.root, key))
+    except OSError:
+        return None
+    path = absolute(project, key)
+    edit = {"filePath": path, "title": memory.title, "memoryType": memory.memory_type, "tags": list(memory.tags)}
+    return Curation(
+        memory.content,
+        ToolCall("memory_remember", edit, "content"),
+        ToolCall("memory_forget", {"filePaths": [path]}),
+    )

@@ -1,0 +1,17 @@
+"""How a person edits and forgets a memory of `paths`."""
+
+from urllib.parse import quote
+
+from handlers.paths.resources import SCHEME
+from kernel.store.curation import Curation, ToolCall
+from kernel.store.transaction import Tx
+
+
+def curate(tx: Tx, _space: str, key: str) -> Curation | None:
+    """The content at a path, with replace_memory and drop_memory."""
+    content = tx.one("paths.content", str, path=key)
+    if content is None:
+        return None
+    place = {"path": key}
+    edit, forget = ToolCall("replace_memory", place, "content"), ToolCall("drop_memory", place)
+    return Curation(content, edit, forget, uri=SCHEME + quote(key))

@@ -1,0 +1,42 @@
+"""How a person edits and forgets an entry of `scopes`: a new version, and its deactivation."""
+
+from handlers.scopes import entries
+from handlers.scopes.entry_kinds import KINDS
+from handlers.scopes.results import Relation
+from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.store.transaction import Tx
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """The content of an active entry, or the description of a tool."""
+    kind = next((kind for kind in KINDS.values() if kind.space == space), None)
+    if kind is None:
+        return None
+    row, current = entries.get(tx, kind, key)
+    if not row.is_active:
+        return None
+    field = kind.indexed_fields[0]
+    text: str | None = getattr(current, field)
+    update = {"action": "update", "id": key, "expectedVersion": current.version_num}
+    return Curation(
+        text or "",
+        ToolCall(f"memory_{kind.name}", update, field),
+        ToolCall(f"memory_{kind.name}", {"action": "deactivate", "id": key}),
+        _links(tx, kind.name, key),
+    )
+
+
+def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
+    end = {"source_type": None, "source_id": None, "target_type": None, "target_id": None, "relation_type": None}
+    page = {"limit": MOST_LINKS, "offset": 0}
+    outgoing = tx.all(
+        "scopes.relations.from_source", Relation, **{**end, "source_type": kind, "source_id": key}, **page
+    )
+    incoming = tx.all("scopes.relations.to_target", Relation, **{**end, "target_type": kind, "target_id": key}, **page)
+    found = [Neighbour(link.relation_type, True, _space(link.target_type), link.target_id) for link in outgoing]
+    return [*found, *(Neighbour(one.relation_type, False, _space(one.source_type), one.source_id) for one in incoming)]
+
+
+def _space(kind: str) -> str:
+    """The space of a kind of entry; empty for a project, which is no memory."""
+    return next((known.space for known in KINDS.values() if known.name == kind), "")

@@ -1,0 +1,33 @@
+"""What a person sees of a memory or an entity of `sessions`; no tool changes a single one."""
+
+from typing import NamedTuple
+
+from handlers.sessions import graph, memories
+from kernel.store.curation import MOST_LINKS, Curation, Neighbour
+from kernel.store.transaction import Tx
+
+
+class _Relation(NamedTuple):
+    relation_type: str
+    source_id: int
+    target_id: int
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """The entities of a memory; the relations of an entity, and the memories that say something of it."""
+    number = int(key) if key.isascii() and key.isdigit() and len(key) < 19 else 0
+    if space == memories.SPACE:
+        found = tx.all("sessions.graph.entities_of_memory", int, memory_id=number, limit=MOST_LINKS)
+        return Curation("", links=[Neighbour("tells of", True, graph.ENTITY_SPACE, str(one)) for one in found])
+    if space != graph.ENTITY_SPACE:
+        return None
+    related = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
+    told = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
+    links = [_neighbour(number, relation) for relation in related]
+    return Curation("", links=[*links, *(Neighbour("tells of", False, memories.SPACE, str(one)) for one in told)])
+
+
+def _neighbour(entity: int, relation: _Relation) -> Neighbour:
+    outgoing = relation.source_id == entity
+    other = relation.target_id if outgoing else relation.source_id
+    return Neighbour(relation.relation_type, outgoing, graph.ENTITY_SPACE, str(other))

@@ -1,0 +1,56 @@
+"""What `quipu setup`, `quipu doctor` and `quipu tools --tokens` know, for the console."""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from kernel.cli import client_entries, doctor
+from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
+from kernel.cli.token_cost import tool_list_tokens
+from kernel.config import Config
+from kernel.console.guide import ClientSetup, Finding, Guide
+from kernel.tools import Tool
+
+# Those that take milliseconds; the others read the whole database, load a model, or ask the server.
+_QUICK = (doctor.sqlite, doctor.folder, doctor.settings, doctor.disk, doctor.access)
+_DEEP = (doctor.database, doctor.model, doctor.server)
+
+
+def guide(config: Config) -> Guide:
+    """The guide to the server of a configuration."""
+    return Guide(partial(_clients, config), partial(_findings, config), _price())
+
+
+def _clients(config: Config, url: str, key: str) -> list[ClientSetup]:
+    return [_setup(config, client, Target(url=url, key=key)) for client in CLIENTS]
+
+
+def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
+    entry = entry_of(client, target)
+    file = str(config_file(client, config.environment, sys.platform))
+    options = [] if entry is not None else ["--stdio"]
+    options += ["--key", "-"] if entry is not None and target.key else []
+    command = " ".join(["quipu", "setup", "--client", client.name, *options])
+    if entry is None:
+        return ClientSetup(client.name, client.title, command, file, "", "")
+    snippet = client_entries.snippet(client, client_entries.NAME, entry)
+    link = install_link_of(client, client_entries.NAME, entry) if client.install_link else ""
+    return ClientSetup(client.name, client.title, command, file, snippet, link)
+
+
+def _findings(config: Config, deep: bool) -> list[Finding]:
+    looks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
+    return [Finding(*found) for look in looks for found in look(config)]
+
+
+def _price() -> Callable[[Sequence[Tool]], int]:
+    """Counts the tokens of a list of tools, of each list once."""
+    known: dict[tuple[str, ...], int] = {}
+
+    def tokens(tools: Sequence[Tool]) -> int:
+        names = tuple(tool.name for tool in tools)
+        if names not in known:
+            known[names] = tool_list_tokens(tools, results=False)
+        return known[names]
+
+    return tokens

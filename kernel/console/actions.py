@@ -1,0 +1,207 @@
+"""What the forms of the console do: tools are called as agents call them, so that rights, audit and undo apply."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from kernel.calls import ToolEntry
+from kernel.console.administration import manages
+from kernel.console.memory import curation_of, version_of
+from kernel.console.reading import Place, Site, console_context, place_of, read, require
+from kernel.console.requests import Visit
+from kernel.dispatch import Dispatch
+from kernel.errors import Fault
+from kernel.ids import utc_now
+from kernel.maintenance.undo import undo_call, undoable
+from kernel.search import quarantine
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
+from kernel.security.permissions import Forbidden, Permission
+from kernel.store import audit
+from kernel.store.curation import Curation, ToolCall
+from kernel.store.transaction import Tx
+from kernel.tools import Reply
+
+Fields = Mapping[str, str]
+_CHANGED = "It has changed since the page was opened. Nothing was written: look at it again."
+_REPLY_CHARS = 2000  # of a dialect's words for a failure
+
+
+class Done(NamedTuple):
+    """Where the browser goes on, and a secret that is shown once."""
+
+    location: str
+    secret: str = ""
+
+
+Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
+
+
+async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
+    place, call = await _call_of(dispatch, visit, fields, "edit")
+    arguments = {**call.arguments, call.text: _as_before(call, fields)}
+    await _call_tool(dispatch, visit, place, fields, call.tool, arguments)
+    return Done(_memory_page(place, "edited"))
+
+
+async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile."""
+    place, call = await _call_of(dispatch, visit, fields, "forget")
+    reply = await _call_tool(dispatch, visit, place, fields, call.tool, call.arguments)
+    if await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
+        raise Fault("conflict", f"It is still there: {_words(reply)}")
+    return Done(_memory_page(place, "forgotten"))
+
+
+async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Undoes a call; it takes the permission that the call took."""
+    require(visit, "Undo", Permission.write)
+    number = _number(fields.get("number", ""))
+    entry = await read(dispatch, visit, lambda tx: undoable(tx, number)[0])
+    _check_may_undo(dispatch, visit, entry)
+    work = partial(undo_call, dialects=dispatch.dialects, number=number)
+    await _write(dispatch, visit, work, "undo")
+    touched = audit.targets(entry)
+    if len(touched) == 1:
+        return Done(_memory_page(Place(*touched[0][:2]), "undone"))
+    return Done("/ui/audit?done=undone")
+
+
+async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Releases a quarantined memory until its text changes."""
+    require(visit, "Release", Permission.admin)
+    place = place_of(visit, fields.get("id", ""))
+    await _write(dispatch, visit, lambda tx: quarantine.release(tx, place.id), "quarantine")
+    return Done("/ui/review?done=released")
+
+
+async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Creates a key of the caller's tenant that may do no more than the caller; its secret is shown once."""
+    scope, expires = fields.get("scope", ""), fields.get("expires", "").strip()
+    granted = [permission.name for permission in Permission if permission <= visit.caller.grant.permission]
+    require(visit, "Keys", Permission.admin)
+    if scope not in granted:
+        raise Fault("invalid", f"scope: choose from {', '.join(granted)}")
+    chosen = fields.get("dialect", "")
+    if chosen and chosen not in {dialect.name for dialect in dispatch.dialects}:
+        raise Fault("invalid", "dialect: there is none of this name")
+    if visit.caller.grant.dialects and chosen not in visit.caller.grant.dialects:
+        raise Forbidden("A key for other dialects", None)
+    now = utc_now()
+    made = Key(
+        "",
+        Permission[scope].name,  # pyright: ignore[reportArgumentType]  # the names of the permissions
+        now,
+        tenant=visit.caller.tenant,
+        name=fields.get("name", "")[:80],
+        dialects=(chosen,) if chosen else (),
+        expires=api_keys.expiry(expires, now) if expires else "",
+    )
+    _, secret = await asyncio.to_thread(api_keys.create, site.config.data, made)
+    return Done("/ui/keys", secret)
+
+
+async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Revokes a key that the caller manages."""
+    require(visit, "Keys", Permission.admin)
+    given = fields.get("id", "")
+    known = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
+    key = known.get(given)
+    if key is None or not manages(visit, key.tenant):
+        raise Fault("not_found", "There is no key of this id.")
+    if Permission[key.scope] > visit.caller.grant.permission:
+        raise Forbidden("This key", Permission[key.scope])
+    await asyncio.to_thread(api_keys.revoke, site.config.data, given, utc_now())
+    return Done("/ui/keys?done=revoked")
+
+
+ACTIONS: Mapping[str, Action] = {
+    "edit": edit,
+    "forget": forget,
+    "undo": undo,
+    "release": release,
+    "create-key": create_key,
+    "revoke-key": revoke_key,
+}
+
+
+async def _call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall]:
+    """The place of a memory, and the call that edits or forgets it; raises Fault."""
+    place = place_of(visit, fields.get("id", ""))
+    curation: Curation | None = await read(dispatch, visit, lambda tx: curation_of(tx, dispatch, place))
+    call = None if curation is None else curation.edit if what == "edit" else curation.forget
+    if call is None:
+        raise Fault("not_found", f"There is no memory {place.id[:200]}, or no tool to {what} it.")
+    return place, call
+
+
+def _as_before(call: ToolCall, fields: Fields) -> str:
+    if "text" not in fields:
+        raise Fault("invalid", f"text: is missing, the new {call.text}")
+    return fields["text"]
+
+
+async def _call_tool(
+    dispatch: Dispatch, visit: Visit, place: Place, fields: Fields, tool: str, arguments: Mapping[str, Any]
+) -> Reply:
+    """Calls a tool that changes a memory; raises the Fault in the words of its dialect."""
+    changed: list[str] = []
+
+    def check(tx: Tx) -> None:
+        if version_of(tx, dispatch, place) != fields.get("version", ""):
+            changed.append(_CHANGED)
+            raise Fault("conflict", _CHANGED)
+
+    entry = _checked_first(dispatch.tools[tool], check)
+    reply = await dispatch.call(entry, msgspec.json.encode(arguments), visit.caller)
+    if not isinstance(reply, Reply):
+        raise Fault("disabled", f"{tool} asks back, which only an MCP client can answer.")
+    if reply.fault is not None:
+        raise Fault(reply.fault, changed[0] if changed else _words(reply))
+    return reply
+
+
+def _checked_first(entry: ToolEntry, check: Callable[[Tx], None]) -> ToolEntry:
+    """The tool with a check in its transaction; what a person changes can be undone, whatever the tool."""
+    tool, handler = entry.tool, entry.tool.handler
+
+    def checked(tx: Tx, request: Any) -> Any:
+        check(tx)
+        return handler(tx, request)
+
+    hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
+    return ToolEntry(entry.dialect, tool._replace(handler=checked, hooks=hooks, hints=hints))
+
+
+def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> None:
+    grant, tool = visit.caller.grant, dispatch.tools.get(entry.tool)
+    if not grant.allows_dialect(entry.dialect):
+        raise Forbidden(f"Call {entry.id}", None)
+    needed = max(Permission.write, tool.required.most) if tool else Permission.admin
+    require(visit, f"Undo of {entry.tool}", needed)
+
+
+async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], tool: str) -> None:
+    _, future = dispatch.store.write(work, console_context(visit, tool), exclusive=True)
+    answer = await future
+    if isinstance(answer, Fault):
+        raise answer
+
+
+def _words(reply: Reply) -> str:
+    return reply.body[:_REPLY_CHARS].decode("utf-8", "replace")
+
+
+def _memory_page(place: Place, done: str) -> str:
+    return f"/ui/memory?{urlencode({'id': place.id, 'done': done})}"
+
+
+def _number(given: str) -> int:
+    if not given.isascii() or not given.isdigit() or len(given) > 18:
+        raise Fault("invalid", "number: is the id of a call in the audit")
+    return int(given)

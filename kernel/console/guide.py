@@ -1,0 +1,77 @@
+"""What the command line knows and the console shows: clients and their entries, checks of the installation, tokens."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from kernel.config import Config
+from kernel.tools import Tool
+
+_FRESH_SECONDS = 10.0
+
+
+class ClientSetup(Struct):
+    """How one client is connected: the command that does it, or the entry for its file, and perhaps a link."""
+
+    name: str
+    title: str
+    command: str
+    file: str
+    snippet: str
+    link: str
+
+
+class Finding(Struct):
+    """What one check of the installation found: ok, hint or wrong, and what helps."""
+
+    grade: str
+    subject: str
+    detail: str
+    remedy: str
+
+
+class Guide(NamedTuple):
+    """`clients(url, key)` of a server at an address, `findings(deep)` of this one, `tokens(tools)` of a tool list."""
+
+    clients: Callable[[str, str], list[ClientSetup]]
+    findings: Callable[[bool], list[Finding]]
+    tokens: Callable[[Sequence[Tool]], int]
+
+
+GuideOf = Callable[[Config], Guide]
+
+
+def _no_clients(_url: str, _key: str) -> list[ClientSetup]:
+    return []
+
+
+def _no_findings(_deep: bool) -> list[Finding]:
+    return []
+
+
+def _no_tokens(_tools: Sequence[Tool]) -> int:
+    return 0
+
+
+NO_GUIDE = Guide(_no_clients, _no_findings, _no_tokens)
+
+
+class Checks:
+    """The findings of the guide: in a thread, one run at a time, and none sooner than ten seconds after another."""
+
+    def __init__(self, guide: Guide) -> None:
+        self._guide = guide
+        self._lock = asyncio.Lock()
+        self._found: dict[bool, tuple[float, list[Finding]]] = {}
+
+    async def run(self, deep: bool) -> list[Finding]:
+        """What the checks find; the deep ones read the whole database."""
+        async with self._lock:
+            at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
+            if time.monotonic() - at >= _FRESH_SECONDS:
+                found = await asyncio.to_thread(self._guide.findings, deep)
+                self._found[deep] = (time.monotonic(), found)
+            return found

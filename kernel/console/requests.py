@@ -1,0 +1,95 @@
+"""What the console takes from a request, and the headers of every answer."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive
+
+from kernel.errors import Fault
+from kernel.limits import Headers
+from kernel.security.permissions import Caller
+
+FORM_BYTES = 65536
+CONSOLE = "console"  # the name of the client, after the key, in the actor of what is done here
+_HTML = "text/html; charset=utf-8"
+_FORM = b"application/x-www-form-urlencoded"
+_MOST_FIELDS = 64
+# `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
+SECURITY = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Answer(NamedTuple):
+    """What is sent; `headers` come on top of those of every answer."""
+
+    status: int
+    body: bytes
+    media: str = _HTML
+    headers: Mapping[str, str] = {}
+
+
+class Request(NamedTuple):
+    """A request as far as it has been read."""
+
+    method: str
+    path: str
+    headers: Headers
+    query: Mapping[str, str]
+    receive: Receive
+
+
+class Visit(NamedTuple):
+    """One request for a page: its caller, the parameters of its URL, and whether a cookie has named the caller."""
+
+    caller: Caller
+    query: Mapping[str, str]
+    by_cookie: bool = False
+
+    def number(self, name: str, default: int) -> int:
+        """A parameter that is a whole number."""
+        given = self.query.get(name, "")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else default
+
+
+def is_same_origin(headers: Headers, public: str) -> bool:
+    """Whether a form was sent by a page of ours: browsers say so, and `Origin` names this host or the public address.
+
+    The Host header is one of those allowed, which was checked before.
+    """
+    site = headers.get(b"sec-fetch-site")
+    origin = headers.get(b"origin", b"").strip().lower().decode("latin-1")
+    scheme, _, authority = origin.partition("://")
+    if (site is not None and site.strip().lower() != b"same-origin") or scheme not in {"http", "https"}:
+        return False
+    ours = headers.get(b"host", b"").strip().lower().decode("latin-1")
+    return authority == ours or (bool(public) and f"{public.lower()}/".startswith(f"{origin}/"))
+
+
+def is_secure(headers: Headers) -> bool:
+    """Whether the page that sent a form came over TLS, perhaps through a proxy."""
+    return headers.get(b"origin", b"").lower().startswith(b"https://")
+
+
+def is_form(headers: Headers) -> bool:
+    """Whether the body is declared to be that of a form."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
+
+
+def parameters(raw: bytes) -> dict[str, str]:
+    """The parameters of a URL or a form, the last of a name; raises Fault("invalid") where they are not UTF-8."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS, separator="&"
+        )
+    except ValueError:
+        raise Fault("invalid", "The parameters are not UTF-8, or too many.") from None
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}

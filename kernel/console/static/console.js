@@ -1,0 +1,160 @@
+// Nothing depends on this script: it adds keys, buttons that copy, and changes that appear by themselves.
+"use strict";
+const rows = [...document.querySelectorAll("[data-row]")];
+let at = -1;
+// As the server does: what is invisible or reorders a line is shown by its number.
+const visible = (text) => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    const label = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+}
+
+function go(step) {
+  if (!rows.length) return;
+  rows[at]?.classList.remove("here");
+  at = Math.min(rows.length - 1, Math.max(0, at + step));
+  rows[at].classList.add("here");
+  rows[at].scrollIntoView({ block: "nearest" });
+  rows[at].querySelector("a")?.focus({ preventScroll: true });
+}
+
+// The theme and the keys of the keyboard are remembered by the browser alone.
+const root = document.documentElement;
+const kept = (name) => { try { return localStorage.getItem(name) ?? ""; } catch { return ""; } };
+const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* it is not remembered */ } };
+if (kept("theme")) root.dataset.theme = kept("theme");
+const choice = (text, id, options, value, act) => {
+  const label = document.createElement("label"), field = document.createElement("select");
+  label.htmlFor = field.id = id;
+  label.textContent = text + " ";
+  for (const [name, shown] of options) field.append(new Option(shown, name, false, name === value));
+  field.addEventListener("change", () => act(field.value));
+  document.querySelector("[data-theme-choice]")?.append(label, field, " ");
+};
+choice("Theme", "theme", [["", "of the system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
+choice("Keys", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
+
+const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
+let going = false;
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select");
+  if (event.ctrlKey || event.metaKey || event.altKey || typing || kept("keys") === "off") {
+    if (typing && event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (going && pages[event.key]) { location.assign(pages[event.key]); return; }
+  going = event.key === "g";
+  if (event.key === "/") { event.preventDefault(); document.getElementById("find")?.focus(); }
+  if (event.key === "j") go(1);
+  if (event.key === "k") go(-1);
+  if (event.key === "e") {
+    const edit = document.getElementById("edit");
+    if (edit) { event.preventDefault(); edit.open = true; document.getElementById("edited").focus(); }
+  }
+  if (event.key === "u") document.querySelector("form[action='/ui/do/undo'] button")?.focus();
+  if (event.key === "Escape") history.back();
+  if (event.key === "?") {
+    const help = document.getElementById("keys-help");
+    if (help) { help.open = true; help.scrollIntoView(); help.querySelector("summary").focus(); }
+  }
+  if (event.key === "y") document.querySelector("[data-copy]:not([hidden])")?.click();
+});
+
+// The list of changes of the overview follows the server while the page is looked at.
+const live = document.querySelector("[data-live]");
+if (live) {
+  const shown = () => live.querySelector("tbody tr td:last-child")?.textContent.trim().split(/\s/)[0] ?? "";
+  const cell = (row, text) => { const made = document.createElement("td"); made.textContent = visible(text); row.append(made); return made; };
+  const link = (id) => {
+    const made = document.createElement("a");
+    made.className = "id";
+    made.href = "/ui/memory?" + new URLSearchParams({ id });
+    made.textContent = visible(id);
+    return made;
+  };
+  const draw = (changes) => {
+    let body = live.querySelector("tbody");
+    if (!body) {
+      const table = document.createElement("table");
+      body = document.createElement("tbody");
+      table.append(body);
+      live.querySelector("p")?.replaceWith(table);
+    }
+    const known = Number(shown()) || 0;
+    for (const call of changes.filter((call) => call.number > known).reverse()) {
+      const row = document.createElement("tr");
+      cell(row, "just now"); cell(row, call.tool); cell(row, call.actor);
+      const memories = cell(row, "");
+      for (const target of call.targets.slice(0, 3)) memories.append(link(target.id), " " + target.operation + " ");
+      cell(row, String(call.number));
+      body.prepend(row);
+      while (body.rows.length > 10) body.lastElementChild.remove();
+    }
+    let status = document.getElementById("live-status");
+    if (!status) {
+      status = document.createElement("p");
+      status.id = "live-status";
+      status.className = "dim";
+      status.setAttribute("role", "status");
+      live.append(status);
+    }
+    status.textContent = `New changes appear here. ${changes.length ? "The last call is " + changes[0].number + "." : ""}`;
+  };
+  const ask = async () => {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(live.dataset.live, { headers: { accept: "application/json" } });
+      if (answer.ok) {
+        const model = await answer.json();
+        if (String(model.changes[0]?.number ?? "") !== shown()) draw(model.changes);
+      }
+    } catch { /* the server is away: the next time will tell */ }
+  };
+  setInterval(ask, 3000);
+}
+
+// The page of calls is drawn anew by each event of the server; Connect waits for the first.
+const calls = document.querySelector("[data-calls]");
+if (calls) {
+  const row = (cells) => {
+    const made = document.createElement("tr");
+    for (const [text, kind] of cells) {
+      const cell = document.createElement("td");
+      if (kind === "link") {
+        const link = document.createElement("a");
+        link.href = "/ui/calls?" + new URLSearchParams({ number: text });
+        link.textContent = text;
+        cell.append(link);
+      } else {
+        cell.textContent = visible(String(text));
+        if (kind) cell.className = kind;
+      }
+      made.append(cell);
+    }
+    return made;
+  };
+  const fill = (id, rows) => document.querySelector(`#${id} tbody`)?.replaceChildren(...rows);
+  let paused = false;
+  const button = calls.querySelector("[data-pause]");
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", () => { paused = !paused; button.textContent = paused ? "Go on" : "Pause"; });
+  }
+  const n = "number";
+  new EventSource(calls.dataset.calls).addEventListener("message", (event) => {
+    if (paused) return;
+    const model = JSON.parse(event.data);
+    fill("newest", model.calls.map((c) => row([[c.number, "link"], [c.at.slice(11, 19)], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
+    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [c.last.slice(11, 19)]])));
+    const last = model.counts.find((c) => !c.client.endsWith("console"));
+    const waiting = document.querySelector("[data-waiting]");
+    if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${last.last.slice(11, 19)}.`);
+  });
+}

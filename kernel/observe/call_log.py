@@ -1,0 +1,207 @@
+"""The newest calls in memory, and how often which client called which tool: what the console shows as it happens."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import Struct
+
+from kernel.calls import Answer, Call, OnOutcome, Pending
+from kernel.config import KeptCalls
+from kernel.errors import Fault
+from kernel.http.fast_path import Done, FastRoute, HttpResponse
+from kernel.ids import call_id, current_call, now_ns, utc_now
+from kernel.limits import Header
+from kernel.tools import Reply
+
+_MOST_CALLS = 1000
+_MOST_COUNTS = 1000  # clients choose their names; what comes after so many is counted as of `others`
+_MOST_CHARS = 4000  # of the arguments and of the answer of a call
+_AGENT_CHARS = 80
+_HOUR_MINUTES = 60
+_agent: ContextVar[str] = ContextVar("user_agent", default="")
+
+
+class Count(Struct):
+    """How often a client has called a tool, and with what outcome."""
+
+    dialect: str
+    tool: str
+    client: str
+    calls: int
+    failed: int
+    milliseconds: float
+    last: str
+
+
+class Hour(Struct):
+    """The calls of the last hour."""
+
+    reads: int = 0
+    writes: int = 0
+
+
+class SeenCall(Struct):
+    """One call; its texts are None unless they are kept, and a denied or cancelled call has no answer."""
+
+    number: int
+    id: str
+    at: str
+    tenant: str
+    dialect: str
+    tool: str
+    client: str
+    agent: str
+    key: str
+    outcome: str
+    milliseconds: float
+    bytes_in: int
+    bytes_out: int
+    arguments: str | None = None
+    answer: str | None = None
+
+
+class CallLog:
+    """An observer of calls; all of it belongs to the event loop."""
+
+    def __init__(self, keeps: KeptCalls) -> None:
+        self.keeps: KeptCalls = keeps
+        self.since = utc_now()
+        self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
+        self._counts: dict[tuple[str, str, str], Count] = {}
+        self._number = 0
+        self._minutes: dict[tuple[str, str, int], Hour] = {}  # of the last hour, by tenant and dialect
+        self._used: dict[str, str] = {}  # when, by the id of a key; there are as many as keys
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def observe(self, call: Call) -> OnOutcome:
+        """An observer that keeps what it may keep of a call."""
+        agent, id_ = _agent.get(), call_id()
+        current_call.set(id_)
+        arguments = bytes(call.arguments) if self.keeps == "texts" else b""
+        received = len(call.arguments)
+
+        def on_outcome(outcome: str, seconds: float, answer: Answer | None) -> None:
+            milliseconds = round(seconds * 1000, 3)
+            self._number += 1
+            self._count(call, outcome, milliseconds)
+            if self.keeps != "counts":
+                body = answer.body if isinstance(answer, Reply) else b""
+                seen = _seen(self._number, id_, agent, call, outcome, milliseconds, received, len(body))
+                if self.keeps == "texts":
+                    seen.arguments = _text(arguments)
+                    seen.answer = _text(body) if answer is not None else None
+                self._calls.append(seen)
+            self._tell()
+
+        return on_outcome
+
+    def note_agent(self, headers: Iterable[Header]) -> None:
+        """Remembers the User-Agent of the request under way: older clients are named nowhere else."""
+        found = next((value for name, value in headers if name == b"user-agent"), b"")
+        _agent.set(found[:_AGENT_CHARS].decode("latin-1"))
+
+    def wrap_route(self, route: FastRoute) -> FastRoute:
+        """The same route, with the User-Agent noted first."""
+
+        def noted(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
+            self.note_agent(headers)
+            return route(headers, body, done)
+
+        return noted
+
+    def newest(self, tenant: str, dialects: Sequence[str] | None) -> list[SeenCall]:
+        """The kept calls of a tenant to some dialects, the newest first; None for all dialects."""
+        return [
+            call
+            for call in reversed(self._calls)
+            if call.tenant == tenant and (dialects is None or call.dialect in dialects)
+        ]
+
+    def counts(self, tenant: str, dialects: Sequence[str] | None) -> list[Count]:
+        """How often each client of a tenant has called each tool, the last called first."""
+        found = [
+            count
+            for (owner, _, _), count in self._counts.items()
+            if owner == tenant and (dialects is None or count.dialect in dialects)
+        ]
+        return sorted(found, key=lambda count: count.last, reverse=True)
+
+    def last_used(self, key: str) -> str:
+        """When a key was last used for a call since calls are observed; empty for never."""
+        return self._used.get(key, "")
+
+    def last_hour(self, tenant: str, dialects: Sequence[str] | None) -> Hour:
+        """How many calls of a tenant to some dialects read, and how many wrote; None for all dialects."""
+        since = _minute() - _HOUR_MINUTES
+        found = [
+            hour
+            for (owner, dialect, minute), hour in self._minutes.items()
+            if owner == tenant and minute > since and (dialects is None or dialect in dialects)
+        ]
+        return Hour(sum(hour.reads for hour in found), sum(hour.writes for hour in found))
+
+    @property
+    def number(self) -> int:
+        """How many calls there were."""
+        return self._number
+
+    async def changed(self, since: int, seconds: float) -> bool:
+        """Waits until there are more calls than `since`; False where none came in time."""
+        if self._number == since:
+            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(told)
+            try:
+                await asyncio.wait([told], timeout=seconds)
+            finally:
+                self._waiting.discard(told)
+        return self._number != since
+
+    def _tell(self) -> None:
+        for told in self._waiting:
+            if not told.done():
+                told.set_result(None)
+
+    def _count(self, call: Call, outcome: str, milliseconds: float) -> None:
+        tool, caller = call.entry.tool.name, call.caller
+        key = (caller.tenant, tool, caller.actor)
+        if key not in self._counts and len(self._counts) >= _MOST_COUNTS:
+            key = (caller.tenant, tool, "others")
+        count = self._counts.get(key)
+        if count is None:
+            count = self._counts[key] = Count(call.entry.dialect.name, tool, key[2], 0, 0, 0.0, "")
+        count.calls += 1
+        count.failed += outcome not in ("ok", "asked")
+        count.milliseconds = round(count.milliseconds + milliseconds, 3)
+        count.last = utc_now()
+        self._count_minute(call)
+        if caller.key:
+            self._used[caller.key] = count.last
+
+    def _count_minute(self, call: Call) -> None:
+        key = (call.caller.tenant, call.entry.dialect.name, _minute())
+        if key not in self._minutes:
+            for old in [one for one in self._minutes if one[2] <= key[2] - _HOUR_MINUTES]:
+                del self._minutes[old]
+            self._minutes[key] = Hour()
+        if call.entry.tool.mode == "read":
+            self._minutes[key].reads += 1
+        else:
+            self._minutes[key].writes += 1
+
+
+def _minute() -> int:
+    return now_ns() // 60_000_000_000
+
+
+def _seen(number: int, id_: str, agent: str, call: Call, outcome: str, *sizes: Any) -> SeenCall:
+    entry, caller = call.entry, call.caller
+    names = (entry.dialect.name, entry.tool.name, caller.actor, agent, caller.key)
+    return SeenCall(number, id_, utc_now(), caller.tenant, *names, outcome, *sizes)
+
+
+def _text(body: bytes) -> str:
+    text = body[: 4 * _MOST_CHARS].decode("utf-8", "replace")
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"

@@ -1,0 +1,33 @@
+"""What a person sees and may do of one memory, as links to others and calls of the tools of its dialect."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+MOST_LINKS = 100  # that are shown of one memory
+
+
+class ToolCall(NamedTuple):
+    """A call of one of the dialect's tools; a new text goes into the argument `text`."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    text: str = ""
+
+
+class Neighbour(NamedTuple):
+    """What a memory is linked with, from it or to it: another by space and key, or without a space only a name."""
+
+    relation: str
+    outgoing: bool
+    space: str
+    key: str
+
+
+class Curation(NamedTuple):
+    """One memory for a person: its text as it is edited, the calls that edit and forget it, its links, its resource."""
+
+    text: str
+    edit: ToolCall | None = None
+    forget: ToolCall | None = None
+    links: Sequence[Neighbour] = ()
+    uri: str = ""

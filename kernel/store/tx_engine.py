@@ -1,0 +1,73 @@
+"""What a transaction needs of a database engine."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from kernel.store.context import StoreContext
+
+Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
+Token = tuple[int, int, str]  # start byte, end byte, stem
+
+
+class Cursor(Protocol):
+    """The rows of one executed statement."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows one by one."""
+        ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        ...
+
+
+class StatementBudget(Protocol):
+    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free."""
+
+    new_statement: bool
+
+
+class Engine(Protocol):
+    """What a transaction needs of a database engine."""
+
+    @property
+    def context(self) -> StoreContext:
+        """What all transactions of the store share."""
+        ...
+
+    @property
+    def filename(self) -> str:
+        """The path of the database file."""
+        ...
+
+    @property
+    def execute(self) -> Callable[[str, Params | None], Cursor]:
+        """Runs one statement with its parameters."""
+        ...
+
+    @property
+    def changes(self) -> Callable[[], int]:
+        """The number of rows the last statement changed."""
+        ...
+
+    @property
+    def budget(self) -> StatementBudget:
+        """The cost limit of the call."""
+        ...
+
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether an integrity check of the engine succeeds."""
+        ...
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The full-text tokens of `text`."""
+        ...
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        ...
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies what is committed to `target`, without what the open transaction has written."""
+        ...

@@ -1,0 +1,162 @@
+"""The pages of the console: time to the first byte and size, beside the tool they call; start and memory without them.
+
+`--keep FOLDER` keeps the filled stores for the next run (two gigabytes for a million memories).
+"""
+
+import http.client
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from urllib.parse import quote
+
+from loadtests.lib import corpus, store_fixtures
+from loadtests.lib.servers import budget, budgets, finish, machine, options, quipu, rounds, table
+
+_SIZES = (10_000, 1_000_000)
+_QUESTIONS = 100
+_WARMING = 10
+_PAGES = ("overview", "timeline", "audit", "calls", "connect", "health", "memory", "search", "review", "keys")
+_MOST_MS, _MOST_OVER_RECALL_MS, _FIRST_BYTE_MS = 50.0, 10.0, 5.0
+_PAGE_BYTES, _STATIC_BYTES = 30_000, 20_000
+_AT_SIZE = 1_000_000
+_STARTS = 7
+
+Budgets = list[tuple[str, str, str, str]]
+
+
+class Visitor:
+    """One connection that is kept open."""
+
+    def __init__(self, port: int) -> None:
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def get(self, path: str) -> tuple[float, bytes]:
+        """The milliseconds to the first byte of a page, and the page."""
+        return self._ask("GET", path, None)
+
+    def recall(self, query: str) -> tuple[float, bytes]:
+        """The tool as the page calls it."""
+        asked = {"detail": "text", "limit": 20, "max_tokens": 20_000, "explain": True}
+        return self._ask("POST", "/tools/recall", json.dumps({"query": query, **asked}).encode())
+
+    def plain_recall(self, query: str) -> tuple[float, bytes]:
+        """The tool with a query alone."""
+        return self._ask("POST", "/tools/recall", json.dumps({"query": query}).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> tuple[float, bytes]:
+        headers = {"content-type": "application/json", "accept": "application/json"} if body else {}
+        begun = time.perf_counter()
+        self._line.request(method, path, body, headers)
+        answer = self._line.getresponse()
+        took = (time.perf_counter() - begun) * 1000
+        text = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path} answered {answer.status}: {text[:200]!r}")
+        return took, text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; return 1 if a page was wrong."""
+    chosen = options(
+        __doc__,
+        arguments,
+        sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
+        keep={"type": Path, "help": "folder for the filled stores"},
+    )
+    machine()
+    promised: Budgets = []
+    with tempfile.TemporaryDirectory(dir=chosen.keep) as temporary:
+        folder = chosen.keep or Path(temporary)
+        for size in (500,) if chosen.quick else chosen.sizes:
+            data = store_fixtures.alone(folder, size)
+            promised += _pages(data, size)
+            promised += _searches(data, size)
+        promised += _unasked(store_fixtures.alone(folder, 500), 1 if chosen.quick else _STARTS)
+    budgets(promised)
+    return finish([])
+
+
+def _pages(data: Path, size: int) -> Budgets:
+    rows: list[tuple[str, float, float, float, int]] = []
+    with quipu(data) as server:
+        visitor = Visitor(server.port)
+        key = next(iter(corpus.memories(1, 0))).path
+        for name in _PAGES:
+            path = {"overview": "/ui", "memory": f"/ui/memory?id=paths/{quote(key)}"}.get(name, f"/ui/{name}")
+            begun = server.cpu()
+            times, page = _times(lambda path=path: visitor.get(path))
+            cpu = (server.cpu() - begun) * 1000 / (_QUESTIONS + _WARMING)
+            rows.append((name, median(times), _p95(times), cpu, len(page)))
+    table(f"pages over {size:,} memories", ("page", "first byte ms", "p95 ms", "cpu ms", "bytes"), rows)
+    found = {row[0]: row for row in rows}
+    promised = [budget(f"bytes of the largest page at {size:,}", max(row[4] for row in rows), _PAGE_BYTES)]
+    if size >= _AT_SIZE:
+        promised.append(budget(f"p95 of Overview at {size:,}, ms", found["overview"][2], _MOST_MS))
+    else:
+        promised.append(budget(f"first byte of Overview at {size:,}, ms", found["overview"][1], _FIRST_BYTE_MS))
+    return promised
+
+
+def _searches(data: Path, size: int) -> Budgets:
+    texts = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
+    with quipu(data) as server:
+        visitor = Visitor(server.port)
+        for text in texts[:_WARMING]:
+            visitor.get(f"/ui/search?q={quote(text)}")
+
+        def all_of(ask: Callable[[str], tuple[float, bytes]]) -> tuple[float, list[float]]:
+            begun = server.cpu()
+            times = [ask(text)[0] for text in texts]
+            return (server.cpu() - begun) * 1000 / len(texts), times
+
+        page = partial(all_of, lambda text: visitor.get(f"/ui/search?q={quote(text)}"))
+        tools = {"recall of the page": visitor.recall, "recall": visitor.plain_recall}
+        turns = rounds(3, {"page": page, **{name: partial(all_of, ask) for name, ask in tools.items()}})
+    times = {name: [one for _, several in found for one in several] for name, found in turns.items()}
+    cpu = {name: min(one for one, _ in found) for name, found in turns.items()}
+    rows = [(name, median(several), _p95(several), cpu[name]) for name, several in times.items()]
+    table(f"search over {size:,} memories", ("side", "p50 ms", "p95 ms", "least cpu ms"), rows)
+    over = cpu["page"] - cpu["recall"]
+    promised = [budget(f"processor time of Search over a plain recall at {size:,}, ms", over, _MOST_OVER_RECALL_MS)]
+    if size >= _AT_SIZE:
+        promised.append(budget(f"p95 of Search at {size:,}, ms", rows[0][2], _MOST_MS))
+    return promised
+
+
+def _unasked(data: Path, count: int) -> Budgets:
+    """Start and memory of a server whose console is never asked for, beside one that has none."""
+
+    def start(ui: str) -> tuple[float, float]:
+        with quipu(data, ui=ui) as server:
+            begun = server.cpu()
+            visitor = Visitor(server.port)
+            for _ in range(_WARMING):
+                visitor.recall("garage")
+            return begun, server.anonymous()
+
+    turns = rounds(count, {"with": lambda: start("1"), "without": lambda: start("0")})
+    rows = [(name, min(one[0] for one in found), min(one[1] for one in found)) for name, found in turns.items()]
+    table(f"a server that nobody visits, least of {count}", ("console", "start cpu s", "anonymous MB"), rows)
+    return [
+        budget("processor time of a start with over without", rows[0][1] / rows[1][1], 1.05),
+        budget("memory with over without", rows[0][2] / rows[1][2], 1.02),
+    ]
+
+
+def _times(ask: Callable[[], tuple[float, bytes]]) -> tuple[list[float], bytes]:
+    for _ in range(_WARMING):
+        ask()
+    found = [ask() for _ in range(_QUESTIONS)]
+    return [took for took, _ in found], found[-1][1]
+
+
+def _p95(times: Sequence[float]) -> float:
+    return sorted(times)[int(0.95 * (len(times) - 1))]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+-- name: spaces
+-- The number of documents of each space; null dialects exclude nothing.
+SELECT c.space, sum(c.documents)
+FROM doc_day AS c
+WHERE
+    :dialects IS NULL
+    OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+GROUP BY c.space
+HAVING sum(c.documents) > 0
+ORDER BY c.space;
+
+-- name: days
+-- The number of documents last changed on each day from the given one on.
+SELECT c.day, sum(c.documents)
+FROM doc_day AS c
+WHERE
+    c.day >= :since
+    AND (
+        :dialects IS NULL
+        OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+    )
+GROUP BY c.day
+ORDER BY c.day;
+
+-- name: held
+-- The number of flagged documents.
+SELECT count(*)
+FROM doc_flag AS f
+CROSS JOIN doc AS d ON d.id = f.doc
+WHERE
+    :dialects IS NULL
+    OR substr(d.space, 1, instr(d.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects));
+
+-- name: flagged
+-- Flagged documents, the newest first, with the beginning of their texts.
+SELECT d.id, d.space, d.key, substr(d.text, 1, :chars), d.dialect, d.tool, d.actor, f.rule, f.at
+FROM doc_flag AS f
+CROSS JOIN doc AS d ON d.id = f.doc
+WHERE
+    f.doc < :below
+    AND (
+        :dialects IS NULL
+        OR substr(d.space, 1, instr(d.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+    )
+ORDER BY f.doc DESC
+LIMIT :limit;
+
+-- name: document
+SELECT p.scope, substr(d.text, 1, :chars), d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
+FROM doc AS d
+JOIN doc_place AS p ON p.id = d.place
+LEFT JOIN doc_flag AS f ON f.doc = d.id
+WHERE d.space = :space AND d.key = :key;
+
+-- name: versions
+-- The events of a memory, newest first, with the beginnings of their texts.
+SELECT
+    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
+    h.tool, h.actor, h.at
+FROM history AS h
+WHERE h.space = :space AND h.key = :key AND h.id < :below
+ORDER BY h.id DESC
+LIMIT :limit;
+
+-- name: timeline
+-- The events of all memories, newest first; a null parameter excludes nothing.
+SELECT
+    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
+    h.tool, h.actor, h.at
+FROM history AS h
+WHERE
+    h.id < :below
+    AND (
+        :dialects IS NULL
+        OR substr(h.space, 1, instr(h.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+    )
+    AND (:actor IS NULL OR h.actor = :actor)
+    AND (:operation IS NULL OR h.operation = :operation)
+ORDER BY h.id DESC
+LIMIT :limit;
+
+-- name: calls
+-- The rows of the audit, newest first; a null parameter excludes nothing.
+SELECT
+    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
+FROM audit AS a
+WHERE
+    a.id < :below
+    AND (:dialects IS NULL OR a.dialect IN (SELECT value FROM json_each(:dialects)))
+    AND (:actor IS NULL OR a.actor = :actor)
+ORDER BY a.id DESC
+LIMIT :limit;
+
+-- name: calls_of
+-- Of the newest calls those that touched a memory.
+SELECT
+    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
+FROM (SELECT max(id) AS id FROM audit) AS newest
+JOIN audit AS a ON a.id > newest.id - :among
+WHERE
+    EXISTS (SELECT 1 FROM json_each(a.targets) AS t WHERE t.value ->> 0 = :space AND t.value ->> 1 = :key)
+ORDER BY a.id DESC
+LIMIT :limit;
