@@ -4,9 +4,8 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +26,7 @@ from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
 from kernel.maintenance.page_check import damage_of
+from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
 from kernel.search.semantic import load_vectors
@@ -174,14 +174,9 @@ class Application:
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:
-            dialects = tuple(map(_unsubscribable, dialects))
+            dialects = tuple(map(unsubscribable, dialects))
         choose = profiles(partial(service, self.kernel, dialects))
         return Endpoint(choose, limits, self.access, path, self.streams)
-
-
-def _unsubscribable(dialect: Dialect) -> Dialect:
-    """Of several processes none is told what another one writes."""
-    return dialect if dialect.resources is None else dialect._replace(resources=dialect.resources._replace(whole=""))
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:
@@ -193,17 +188,6 @@ def union(kernel: Kernel) -> tuple[Dialect, ...]:
 def _from_browser(scope: Scope, path: str) -> bool:
     """Whether a browser asks for the home page: the console leads it on."""
     return path == "/" and any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
-
-
-def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
-    """Each dialect, and every set of several, in the order given."""
-    for count in range(1, len(dialects) + 1):
-        yield from combinations(dialects, count)
-
-
-def address(dialects: Sequence[Dialect]) -> str:
-    """The path at which MCP has just these dialects, such as /mcp/paths,common."""
-    return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
 
 
 def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:

@@ -1,4 +1,4 @@
-"""The types a dialect is declared with: tools, resources, prompts, imports, and the replies of its handlers."""
+"""The types a dialect is declared with: tools, imports, and the replies of its handlers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.errors import Code, Fault
+from kernel.resources import Prompt, Resources
 from kernel.settings import Setting
 from kernel.store.curation import Curation
 from kernel.store.history import Past
@@ -154,78 +155,6 @@ class Interaction(NamedTuple):
     capabilities: Mapping[str, Any]
     progress: Callable[[float, float | None, str | None], None]
     log: Callable[[str, Any], None]
-
-
-class Resource(NamedTuple):
-    """One MCP resource."""
-
-    uri: str
-    name: str
-    title: str = ""
-    about: str = ""
-    media: str = "text/plain"
-    size: int | None = None
-    modified: str | None = None
-
-
-class ResourceContents(NamedTuple):
-    """The contents of a resource: text, or bytes; `about` is what extensions of MCP say of it, by their names."""
-
-    uri: str
-    media: str
-    data: str | bytes
-    about: Mapping[str, Any] = MappingProxyType({})
-
-
-class ResourceTemplate(NamedTuple):
-    """A resource template with an RFC 6570 URI pattern."""
-
-    pattern: str
-    name: str
-    title: str = ""
-    about: str = ""
-    media: str = "text/plain"
-
-
-class Resources(NamedTuple):
-    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`.
-
-    `whole` is the URI of one that every call which writes may change: clients can subscribe to it. `fixed` ones do not
-    change while the server runs.
-    """
-
-    scheme: str
-    page: Callable[[Tx, str | None], tuple[list[Resource], str | None]]
-    read: Callable[[Tx, str], list[ResourceContents] | None]
-    templates: tuple[ResourceTemplate, ...] = ()
-    whole: str = ""
-    fixed: bool = False
-
-
-class PromptArgument(NamedTuple):
-    """One argument of a prompt."""
-
-    name: str
-    about: str = ""
-    required: bool = False
-
-
-class PromptMessage(NamedTuple):
-    """One message of a prompt; `content` is an MCP content block."""
-
-    role: Literal["user", "assistant"]
-    content: Mapping[str, Any]
-
-
-class Prompt(NamedTuple):
-    """An MCP prompt: `handler(tx, arguments) -> messages`; if `interactive`, `handler(tx, arguments, interaction)`."""
-
-    name: str
-    about: str
-    handler: Handler
-    arguments: tuple[PromptArgument, ...] = ()
-    title: str = ""
-    interactive: bool = False
 
 
 class RestMethod(NamedTuple):

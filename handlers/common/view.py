@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from kernel.resources import Resource, ResourceContents, Resources
 from kernel.store.transaction import Tx
-from kernel.tools import Resource, ResourceContents, Resources
 
 _SCHEME = "ui://quipu/"
 URI = _SCHEME + "recall.html"

@@ -3,8 +3,8 @@
 from handlers.graph.nodes import read_graph
 from handlers.graph.replies import indented
 from handlers.graph.schemas import ReadGraph
+from kernel.resources import Resource, ResourceContents, Resources
 from kernel.store.transaction import Tx
-from kernel.tools import Resource, ResourceContents, Resources
 
 URI = "memory://knowledge-graph"
 _MEDIA = "application/json"

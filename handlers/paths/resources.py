@@ -5,8 +5,8 @@ from urllib.parse import quote, unquote
 
 from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
 from handlers.paths.schemas import PAGE_SIZE, ListedMemory
+from kernel.resources import Resource, ResourceContents, Resources, ResourceTemplate
 from kernel.store.transaction import Tx
-from kernel.tools import Resource, ResourceContents, Resources, ResourceTemplate
 
 SCHEME = "memory://paths/"
 

@@ -17,8 +17,9 @@ from kernel.mcp.protocol import (
     Cache,
     Era,
 )
+from kernel.resources import Prompt, Resource, ResourceTemplate
 from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
+from kernel.tools import Dialect, Tool
 
 NAME = "quipu"
 VIEWS = "io.modelcontextprotocol/ui"  # the extension for MCP Apps

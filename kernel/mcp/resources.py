@@ -10,8 +10,9 @@ import msgspec
 from kernel.mcp import elicitation, listings
 from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
 from kernel.mcp.protocol import INVALID_PARAMS
+from kernel.resources import Prompt, ResourceContents
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, InputRequired, Interaction, Prompt, ResourceContents
+from kernel.tools import Dialect, InputRequired, Interaction
 
 T = TypeVar("T")
 Method = Callable[[Inbound], Coroutine[object, None, Object | InputRequired]]

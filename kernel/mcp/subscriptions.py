@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from kernel.calls import OnOutcome, ToolEntry
+from kernel.calls import Answer, Call, OnOutcome, ToolEntry
 from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch
 from kernel.mcp.messages import Listen, Object
 from kernel.mcp.protocol import SERVER_KEY
-from kernel.security.permissions import Caller
 
 _ID_KEY = "io.modelcontextprotocol/subscriptionId"
 
@@ -66,10 +65,10 @@ class Subscriptions:
     def _writers(self, uri: str) -> list[ToolEntry]:
         return [entry for entry in self._dispatch.tools.values() if _whole(entry) == uri]
 
-    def _observe(self, entry: ToolEntry, caller: Caller) -> OnOutcome:
-        message = self._messages.get(_whole(entry)) if caller.tenant == self._tenant else None
+    def _observe(self, call: Call) -> OnOutcome:
+        message = self._messages.get(_whole(call.entry)) if call.caller.tenant == self._tenant else None
 
-        def report(outcome: str, seconds: float) -> None:
+        def report(outcome: str, seconds: float, answer: Answer | None) -> None:
             if outcome == "ok" and message is not None:
                 self._send(message)
 

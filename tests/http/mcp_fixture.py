@@ -20,6 +20,15 @@ from kernel.http.mcp import Endpoint
 from kernel.limits import Limits
 from kernel.mcp.server import Service, ToolProfile, profiles
 from kernel.mcp.stdio import serve
+from kernel.resources import (
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    Resource,
+    ResourceContents,
+    Resources,
+    ResourceTemplate,
+)
 from kernel.security.auth import Auth, Challenge
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store import statements
@@ -29,24 +38,7 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.tenants import OpenTenant, Tenants
-from kernel.tools import (
-    Dialect,
-    Hints,
-    InputRequired,
-    Interaction,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    Reply,
-    Resource,
-    ResourceContents,
-    Resources,
-    ResourceTemplate,
-    Tool,
-    exclusive,
-    read,
-    write,
-)
+from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 
 VERSION = "1.2.3"
 KEY = b"the key of the fixture"

@@ -6,7 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kernel import app, asgi
+from kernel import app
+from kernel.mcp import addresses
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
 from tests.reliability.server_process import Server, serving
 
@@ -35,8 +36,8 @@ def test_address_of_several_dialects_has_their_tools_in_any_order(server: Server
 
 
 def test_every_selection_of_dialects_has_an_address() -> None:
-    addresses = [asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS)]
-    assert len({*addresses}) == len(addresses) == 2 ** len(app.DIALECTS) - 1
+    paths = [addresses.address(chosen) for chosen in addresses.selections(app.DIALECTS)]
+    assert len({*paths}) == len(paths) == 2 ** len(app.DIALECTS) - 1
 
 
 def test_an_extra_dialect_is_with_the_others_only_where_it_is_named(server: Server, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernel import app, asgi
+from kernel import app
 from kernel.config import Config
+from kernel.mcp import addresses
 from kernel.security import api_keys
 from kernel.security.permissions import Permission
 from tests.catalogue import Catalogue
@@ -18,7 +19,7 @@ from tests.security.sockets import Peer, request
 
 METADATA = "/.well-known/oauth-protected-resource"
 TOOLS = [f"/tools/{tool.name}" for dialect in app.DIALECTS for tool in dialect.tools]
-ENDPOINTS = ["/mcp", *(asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS))]
+ENDPOINTS = ["/mcp", *(addresses.address(chosen) for chosen in addresses.selections(app.DIALECTS))]
 RESOURCES = [path for path in ENDPOINTS if "," not in path]
 METHOD_PATHS = [method.path for dialect in app.DIALECTS for method in dialect.rest]
 PAGES = ["/tools", "/openapi.json", "/readyz", "/metrics", "/docs", "/admin", "/", "/favicon.ico", "/keys.json"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # as lint, these rules are not part of `make test
 
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 35
-MODULES_AT_THE_TOP = 18
+MODULES_AT_THE_TOP = 19
 PACKAGES = {
     "cli",
     "console",

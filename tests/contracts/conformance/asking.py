@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernel.tools import Hints, InputRequired, Interaction, Prompt, PromptMessage, Tool, read
+from kernel.resources import Prompt, PromptMessage
+from kernel.tools import Hints, InputRequired, Interaction, Tool, read
 from tests.contracts.conformance.content import Block, Nothing, text
 
 Input = Mapping[str, Any]

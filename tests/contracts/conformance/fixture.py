@@ -7,21 +7,16 @@ from typing import Annotated, Any
 import msgspec
 
 from kernel.errors import Fault
-from kernel.tools import (
-    Dialect,
-    Hints,
-    Interaction,
+from kernel.resources import (
     Prompt,
     PromptArgument,
     PromptMessage,
-    Reply,
     Resource,
     ResourceContents,
     Resources,
     ResourceTemplate,
-    Tool,
-    read,
 )
+from kernel.tools import Dialect, Hints, Interaction, Reply, Tool, read
 from tests.contracts.conformance import asking
 from tests.contracts.conformance.content import PNG, Block, Nothing, audio, embedded, image, text
 

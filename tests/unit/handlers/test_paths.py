@@ -17,11 +17,12 @@ from handlers.paths.resources import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
 from kernel.app import Kernel
 from kernel.errors import Fault
+from kernel.resources import Resource, ResourceContents
 from kernel.schema import output_schema
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import IndexSource, Reply, Resource, ResourceContents
+from kernel.tools import IndexSource, Reply
 from kernel.tools import Tool as KernelTool
 from tests.conftest import TESTER, Call, Clock, everything
 

@@ -1,0 +1,22 @@
+"""The paths at which MCP has some of the dialects."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from kernel.tools import Dialect
+
+
+def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
+    """Each dialect, and every set of several, in the order given."""
+    for count in range(1, len(dialects) + 1):
+        yield from combinations(dialects, count)
+
+
+def address(dialects: Sequence[Dialect]) -> str:
+    """The path at which MCP has just these dialects, such as /mcp/paths,common."""
+    return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
+
+
+def unsubscribable(dialect: Dialect) -> Dialect:
+    """Of several processes none is told what another one writes."""
+    return dialect if dialect.resources is None else dialect._replace(resources=dialect.resources._replace(whole=""))
