@@ -12,7 +12,7 @@ from kernel.errors import Fault
 from kernel.tools import Reply
 
 TOOL = "recall"
-_HITS = 20
+_HITS = 10
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
 WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")

@@ -40,7 +40,7 @@ class Visitor:
 
     def recall(self, query: str) -> tuple[float, bytes]:
         """The tool as the page calls it."""
-        asked = {"detail": "text", "limit": 20, "max_tokens": 20_000, "explain": True}
+        asked = {"detail": "text", "limit": 10, "max_tokens": 20_000, "explain": True}
         return self._ask("POST", "/tools/recall", json.dumps({"query": query, **asked}).encode())
 
     def plain_recall(self, query: str) -> tuple[float, bytes]:
