@@ -106,6 +106,7 @@ def test_unknown_host_is_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r"quipu: Cannot listen on no such host, port \d+: .+\n", complaint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["doctor"], ["tools", "--tokens"], ["tools"], ["--help"], ["audit", "--help"]])
 def test_closed_pipe_ends_a_command_quietly(arguments: list[str], tmp_path: Path) -> None:
     reading, writing = os.pipe()
@@ -164,6 +165,7 @@ def test_interrupted_command_ends_quietly(tmp_path: Path) -> None:
     assert program.returncode == 130
 
 
+@pytest.mark.slow
 def test_colours_appear_on_terminals_only_and_never_with_no_color(tmp_path: Path) -> None:
     data = {"QUIPU_DATA": str(tmp_path), "HOME": str(tmp_path)}
     assert set(COLOUR.findall(on_terminal("doctor", **data))) == {"\x1b[32m", "\x1b[33m", "\x1b[0m"}
@@ -172,6 +174,7 @@ def test_colours_appear_on_terminals_only_and_never_with_no_color(tmp_path: Path
     assert "\x1b" not in ended("doctor", **data)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

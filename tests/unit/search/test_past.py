@@ -44,6 +44,7 @@ def test_without_a_query_the_last_changed_before_the_time_come_first(kernel: Ker
     assert keys(kernel, LATER) == ([], True)
 
 
+@pytest.mark.slow
 def test_texts_of_a_search_are_limited_in_bytes_and_at_least_one_is_read(
     kernel: Kernel, call: Call, clock: Clock
 ) -> None:
