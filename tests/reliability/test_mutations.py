@@ -98,6 +98,8 @@ def _answer(connection: socket.socket, method: str) -> tuple[int, dict[bytes, by
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in rest)}
     length = int(headers.get(b"content-length", b"0")) if method != "HEAD" else 0
     chunked = headers.get(b"transfer-encoding") == b"chunked"
+    if headers.get(b"content-type", b"").startswith(b"text/event-stream"):  # goes on until the client ends it
+        return int(first.split()[1]), {**headers, b"connection": b"close"}, b""
     while len(body) < length or (chunked and not body.endswith(b"0\r\n\r\n")):
         if not (more := connection.recv(65536)):
             break
