@@ -116,8 +116,11 @@ class VectorIndex:
                 self.exact, self._room = size <= EXACT_ROWS, size + size // 8
             self._read(feed)
             if self.exact and self._table and self._table.count > EXACT_ROWS:
-                self._table, self._last_sealed, self.last, self.exact = None, 0, 0, False
-                self._read(feed)
+                large = VectorIndex(lambda: self.sketcher)
+                large.exact, large._room = False, 2 * self._table.count
+                large._read(feed)  # searches go on with the vectors meanwhile
+                self._table, self._last_sealed, self.last = large._table, large._last_sealed, large.last
+                self.exact = False
             if vectors := [row.vector for row in deletions if row.id > self.last_deletion]:
                 self._table = self._table and self._table.without(np.array(vectors, np.int64))
                 self.last_deletion = deletions[-1].id
@@ -131,14 +134,14 @@ class VectorIndex:
         docs: Sequence[int] | None = None,
         also: Sequence[int] = (),
         upto: int = _NO_ID,
-    ) -> dict[int, float]:
+    ) -> dict[int, float] | None:
         """The cosine of the `limit` documents nearest in these partitions and among these documents (None for all), and
-        of the documents `also`; rows after the id `upto` are ignored. `exact` must be true.
+        of the documents `also`; rows after the id `upto` are ignored. None where no vectors are held.
         """
         import numpy as np
 
-        if not (table := self._table):
-            return {}
+        if not (table := self._table) or not table.exact:
+            return None
         rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
         held = table.docs[: len(cosines)] if rows is None else table.docs[rows]
         if limit < len(cosines):
@@ -150,10 +153,10 @@ class VectorIndex:
     def shortlist(
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
     ) -> list[int]:
-        """At most `size` row ids in these partitions (None for all), by sketch, nearest first; `exact` is false."""
+        """At most `size` row ids in these partitions (None for all), by sketch, nearest first; none of vectors."""
         import numpy as np
 
-        if not (table := self._table):
+        if not (table := self._table) or table.exact:
             return []
         query = self.sketcher.query(vector)
         rows, distances = _compare_rows(table, query.signs, table.select(partitions, None, upto), "hamming", "bin8")
@@ -161,12 +164,12 @@ class VectorIndex:
         at = at if rows is None else rows[at]
         return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
-    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix]":
-        """The documents of these that have a vector, and the vectors scaled to unit length; `exact` must be true."""
+    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix] | None":
+        """The documents of these that have a vector, and the vectors scaled to unit length; None where none are held."""
         import numpy as np
 
-        if not (table := self._table):
-            return np.empty(0, np.int64), np.empty((0, self.sketcher.dimensions), np.float32)
+        if not (table := self._table) or not table.exact:
+            return None
         rows = table.select(None, docs, upto)[1]
         return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 

@@ -42,8 +42,9 @@ def vector_search(
     cache: SearchCache = tx.context.search_cache
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
-    if _is_loaded(tx, model, last) and index.exact:
-        return index.nearest(vector, scale, limit, places, docs, also, last.vector)
+    held = index.nearest(vector, scale, limit, places, docs, also, last.vector) if _is_loaded(tx, model, last) else None
+    if held is not None:
+        return held
     score = partial(_score, tx, model, vector)
     if docs is not None:
         near = score(limit, docs=docs)
@@ -64,8 +65,9 @@ def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.i
 
     cache: SearchCache = tx.context.search_cache
     last = cache.last_ids(tx)
-    if _is_loaded(tx, model, last) and cache.vectors.exact:
-        return cache.vectors.unit_vectors(docs, last.vector)
+    held = cache.vectors.unit_vectors(docs, last.vector) if _is_loaded(tx, model, last) else None
+    if held is not None:
+        return held
     rows = tx.all("kernel.semantic.vectors", row, ids=docs, model=model) if docs else []
     found, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
     codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
@@ -105,13 +107,12 @@ def _shortlist(
     index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
 ) -> dict[str, Any]:
     """What SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it lacks."""
-    after, deleted = index.last, last.deletion - index.last_deletion
-    if index.exact:
-        near = {"docs": [*index.nearest(vector, 1.0, limit + deleted, places, upto=after)]}
-    else:
-        size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deleted
-        near = {"vectors": index.shortlist(vector, size, places, after)}
-    return {**near, "after": after, "within": places}
+    after, deleted = index.last, max(0, last.deletion - index.last_deletion)
+    near = index.nearest(vector, 1.0, limit + deleted, places, upto=after)
+    if near is not None:
+        return {"docs": [*near], "after": after, "within": places}
+    size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deleted
+    return {"vectors": index.shortlist(vector, size, places, after), "after": after, "within": places}
 
 
 def _score(

@@ -28,7 +28,8 @@ class VectorTable:
         self.count = self._deleted = 0
         self.codes: Array = np.empty((room, width), dtype)
         self.ids, self.partitions = np.empty(room, COLUMNS["ids"]), np.empty(room, COLUMNS["partitions"])
-        room = room if self.codes.dtype == np.int8 else 0
+        self.exact = self.codes.dtype == np.int8
+        room = room if self.exact else 0
         self.docs, self.scales = np.empty(room, COLUMNS["docs"]), np.empty(room, COLUMNS["scales"])
 
     def appended(self, columns: "Sequence[Any]", codes: "Array") -> "VectorTable":
