@@ -165,7 +165,7 @@ class VectorIndex:
         return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
     def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix] | None":
-        """The documents of these that have a vector, and the vectors scaled to unit length; None where none are held."""
+        """The documents of these that have a vector, and the vectors scaled to unit length; None for sketches."""
         import numpy as np
 
         if not (table := self._table) or not table.exact:
