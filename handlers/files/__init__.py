@@ -3,6 +3,7 @@
 from typing import Any
 
 from handlers.files import deviations, memory_stores, stored_memories, versions
+from handlers.files.curation import curate
 from handlers.files.memories import TOOLS, sources
 from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
@@ -35,6 +36,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    curate=curate,
     past=Past(past_sources),
     deviations={"/v1/memory_stores": deviations.METHODS},
     rest=METHODS,

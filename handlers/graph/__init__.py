@@ -1,6 +1,7 @@
 """Dialect `graph`: the nine tools of the reference memory server, a knowledge graph of entities and relations."""
 
 from handlers.graph.changes import TOOLS as CHANGES
+from handlers.graph.curation import curate
 from handlers.graph.deviations import DEVIATIONS
 from handlers.graph.memory_file import export_graph, import_graph
 from handlers.graph.nodes import SPACE, sources
@@ -21,6 +22,7 @@ DIALECT = Dialect(
     imports=(Import("server-memory", "the JSON lines of the reference memory server", import_graph),),
     exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     sources=sources,
+    curate=curate,
     deviations=DEVIATIONS,
     extra=True,
 )

@@ -1,6 +1,6 @@
 """The tools of `graph` that read: all of it, by substring, by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -36,7 +36,7 @@ def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
 
 def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
     """Open specific nodes in the knowledge graph by their names."""
-    return _with_relations(tx, _within_answer(tx, tx.each("graph.nodes.by_names", _entity, names=request.names)))
+    return _with_relations(tx, _within_answer(tx, with_names(tx, request.names)))
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
@@ -48,6 +48,16 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 def each_entity(tx: Tx) -> Iterator[Entity]:
     """Every entity, in the order of insertion."""
     return tx.each("graph.nodes.all_entities", _entity)
+
+
+def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
+    """The entities of these names."""
+    return tx.each("graph.nodes.by_names", _entity, names=names)
+
+
+def relations_of(tx: Tx, names: Sequence[str]) -> list[Relation]:
+    """The relations with one of these names at an end."""
+    return tx.all("graph.nodes.relations_at", Relation, names=names)
 
 
 def all_relations(tx: Tx) -> list[Relation]:
@@ -79,7 +89,7 @@ def _within_answer(tx: Tx, entities: Iterable[Entity]) -> list[Entity]:
 
 def _with_relations(tx: Tx, entities: list[Entity]) -> Graph:
     names = [entity.name for entity in entities]
-    return Graph(entities, tx.all("graph.nodes.relations_at", Relation, names=names))
+    return Graph(entities, relations_of(tx, names))
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:
@@ -89,7 +99,7 @@ def _search_index(tx: Tx, query: str) -> list[Entity]:
     scored = index.rerank(tx, query, found, index.Weights()).fused.scored(_FALLBACK_ENTITIES)
     documents = index.documents(tx, [one.hit.doc for one in scored])
     names = [documents[one.hit.doc].key for one in scored if one.hit.doc in documents]
-    by_name = {entity.name: entity for entity in tx.all("graph.nodes.by_names", _entity, names=names)}
+    by_name = {entity.name: entity for entity in with_names(tx, names)}
     return [by_name[name] for name in names if name in by_name]
 
 

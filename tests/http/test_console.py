@@ -190,8 +190,24 @@ STORED = {
         {"title": "Tea", "content": "Green tea", "memoryType": "context", "tags": ["x"]},
         True,
     ),
+    "files": ("memory", {"command": "create", "path": "/memories/a.txt", "file_text": "A file"}, True),
     "sessions": ("remember", {"content": "A memory of a session", "session_id": "s"}, False),
 }
+
+
+def test_an_entity_is_forgotten_and_brought_back_and_shows_its_relations(server: House) -> None:
+    ann = {"name": "Ann", "entityType": "person", "observations": ["likes tea"]}
+    assert server.tool("create_entities", {"entities": [ann, {**ann, "name": "Bob"}]}).status == 200
+    ends = {"from": "Ann", "to": "Bob", "relationType": "knows"}
+    assert server.tool("create_relations", {"relations": [ends]}).status == 200
+    before = state(server, "graph/Ann")
+    assert (before["text"], before["editable"], before["forgettable"]) == ("Ann\nperson\nlikes tea", None, True)
+    assert [link["relation"] for link in before["links"]] == ["knows"]
+    assert change(server, "forget", "graph/Ann").status == 303
+    gone = state(server, "graph/Ann")
+    assert gone["exists"] is False
+    assert send(server, "undo", {"number": gone["calls"][0]["number"]}).status == 303
+    assert state(server, "graph/Ann")["text"] == before["text"]
 
 
 @pytest.mark.parametrize("dialect", STORED)

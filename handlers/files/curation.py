@@ -1,0 +1,21 @@
+"""How a person edits and forgets a file of the tool `memory`."""
+
+from handlers.files import records
+from handlers.files.file_paths import ROOT
+from handlers.files.memories import STORE
+from kernel.store.curation import Curation, ToolCall
+from kernel.store.transaction import Tx
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """The content of a file, with str_replace of all of it and delete; what is in other stores is only shown."""
+    store = space.removeprefix("files:")
+    record = records.by_id(tx, store, key)
+    if record is None:
+        return None
+    if store != STORE:
+        return Curation(record.content)
+    place = {"path": ROOT + record.path}
+    whole = {"command": "str_replace", **place, "old_str": record.content}
+    edit = ToolCall("memory", whole, "new_str") if record.content else None
+    return Curation(record.content, edit, ToolCall("memory", {"command": "delete", **place}))

@@ -1,0 +1,19 @@
+"""How a person forgets an entity of `graph`, and what it is related to."""
+
+from handlers.graph.nodes import fields, relations_of, with_names
+from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.store.transaction import Tx
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """The texts of an entity, with delete_entities; its observations are changed one by one, not as a text."""
+    for entity in with_names(tx, [key]):
+        forget = ToolCall("delete_entities", {"entityNames": [key]})
+        return Curation("\n".join(fields(entity)), None, forget, _links(tx, space, key))
+    return None
+
+
+def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
+    relations = relations_of(tx, [key])[:MOST_LINKS]
+    outgoing = [Neighbour(one.relationType, True, space, one.to) for one in relations if one.from_ == key]
+    return [*outgoing, *(Neighbour(one.relationType, False, space, one.from_) for one in relations if one.from_ != key)]
