@@ -18,6 +18,7 @@ Mode = Literal["read", "write", "exclusive"]
 Access = Literal["read", "write", "admin"]
 Schema = dict[str, Any]  # a JSON schema
 Request = Any  # a decoded request, of the type that the tool declares
+Keys = Sequence[tuple[str, str]]  # (space, key) of memories
 Result = Any  # what the handler of a tool returns, of the type that it declares
 Found = Any  # what the check of a precheck found, for its write
 Handler = Callable[..., Result]
@@ -188,17 +189,18 @@ class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
-    completions; `sources(tx)` is everything that the index must hold; `argument_fault(error)` words errors in arguments
-    where the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these
-    tags, in whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings
-    that list their values, `supplied` to those that give them one, for the schemas. `deviations` holds those of several
-    tools, by a text that names the tools. A dialect that `reads_all_dialects` cannot be called with a key or token that
-    is limited to some dialects. An `extra` one is served at its own addresses, and beside the others only where
+    completions; `sources(tx)` is everything that the index must hold, `sources_of(tx, keys)` what it must hold of some
+    memories, where the history names each that a call touches; `argument_fault(error)` words errors in arguments where
+    the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these tags, in
+    whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings that list
+    their values, `supplied` to those that give them one, for the schemas. `deviations` holds those of several tools, by
+    a text that names the tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is
+    limited to some dialects. An `extra` one is served at its own addresses, and beside the others only where
     QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP alone; `fault.tool` tells their faults from those of
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
-    there by the precheck `follow`; `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes
-    what a killed process began. `curate(tx, space, key)` says how a person edits and forgets a memory, and what it is
-    linked with.
+    there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
+    what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
+    says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
     """
 
     name: str
@@ -210,6 +212,7 @@ class Dialect(NamedTuple):
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
+    sources_of: Callable[[Tx, Keys], Iterator[IndexSource]] | None = None
     tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
     past: Past | None = None
     settings: tuple[Setting, ...] = ()
@@ -223,6 +226,7 @@ class Dialect(NamedTuple):
     curate: Callable[[Tx, str, str], Curation | None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
+    session_space: str | None = None
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False

@@ -22,7 +22,15 @@ from handlers.brain import (
 )
 from handlers.brain.base import NO_PREFIX
 from handlers.brain.deviations import DEVIATIONS
-from handlers.brain.index_text import entity_source, memory_source, note_source, past_sources, resource_source
+from handlers.brain.index_text import (
+    ACTIVE,
+    ARCHIVED,
+    entity_source,
+    memory_source,
+    note_source,
+    past_sources,
+    resource_source,
+)
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
@@ -30,7 +38,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, IndexSource, Reply, Tool
+from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -64,6 +72,24 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
         yield note_source(f"brain:{note.db}", note)
     for resource in tx.each("brain.resources_for_index", Resource):
         yield resource_source(f"brain:{resource.db}", resource)
+
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The index content of some rows; the id of an imported one does not tell what it is."""
+    for space, id_ in keys:
+        key = {"db": space.partition(":")[2], "id": id_}
+        memory = tx.one("brain.repository.get", Memory, **key)
+        if memory is not None and memory.status == ACTIVE:
+            yield memory_source(space, memory)
+        entity = tx.one("brain.entities.get", Entity, **key)
+        if entity is not None and entity.status == ACTIVE:
+            yield entity_source(space, entity)
+        note = tx.one("brain.notes.get", Note, **key)
+        if note is not None:
+            yield note_source(space, note)
+        resource = tx.one("brain.resources.get", Resource, **key)
+        if resource is not None and resource.status != ARCHIVED:
+            yield resource_source(space, resource)
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
@@ -115,9 +141,10 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    sources_of=sources_of,
     curate=curation.curate,
     tagged=tagged,
-    past=Past(past_sources),
+    past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),

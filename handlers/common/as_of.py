@@ -1,14 +1,16 @@
 """Recall as of a time: what stood then, still in the index or only in the history."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from handlers.common.filters import Filters, folder_documents, matches
 from kernel.search import index, past
 from kernel.search.index import Candidates, Document, Weights
 from kernel.store.transaction import Tx
 
-_WIDENING_FACTOR = 8
+_PAGE = 200  # documents that are read at once
+_GROWTH = 4
 _ALWAYS_ONE_BY_ONE = 100  # documents; each takes a tenth of a millisecond
 _LEAST_SHARE = 8  # of all documents one in so many must pass, so that the hits of a search leave enough
 
@@ -20,18 +22,12 @@ class Changed(NamedTuple):
     found: Candidates
 
 
-class _Limits(TypedDict):
-    spaces: Sequence[str] | None
-    actor: str | None
-    after: str
-    before: str
-
-
 def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Changed:
     """The memories that have changed since, searched by what they said then."""
-    documents, _ = past.changed(tx, filters.at, query=query, **_limits(filters))
-    kept = {document.doc: document for document in documents if matches(filters, document)}
-    texts = [document.text for document in kept.values()]
+    keys, limits, passes = _tagged(filters), _limits(filters), partial(matches, filters)
+    documents = past.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
+    kept = {document.doc: document for document in documents}
+    texts = [document.text for document in documents]
     return Changed(kept, past.find_in(tx, query, texts, [*kept], weights))
 
 
@@ -52,23 +48,41 @@ def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict
     return unchanged | {doc: changed.documents[doc] for doc in docs if doc in changed.documents}
 
 
-def newest(tx: Tx, filters: Filters, limit: int) -> list[Document]:
-    """The documents that stood then, last changed first: all of them if they are fewer than `limit`."""
-    span = (filters.actor, filters.after, filters.before, filters.within)
-    documents = index.documents(tx, past.newest_unchanged(tx, filters.at, *span, limit))
-    found = [*documents.values(), *_newest_changed(tx, filters, limit)]
+def newest(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
+    """The first documents that stood then and pass, last changed first."""
+    keys, limits = _tagged(filters), _limits(filters)
+    found = [
+        *_newest_unchanged(tx, filters, passes, limit),
+        *past.changed(tx, filters.at, keys=keys, limits=limits, passes=passes, limit=limit),
+    ]
     found.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
     return found[:limit]
 
 
-def _newest_changed(tx: Tx, filters: Filters, limit: int) -> list[Document]:
-    width = limit
-    while True:
-        # The history has other things than memories too.
-        found, all_of_them = past.changed(tx, filters.at, limit=width, **_limits(filters))
-        if all_of_them or len(found) >= limit:
-            return found
-        width *= _WIDENING_FACTOR
+def _newest_unchanged(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
+    found: list[Document] = []
+    for docs in _unchanged(tx, filters, limit):
+        for start in range(0, len(docs), _PAGE):
+            page = docs[start : start + _PAGE]
+            documents = index.documents(tx, page)
+            found += [documents[doc] for doc in page if doc in documents and passes(documents[doc])]
+            if len(found) >= limit:
+                return found
+    return found
+
+
+def _unchanged(tx: Tx, filters: Filters, first: int) -> Iterator[Sequence[int]]:
+    """The documents that stood then as they are, last changed first: a few, and more each time."""
+    if filters.tagged is not None:
+        yield past.unchanged(tx, filters.at, index.doc_ids(tx, sorted(filters.tagged)))[: past.MAX_CANDIDATES]
+        return
+    offset, size = 0, first
+    while offset < past.MAX_CANDIDATES:
+        docs = past.newest_unchanged(tx, filters.at, _limits(filters), filters.within, limit=size, offset=offset)
+        yield docs
+        if len(docs) < size:
+            return
+        offset, size = offset + size, min(size * _GROWTH, past.MAX_CANDIDATES - offset - size)
 
 
 def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Document], int]:
@@ -77,7 +91,10 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
     """
     today = index.documents(tx, index.doc_ids(tx, keys))
     unchanged = [today[doc] for doc in past.unchanged(tx, at, [*today])]
-    found = {(document.space, document.key): document for document in (*unchanged, *past.changed_of(tx, at, keys))}
+    found = {
+        (document.space, document.key): document
+        for document in (*unchanged, *past.changed(tx, at, keys=keys, limit=len(keys)))
+    }
     unrecorded = sum(
         document.created_at <= at < document.updated_at and past.is_unrecorded(tx, document.space)
         for document in today.values()
@@ -92,6 +109,11 @@ def count_unrecorded(tx: Tx, filters: Filters) -> int:
     return past.count_unrecorded(tx, filters.at, [*spaces], filters.scope)
 
 
-def _limits(filters: Filters) -> _Limits:
+def _tagged(filters: Filters) -> list[tuple[str, str]] | None:
+    return None if filters.tagged is None else sorted(filters.tagged)
+
+
+def _limits(filters: Filters) -> past.Limits:
     spaces = None if filters.within is None else [*filters.spaces]
-    return {"spaces": spaces, "actor": filters.actor, "after": filters.after, "before": filters.before}
+    folder = f"{filters.folder}/" if filters.folder else ""
+    return past.Limits(spaces, filters.scope, folder, filters.actor, filters.after, filters.before)

@@ -1,6 +1,7 @@
 """Retrieval for recall: candidates of the index that match the filters, as many as a diverse page needs."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -107,14 +108,17 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
 def find_newest(tx: Tx, asked: RecallQuery) -> list[ScoredDocument]:
     """The documents that pass the filters, last changed first: one more than the limit if more follow."""
     filters, wanted = asked.filters, asked.request.limit + 1
-    if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS and not filters.at:
+    if filters.at:
+        found = as_of.newest(tx, filters, partial(_passes, tx, asked), wanted)
+        return [ScoredDocument(1.0, None, document) for document in found]
+    if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS:
         documents = index.documents(tx, index.doc_ids(tx, list(filters.tagged)))
         passing = [document for document in documents.values() if _passes(tx, asked, document)]
         passing.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
         return [ScoredDocument(1.0, None, document) for document in passing[:wanted]]
     width = wanted + (len(asked.shown.digests) if asked.shown else 0)
     while True:
-        newest = as_of.newest(tx, filters, width) if filters.at else _newest(tx, filters, width)
+        newest = _newest(tx, filters, width)
         found = [document for document in newest if _passes(tx, asked, document)]
         if len(found) >= wanted or len(newest) < width:
             return [ScoredDocument(1.0, None, document) for document in found[:wanted]]

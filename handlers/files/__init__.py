@@ -4,10 +4,11 @@ from typing import Any
 
 from handlers.files import deviations, memory_stores, stored_memories, versions
 from handlers.files.curation import curate
-from handlers.files.memories import TOOLS, sources
+from handlers.files.memories import TOOLS, sources, sources_of
 from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
+from handlers.files.undo import check_restored
 from kernel.errors import Fault
 from kernel.store.history import Past
 from kernel.tools import Dialect, Reply, Tool
@@ -36,8 +37,10 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    sources_of=sources_of,
     curate=curate,
     past=Past(past_sources),
+    after_undo=check_restored,
     deviations={"/v1/memory_stores": deviations.METHODS},
     rest=METHODS,
     extra=True,

@@ -9,9 +9,9 @@ from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, IndexSource, Tool, write
+from kernel.tools import Hints, Hooks, IndexSource, Keys, Tool, write
 
-STORE = "memstore_memories"  # the store of the tool, which is made at its first use
+STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
 _STORE_NAME = "memories"
 _AROUND = 2  # lines before and after the change in a snippet
 
@@ -38,6 +38,14 @@ def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Renam
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every file."""
     yield from tx.each("files.memories.all_for_index", _source)
+
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The index content of some files."""
+    for space, id_ in keys:
+        found = records.by_id(tx, space.partition(":")[2], id_)
+        if found is not None:
+            yield _source(found.store, id_, found.path, found.content)
 
 
 def _view(tx: Tx, request: View) -> str:

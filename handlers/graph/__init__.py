@@ -4,7 +4,7 @@ from handlers.graph.changes import TOOLS as CHANGES
 from handlers.graph.curation import curate
 from handlers.graph.deviations import DEVIATIONS
 from handlers.graph.memory_file import export_graph, import_graph
-from handlers.graph.nodes import SPACE, sources
+from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
 from handlers.graph.resources import RESOURCES
@@ -22,6 +22,7 @@ DIALECT = Dialect(
     imports=(Import("server-memory", "the JSON lines of the reference memory server", import_graph),),
     exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     sources=sources,
+    sources_of=sources_of,
     curate=curate,
     deviations=DEVIATIONS,
     extra=True,

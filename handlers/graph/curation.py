@@ -1,5 +1,7 @@
 """How a person forgets an entity of `graph`, and what it is related to."""
 
+from itertools import islice
+
 from handlers.graph.nodes import fields, relations_of, with_names
 from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
@@ -14,6 +16,6 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 
 def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
-    relations = relations_of(tx, [key])[:MOST_LINKS]
+    relations = list(islice(relations_of(tx, [key]), MOST_LINKS))
     outgoing = [Neighbour(one.relationType, True, space, one.to) for one in relations if one.from_ == key]
     return [*outgoing, *(Neighbour(one.relationType, False, space, one.from_) for one in relations if one.from_ != key)]

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, add_observations, create_entities, create_relations
-from handlers.graph.nodes import all_relations, each_entity
+from handlers.graph.nodes import each_entity, each_relation
 from handlers.graph.schemas import (
     AddObservations,
     CreateEntities,
@@ -66,7 +66,7 @@ def export_graph(tx: Tx) -> Iterator[bytes]:
     """The lines of the file, without their ends: entities, then relations."""
     for entity in each_entity(tx):
         yield msgspec.json.encode(_Entity(entity.name, entity.entityType, entity.observations))
-    for relation in all_relations(tx):
+    for relation in each_relation(tx):
         yield msgspec.json.encode(_Relation(relation.from_, relation.to, relation.relationType))
 
 

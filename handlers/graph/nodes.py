@@ -9,40 +9,51 @@ from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, IndexSource, Tool, read
+from kernel.tools import Hints, IndexSource, Keys, Tool, read
 
 SPACE = "graph"
 _FALLBACK_ENTITIES = 10
+# What the answer has around the texts of each, at least.
+_ENTITY_BYTES, _OBSERVATION_BYTES, _RELATION_BYTES = 80, 12, 72
 _MAX_FALLBACK_QUERY = 10_000  # characters that are looked up in the index
 _texts = msgspec.json.Decoder(list[str]).decode
 
 
 def read_graph(tx: Tx, request: ReadGraph) -> Graph:
     """Read the entire knowledge graph."""
-    return Graph(
-        _within_answer(tx, each_entity(tx)),
-        all_relations(tx),
-    )
+    allowance = [tx.context.call_limits.answer]
+    return Graph(_entities(each_entity(tx), allowance), _relations(each_relation(tx), allowance))
 
 
 def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
     """Search for nodes in the knowledge graph based on a query."""
-    part = request.query.lower()
-    found = _within_answer(tx, tx.each("graph.nodes.containing", _entity, part=part))
+    part, allowance = request.query.lower(), [tx.context.call_limits.answer]
+    found = _entities(tx.each("graph.nodes.containing", _entity, part=part), allowance)
     if "\n" in part:  # which is between the texts of an entity too
         found = [entity for entity in found if any(part in text.lower() for text in fields(entity))]
-    return _with_relations(tx, found or _search_index(tx, request.query))
+    return _with_relations(tx, found or _entities(_search_index(tx, request.query), allowance), allowance)
 
 
 def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
     """Open specific nodes in the knowledge graph by their names."""
-    return _with_relations(tx, _within_answer(tx, with_names(tx, request.names)))
+    allowance = [tx.context.call_limits.answer]
+    return _with_relations(tx, _entities(with_names(tx, request.names), allowance), allowance)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every entity."""
     for entity in each_entity(tx):
-        yield IndexSource(SPACE, entity.name, "", "\n".join(fields(entity)))
+        yield _source(entity)
+
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The index content of some entities."""
+    names = [key for space, key in keys if space == SPACE]
+    yield from map(_source, with_names(tx, names))
+
+
+def _source(entity: Entity) -> IndexSource:
+    return IndexSource(SPACE, entity.name, "", "\n".join(fields(entity)))
 
 
 def each_entity(tx: Tx) -> Iterator[Entity]:
@@ -55,14 +66,14 @@ def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
     return tx.each("graph.nodes.by_names", _entity, names=names)
 
 
-def relations_of(tx: Tx, names: Sequence[str]) -> list[Relation]:
+def relations_of(tx: Tx, names: Sequence[str]) -> Iterator[Relation]:
     """The relations with one of these names at an end."""
-    return tx.all("graph.nodes.relations_at", Relation, names=names)
+    return tx.each("graph.nodes.relations_at", Relation, names=names)
 
 
-def all_relations(tx: Tx) -> list[Relation]:
+def each_relation(tx: Tx) -> Iterator[Relation]:
     """Every relation, in the order of insertion."""
-    return tx.all("graph.nodes.all_relations", Relation)
+    return tx.each("graph.nodes.all_relations", Relation)
 
 
 def _entity(name: str, kind: str, observations: str) -> Entity:
@@ -74,22 +85,34 @@ def fields(entity: Entity) -> tuple[str, ...]:
     return (entity.name, entity.entityType, *entity.observations)
 
 
-def _within_answer(tx: Tx, entities: Iterable[Entity]) -> list[Entity]:
-    """The entities as long as they fit into an answer; raises Fault("invalid") before more are read."""
-    left, found = tx.context.call_limits.answer, list[Entity]()
-    for entity in entities:
-        left -= sum(map(len, fields(entity)))
-        if left < 0:
-            raise Fault(
-                "invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes."
-            )
-        found.append(entity)
-    return found
+def _entities(found: Iterable[Entity], left: list[int]) -> list[Entity]:
+    """The entities as long as they fit into what is left of an answer."""
+    kept = list[Entity]()
+    for entity in found:
+        _take(left, _ENTITY_BYTES + _OBSERVATION_BYTES * len(entity.observations), fields(entity))
+        kept.append(entity)
+    return kept
 
 
-def _with_relations(tx: Tx, entities: list[Entity]) -> Graph:
+def _relations(found: Iterable[Relation], left: list[int]) -> list[Relation]:
+    """The relations as long as they fit into what is left of an answer."""
+    kept = list[Relation]()
+    for relation in found:
+        _take(left, _RELATION_BYTES, (relation.from_, relation.to, relation.relationType))
+        kept.append(relation)
+    return kept
+
+
+def _take(left: list[int], fixed: int, texts: Iterable[str]) -> None:
+    """Raises Fault("invalid") for what does not fit, before more is read."""
+    left[0] -= fixed + sum(map(len, texts))
+    if left[0] < 0:
+        raise Fault("invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes.")
+
+
+def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Graph:
     names = [entity.name for entity in entities]
-    return Graph(entities, relations_of(tx, names))
+    return Graph(entities, _relations(relations_of(tx, names), allowance))
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:

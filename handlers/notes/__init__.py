@@ -29,6 +29,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    sources_of=sync.sources_of,
     curate=curation.curate,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),

@@ -14,7 +14,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource
+from kernel.tools import IndexSource, Keys
 
 _WRITE_FILES = 1000  # bounds one transaction, because other writes wait for it
 _WRITE_BYTES = 16 << 20
@@ -179,11 +179,18 @@ def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
 
-    def source(project: str, path: str, modified: int, content: str) -> IndexSource:
-        memory = note_file.parse_memory(path, content, modified)
-        return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
+    return tx.each("notes.sync.all_for_index", _source)
 
-    return tx.each("notes.sync.all_for_index", source)
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The index content of some memories."""
+    found = rows(tx, [(where.partition(":")[2], path) for where, path in keys])
+    return (_source(row.project, row.path, row.modified, row.content) for row in found.values())
+
+
+def _source(project: str, path: str, modified: int, content: str) -> IndexSource:
+    memory = note_file.parse_memory(path, content, modified)
+    return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
 
 
 def scan_project(project: Project) -> Scan | None:
@@ -200,12 +207,14 @@ def _find_changes(
     found, settled = FileChanges([], [], [], []), list[FileChange]()
     for project in known:
         begun = debounce.clock()
-        if not every and debounce.is_recent(tx.file, project.root) and not journal.is_waiting(tx, project):
+        # Takes the snapshot before the scan: a file that a call adds between them would be missing otherwise.
+        waiting = journal.is_waiting(tx, project)
+        if not (every or waiting) and debounce.is_recent(tx.file, project.root):
             continue
         seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
             continue
-        if journal.is_waiting(tx, project):
+        if waiting:
             found.waiting.append(project)
             continue
         held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
-from handlers.paths.memories import SPACE, TOOLS, past_sources, sources
+from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES
 from kernel.errors import Fault
 from kernel.store.history import Past
@@ -43,6 +43,7 @@ DIALECT = Dialect(
     fail=fail,
     resources=RESOURCES,
     sources=sources,
+    sources_of=sources_of,
     curate=curate,
     past=Past(past_sources),
     deviations=DEVIATIONS,

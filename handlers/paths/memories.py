@@ -26,7 +26,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, exclusive, read, write
+from kernel.tools import Deviation, Hints, Hooks, IndexSource, Keys, Tool, exclusive, read, write
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
@@ -128,6 +128,13 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
         yield IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
+
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The index content of some memories."""
+    for _, path in keys:
+        if (found := get_memory(tx, path)) is not None:
+            yield IndexSource(SPACE, path, "", _index_text(path, found.content))
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

@@ -77,8 +77,9 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     sources=entries.sources,
+    sources_of=entries.sources_of,
     curate=curation.curate,
-    past=Past(entries.past_sources),
+    past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),

@@ -16,7 +16,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource
+from kernel.tools import IndexSource, Keys
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
 _NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
@@ -182,6 +182,15 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every active entry."""
     for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
         yield IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
+
+
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The documents of some entries, as far as they are active."""
+    names = {kind.space: kind.name for kind in KINDS.values()}
+    for space, key in keys:
+        found = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
+        if found is not None and found[0].is_active:
+            yield IndexSource(space, key, entry_scope_key(found[0]), entry_text(*found))
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

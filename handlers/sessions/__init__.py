@@ -14,7 +14,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, IndexSource, Reply, Tool
+from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _JSON = "application/json"
 _LISTS = (MemoryList, SearchResults, MentionedEntities)
@@ -41,6 +41,13 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     yield from graph.sources(tx)
 
 
+def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """The documents of some memories with the entities that rest on them, and of some entities."""
+    told = [int(key) for space, key in keys if space == memories.SPACE]
+    yield from memories.sources_of(tx, told)
+    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], told)
+
+
 def _import_code_memory(source: Source) -> Steps[Imported]:
     from handlers.sessions.import_code_memory import (
         code_memory,
@@ -57,11 +64,13 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    sources_of=sources_of,
     curate=curation.curate,
-    past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,)),
+    past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,
     supplied={"session_id": "CODE_MEMORY_SESSION_ID"},
+    session_space=memories.SPACE,
 )

@@ -158,7 +158,7 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
             graph.delete_of_memories(tx, numbers)
         count += len(gone)
     if request.action == "purge_all":
-        graph.clear(tx)
+        graph.clear(tx, request.action)
     return MaintenanceResult("ok", deleted=count)
 
 

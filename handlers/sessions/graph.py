@@ -180,8 +180,10 @@ def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     index_entities(tx, sorted(touched - dropped))
 
 
-def clear(tx: Tx) -> None:
-    """Empties the graph."""
+def clear(tx: Tx, operation: str) -> None:
+    """Empties the graph; the history keeps the entities."""
+    for row in _all_texts(tx):
+        history.append(tx, ENTITY_SPACE, str(row.id), operation, before=_index_text(row))
     tx.run("sessions.graph.clear_observations")
     tx.run("sessions.graph.clear_relation_memories")
     tx.run("sessions.graph.clear_relations")
@@ -191,8 +193,21 @@ def clear(tx: Tx) -> None:
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every entity."""
-    for row in tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int)):
-        yield IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row))
+    return map(_source, _all_texts(tx))
+
+
+def sources_of(tx: Tx, entities: Sequence[int], memories: Sequence[int]) -> Iterator[IndexSource]:
+    """The documents of these entities, and of those that rest on these memories."""
+    ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories)
+    return map(_source, tx.each("sessions.graph.index_texts", _EntityText, ids=sorted({*entities, *ids})))
+
+
+def _all_texts(tx: Tx) -> Iterator[_EntityText]:
+    return tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
+
+
+def _source(row: _EntityText) -> IndexSource:
+    return IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row))
 
 
 def checked_name(field: str, given: str) -> str:

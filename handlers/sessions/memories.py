@@ -105,8 +105,16 @@ def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every memory."""
-    for row in tx.each("sessions.memories.all_for_index", MemoryRow):
-        yield IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
+    return map(_source, tx.each("sessions.memories.all_for_index", MemoryRow))
+
+
+def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
+    """The documents of some memories."""
+    return map(_source, tx.each("sessions.memories.some_for_index", MemoryRow, ids=ids))
+
+
+def _source(row: MemoryRow) -> IndexSource:
+    return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
 
 
 def deletion_reason(session: str) -> str:

@@ -239,12 +239,14 @@ class Endpoint:
         if scope["method"] == "DELETE":
             self._streams.end_session(id_)
             return HttpResponse(200, b"")
-        return self._stream(partial(self._streams.run_session, id_), headers, caller)
+        return self._stream(partial(self._streams.run_session, id_, caller), headers, caller)
 
     def _stream(self, run: Callable[..., Coroutine[object, None, None]], headers: Headers, caller: Caller) -> Streaming:
         """A stream as long as the caller's key stays valid; raises ProtocolError where the client does not take one."""
         if not bounds.accepts(headers, b"text/event-stream"):
             raise _HttpRejected(Refusal(406, "Accept must allow text/event-stream"))
+        if not self._streams.has_room(caller):
+            raise _HttpRejected(Refusal(503, "Too many streams of this caller"))
 
         def allowed() -> bool:
             try:

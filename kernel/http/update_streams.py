@@ -18,6 +18,8 @@ from kernel.security.permissions import Caller
 
 SESSION = b"mcp-session-id"
 _MAX_SESSIONS = 1024  # that have subscribed; the oldest without a stream makes room
+_MAX_OF_CALLER = 256  # sessions that have subscribed, and streams; all callers without a key are one
+_Owner = tuple[str, str]  # tenant and key
 Allowed = Callable[[], bool]
 
 
@@ -84,7 +86,8 @@ class UpdateStream:
 class _Session:
     """What a session has subscribed to, its stream, and the notifications that wait for one."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: _Owner) -> None:
+        self.owner = owner
         self.stream: UpdateStream | None = None
         self.subscriptions: Subscriptions | None = None
         self.waiting: dict[bytes, None] = {}
@@ -112,7 +115,7 @@ class UpdateStreams:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._open: set[UpdateStream] = set()
+        self._open: dict[UpdateStream, _Owner] = {}
         self._sessions: dict[str, _Session] = {}
 
     def note(self, service: Service, inbound: Inbound, headers: Headers) -> tuple[Header, ...]:
@@ -133,20 +136,25 @@ class UpdateStreams:
         known = self._signed(given.rpartition(".")[0], caller)
         return given if hmac.compare_digest(given.encode(), known.encode()) else None
 
-    async def run_session(self, id_: str, send: Send, receive: Receive, *, allowed: Allowed) -> None:
+    def has_room(self, caller: Caller) -> bool:
+        """Whether the caller may open one more stream."""
+        return list(self._open.values()).count(_owner(caller)) < _MAX_OF_CALLER
+
+    async def run_session(self, id_: str, caller: Caller, send: Send, receive: Receive, *, allowed: Allowed) -> None:
         """The stream of a session, in place of one that is open."""
-        session = self._session(id_)
+        session = self._session(id_, caller)
         stream = UpdateStream(send, session.waiting)
         if session.stream is not None:
             session.stream.end()
         session.stream = stream
         try:
-            await self._run(stream, receive, allowed)
+            await self._run(stream, caller, receive, allowed)
         finally:
             if session.stream is stream:
                 session.stream = None
-            if session.subscriptions is None and session.stream is None:
-                self._sessions.pop(id_, None)
+            # After its end the id may be that of a later session.
+            if session.subscriptions is None and session.stream is None and self._sessions.get(id_) is session:
+                del self._sessions[id_]
 
     def end_session(self, id_: str) -> None:
         """Ends a session."""
@@ -166,7 +174,7 @@ class UpdateStreams:
         )
         stream.put(subscriptions.listen(params))
         try:
-            await self._run(stream, receive, allowed, listen_result(inbound.id, service.server))
+            await self._run(stream, caller, receive, allowed, listen_result(inbound.id, service.server))
         finally:
             subscriptions.close()
 
@@ -175,15 +183,17 @@ class UpdateStreams:
         for stream in self._open:
             stream.end()
 
-    async def _run(self, stream: UpdateStream, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
-        self._open.add(stream)
+    async def _run(
+        self, stream: UpdateStream, caller: Caller, receive: Receive, allowed: Allowed, last: bytes = b""
+    ) -> None:
+        self._open[stream] = _owner(caller)
         try:
             await stream.run(receive, allowed, last)
         finally:
-            self._open.discard(stream)
+            del self._open[stream]
 
     def _change(self, id_: str, service: Service, inbound: Inbound, uri: str) -> None:
-        session = self._session(id_)
+        session = self._session(id_, inbound.caller)
         if session.subscriptions is None:
             session.subscriptions = Subscriptions(
                 inbound.dispatch, service.subscribable, session.send, tenant=inbound.caller.tenant
@@ -193,13 +203,19 @@ class UpdateStreams:
         else:
             session.subscriptions.drop(uri)
 
-    def _session(self, id_: str) -> _Session:
-        found = self._sessions.setdefault(id_, _Session())
-        if len(self._sessions) > _MAX_SESSIONS:
-            idle = (one for one, session in self._sessions.items() if session.stream is None and one != id_)
+    def _session(self, id_: str, caller: Caller) -> _Session:
+        found = self._sessions.setdefault(id_, _Session(_owner(caller)))
+        mine = [one for one, session in self._sessions.items() if session.owner == found.owner]
+        if len(mine) > _MAX_OF_CALLER or len(self._sessions) > _MAX_SESSIONS:
+            several = mine if len(mine) > _MAX_OF_CALLER else self._sessions
+            idle = (one for one in several if self._sessions[one].stream is None and one != id_)
             self.end_session(next(idle, ""))
         return found
 
     def _signed(self, id_: str, caller: Caller) -> str:
         text = "\0".join((id_, caller.tenant, caller.key)).encode()
         return f"{id_}.{hmac.digest(self._key, text, 'sha256').hex()}"
+
+
+def _owner(caller: Caller) -> _Owner:
+    return caller.tenant, caller.key

@@ -7,7 +7,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.text import one_line
-from kernel.tools import Dialect, IndexSource
+from kernel.tools import Dialect, IndexSource, Keys
 
 Report = Callable[[str], None]
 _SLICE_ROWS = 1000
@@ -68,13 +68,29 @@ def check_dialect(tx: Tx, dialect: Dialect, *, repair: bool, report: Report | No
 
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
     """Makes the index agree with the memories of a dialect, which are taken for right."""
+    keys = _put_differing(tx, dialect.sources(tx) if dialect.sources else iter(()))
+    for extra in _extra(tx, dialect, keys):
+        index.drop(tx, *extra)
+
+
+def rebuild_documents(tx: Tx, sources_of: Callable[[Tx, Keys], Iterator[IndexSource]], keys: Keys) -> None:
+    """The same for some memories of a dialect alone."""
+    for start in range(0, len(keys), _SLICE_ROWS):
+        several = keys[start : start + _SLICE_ROWS]
+        found = _put_differing(tx, sources_of(tx, several))
+        for key in several:
+            if key not in found:
+                index.drop(tx, *key)
+
+
+def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str]]:
+    """Indexes what the index lacks or holds differently; the keys of all sources."""
     keys: set[tuple[str, str]] = set()
-    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+    for several in _slices(sources):
         for source, _ in _differing(tx, several):
             index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
         keys.update((source.space, source.key) for source in several)
-    for extra in _extra(tx, dialect, keys):
-        index.drop(tx, *extra)
+    return keys
 
 
 def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[_Key]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel.errors import Fault
-from kernel.maintenance.index_check import rebuild_index
+from kernel.maintenance.index_check import rebuild_documents, rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
@@ -19,11 +19,14 @@ Key = tuple[str, str]
 def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int) -> audit.Entry:
     """`undo_call` in a file that no server needs to have open; raises its Fault, with nothing changed."""
     with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
-        return undo_call(tx, dialects, number)
+        return undo_call(tx, dialects, number, whole_index=True)
 
 
-def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int) -> audit.Entry:
+def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, whole_index: bool = False) -> audit.Entry:
     """Restores the memories to what they were before a call; returns the audit entry of that call.
+
+    The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
+    dialect for `whole_index`, and where not all that it touched are known.
 
     Raises Fault, and the transaction must then be rolled back: `not_found` for a number without an entry or without
     undo data, `conflict` where something the call changed has been changed again, `storage` where a file cannot be
@@ -33,13 +36,16 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int) -> audit.Entry:
     dialect = next((dialect for dialect in dialects if dialect.name == entry.dialect), None)
     if dialect is None:
         raise Fault("disabled", f"Call {number} is one of {entry.dialect}, which this server does not serve.")
+    targets: list[Target] = []
     for part in audit.undo_parts(tx, call):
+        targets += part.targets
         if not tx.revert_changes(part.changes):
-            raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
+            said = f"Something that call {number} changed has been changed again since"
+            raise Fault("conflict", f"{said}, or is needed by what came later.")
         if dialect.after_undo is not None:
             events = _events(tx, part.targets).items()
             dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
-    rebuild_index(tx, dialect)
+    _update_index(tx, dialect, [] if whole_index or len(targets) != entry.touched else targets)
     for part in audit.undo_parts(tx, call):
         _record(tx, number, _events(tx, part.targets))
     audit.record(tx, f"undid {number}")
@@ -58,6 +64,14 @@ def undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
             "not_found", f"Call {number} cannot be undone: it was undone already, expired, or nothing of it was kept."
         )
     return entry, call
+
+
+def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
+    """Without targets all of the dialect is compared: a call that empties it names none."""
+    if targets and dialect.sources_of is not None:
+        rebuild_documents(tx, dialect.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets)))
+    else:
+        rebuild_index(tx, dialect)
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:

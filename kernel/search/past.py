@@ -1,7 +1,7 @@
 """The memories of an earlier time: those unchanged since are in the index, the others are read from the history."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.search import quarantine
@@ -21,18 +21,36 @@ if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 MAX_CHANGED = 1000  # changed memories that a search reads; with more, those with most words of the query; not measured
+MAX_CANDIDATES = 10_000  # among which they are looked for, and documents that a list looks at
 _MAX_BYTES = 2 * SLICE_BYTES  # of their texts
-_ANY_SIZE = 2**62
+_MAX_COMPARED = 32 * SLICE_BYTES  # of texts in which words are counted, times the words; .11 s
+_MAX_SCANNED = 50_000  # changes since; .17 s
+_LEAST_PAGE, _MOST_PAGE = 50, 200  # memories that are read at once
 _MAX_WORDS = 16  # by which they are chosen
 _CANDIDATES = 100  # of each signal, as of a search of the index
 _OPENING_SHARE = 0.5  # as in `rerank`, where neighbours do not count
 
 
 class _Events(NamedTuple):
-    """The last event of a memory up to a time, and the first after it."""
+    """The last event of a memory up to a time, the first after it, and the size of the text between."""
 
     stood: int
     changed: int
+    size: int
+
+
+class Limits(NamedTuple):
+    """What to look for: None excludes nothing, nor does "". Of `paths` only the keys that begin with `folder`."""
+
+    spaces: Sequence[str] | None = None
+    scope: str | None = None
+    folder: str = ""
+    actor: str | None = None
+    after: str = ""
+    before: str = ""
+
+
+Passes = Callable[[Document], bool]
 
 
 def changed(
@@ -40,36 +58,73 @@ def changed(
     at: str,
     *,
     query: str = "",
-    spaces: Sequence[str] | None = None,
-    actor: str | None = None,
-    after: str = "",
-    before: str = "",
+    keys: Sequence[tuple[str, str]] | None = None,
+    limits: Limits = Limits(),
+    passes: Passes | None = None,
     limit: int = MAX_CHANGED,
-) -> tuple[list[Document], bool]:
-    """The memories that stood at `at` and have changed since, and whether these are all.
+) -> list[Document]:
+    """The memories that stood at `at`, have changed since and pass, or those of these (space, key) pairs.
 
     With a query at most about 4 MiB of text, those with most of its words first; without one the last changed first.
     """
     tx.flush_deferred()
-    events = tx.all(
+    events = _events(tx, at, keys, limits)
+    if query and (len(events) > limit or sum(event.size for event in events) > _MAX_BYTES):
+        words = _parts_of_words(tx, query)
+        compared = _MAX_COMPARED // max(1, len(words))
+        events = tx.all("kernel.past.by_words", _Events, events=events, words=words, bytes=compared)
+    found: dict[tuple[str, str], Document] = {}
+    size = 0
+    for document in _each_document(tx, events, max(limit, _LEAST_PAGE)):
+        place = (document.space, document.key)
+        known = found.get(place)
+        if known is not None and known.doc < document.doc:
+            continue  # where clocks went back, the last of several events of one memory counts
+        found.pop(place, None)
+        if passes is None or passes(document):
+            found[place] = document
+            size += len(document.text)
+        if len(found) >= limit or (query and size >= _MAX_BYTES):
+            break
+    return [*found.values()]
+
+
+def _each_document(tx: Tx, events: Sequence[_Events], limit: int) -> Iterator[Document]:
+    for page in _pages(events, limit):
+        yield from _documents(tx, page)
+
+
+def _events(tx: Tx, at: str, keys: Sequence[tuple[str, str]] | None, limits: Limits) -> list[_Events]:
+    if keys is not None:
+        return tx.all("kernel.past.changed_of", _Events, at=at, keys=[*keys], limit=MAX_CANDIDATES)
+    known: Mapping[str, Past] = tx.context.past
+    fixed = {name for name, past in known.items() if past.keeps_scope}
+    return tx.all(
         "kernel.past.changed",
         _Events,
         at=at,
-        words=_parts_of_words(tx, query),
-        spaces=spaces,
-        actor=actor,
-        after=after,
-        before=before or END_OF_TIME,
-        limit=limit,
-        bytes=_MAX_BYTES if query else _ANY_SIZE,
+        dialects=[*known],
+        unrecorded=[space for past in known.values() for space in past.unrecorded],
+        fixed=[space for space in limits.spaces or () if _dialect(space) in fixed],
+        scanned=_MAX_SCANNED,
+        limit=MAX_CANDIDATES,
+        **limits._replace(before=limits.before or END_OF_TIME)._asdict(),
     )
-    return _documents(tx, events), len(events) < limit
 
 
-def changed_of(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> list[Document]:
-    """The memories of these (space, key) pairs that stood at `at` and have changed since."""
-    tx.flush_deferred()
-    return _documents(tx, tx.all("kernel.past.changed_of", _Events, at=at, keys=keys))
+def _pages(events: Sequence[_Events], limit: int) -> Iterator[list[_Events]]:
+    """As many at once as a slice of texts holds, at least one."""
+    page: list[_Events] = []
+    size = 0
+    limit = min(limit, _MOST_PAGE)
+    for event in events:
+        if page and (len(page) >= limit or size + event.size > SLICE_BYTES):
+            yield page
+            page, size = [], 0
+        page.append(event)
+        size += event.size
+    if page:
+        yield page
 
 
 def unchanged(tx: Tx, at: str, docs: Sequence[int]) -> list[int]:
@@ -78,19 +133,18 @@ def unchanged(tx: Tx, at: str, docs: Sequence[int]) -> list[int]:
     return tx.all("kernel.past.unchanged", int, at=at, ids=docs)
 
 
-def newest_unchanged(
-    tx: Tx, at: str, actor: str | None, after: str, before: str, within: Within | None, limit: int
-) -> list[int]:
-    """`documents.newest` of those that stood at `at` as they are."""
+def newest_unchanged(tx: Tx, at: str, limits: Limits, within: Within | None, *, limit: int, offset: int) -> list[int]:
+    """`documents.newest` of those that stood at `at` as they are, from an offset."""
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
-    span = {"after": after, "before": before or END_OF_TIME, "at": at, "limit": limit}
-    return tx.all("kernel.past.newest_unchanged", int, actor=actor, partitions=partitions, **span)
+    span = {"after": limits.after, "before": limits.before or END_OF_TIME, "at": at, "limit": limit, "offset": offset}
+    asked = {"actor": limits.actor, "folder": limits.folder, "partitions": partitions}
+    return tx.all("kernel.past.newest_unchanged", int, **asked, **span)
 
 
 def is_unrecorded(tx: Tx, space: str) -> bool:
     """Whether the history does not hold the texts of a space."""
-    past: Past | None = tx.context.past.get(space.partition(":")[0])
+    past: Past | None = tx.context.past.get(_dialect(space))
     return past is None or space in past.unrecorded
 
 
@@ -135,22 +189,28 @@ def joined(found: Candidates, other: Candidates) -> Candidates:
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
-    """The memories of these events, under ids that no document has; of several events of one memory, the last."""
+    """The memories of these events in that order, under ids that no document has; of several of one memory the last."""
     latest: dict[tuple[str, str], PastText] = {}
     for state in sorted(tx.all("kernel.past.states", PastText, events=events)):
         latest[state.space, state.key] = state
     by_dialect: dict[str, list[PastText]] = {}
     for state in latest.values():
-        by_dialect.setdefault(state.space.partition(":")[0], []).append(state)
+        by_dialect.setdefault(_dialect(state.space), []).append(state)
     found: list[Document] = []
     for dialect, states in by_dialect.items():
         past: Past | None = tx.context.past.get(dialect)
         if past is not None:
             sources = zip(states, past.sources(tx, states), strict=True)
             found += [_document(state, source) for state, source in sources if source is not None]
+    position = {-event.stood: at for at, event in enumerate(events)}
+    found.sort(key=lambda document: position[document.doc])
     suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in found]
     rules = quarantine.rules_of(tx, suspects)
     return [item._replace(flag=rule) for item, rule in zip(found, rules, strict=True)]
+
+
+def _dialect(space: str) -> str:
+    return space.partition(":")[0]
 
 
 def _document(state: PastText, source: PastSource) -> Document:

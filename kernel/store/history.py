@@ -49,11 +49,13 @@ class PastSource(NamedTuple):
 class Past(NamedTuple):
     """How to read the history of a dialect: `sources(tx, texts)` has None for a text that is not that of a memory.
 
-    Of changes in the spaces `unrecorded` the history does not hold the text.
+    Of changes in the spaces `unrecorded` the history does not hold the text. What `keeps_scope` has in `PastSource` the
+    scope of `PastText`, where that is not None.
     """
 
     sources: Callable[[Tx, Sequence[PastText]], Sequence[PastSource | None]]
     unrecorded: tuple[str, ...] = ()
+    keeps_scope: bool = False
 
 
 def append(

@@ -12,18 +12,23 @@ import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from threading import Thread
 from typing import IO, NamedTuple
 
 from kernel.errors import Fault
-from kernel.security.shared_buckets import BYTES, SharedBuckets
+from kernel.security import login_codes, shared_buckets
+from kernel.security.login_codes import LoginCodes
+from kernel.security.shared_buckets import SharedBuckets
 
 if sys.platform != "win32":
     import fcntl
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
-_BUCKETS = 1 << 32  # the byte whose lock protects the buckets; those below are the digests of tenants
+_BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; those below are the digests of tenants
+_AFTER_BUCKETS = shared_buckets.BYTES
+_COUNTS = _AFTER_BUCKETS + login_codes.BYTES
 _PIECE_BYTES = 65536
 _PAUSE_SECONDS = 1.0  # without accepting where that fails, as asyncio does
 _COUNT = struct.Struct("=q")  # the connections of a worker
@@ -34,7 +39,7 @@ _log = logging.getLogger("quipu")
 
 def shared_bytes(workers: int) -> int:
     """How much memory so many workers share."""
-    return BYTES + workers * _COUNT.size
+    return _COUNTS + workers * _COUNT.size
 
 
 class Channel(NamedTuple):
@@ -55,11 +60,11 @@ class Shared(NamedTuple):
 
     def connections(self, number: int) -> int:
         """How many connections a worker has."""
-        return _COUNT.unpack_from(self.memory, BYTES + number * _COUNT.size)[0]
+        return _COUNT.unpack_from(self.memory, _COUNTS + number * _COUNT.size)[0]
 
     def set_connections(self, number: int, count: int) -> None:
         """Publishes how many connections a worker has, NOT_SERVING where it takes none."""
-        _COUNT.pack_into(self.memory, BYTES + number * _COUNT.size, count)
+        _COUNT.pack_into(self.memory, _COUNTS + number * _COUNT.size, count)
 
 
 class Worker:
@@ -68,7 +73,8 @@ class Worker:
     def __init__(self, number: int, shared: Shared, opened: int = -1) -> None:
         self.number = number
         self.first = opened >= 0
-        self.buckets = SharedBuckets(shared.memory, self._lock_of_buckets, shared.key)
+        self.buckets = SharedBuckets(shared.memory, partial(self._holding, _BUCKETS), shared.key)
+        self.codes = LoginCodes(shared.memory, _AFTER_BUCKETS, partial(self._holding, _CODES))
         self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs what every worker must accept
         self._shared = shared
         self._serve: Callable[[socket.socket], object] = socket.socket.close
@@ -182,12 +188,12 @@ class Worker:
         Thread(target=_send, args=(to, self.text()), name="quipu-answer", daemon=True).start()
 
     @contextmanager
-    def _lock_of_buckets(self) -> Generator[None]:
-        self._lock(_BUCKETS, wait=True)
+    def _holding(self, byte: int) -> Generator[None]:
+        self._lock(byte, wait=True)
         try:
             yield
         finally:
-            self._unlock(_BUCKETS)
+            self._unlock(byte)
 
     # Record locks belong to a process and end with it, so a worker that is killed holds nothing up.
 

@@ -11,6 +11,13 @@ SELECT
     value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19
 FROM json_each(:rows);
 
+-- name: get
+SELECT
+    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
+    project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model
+FROM brain_resource
+WHERE db = :db AND id = :id;
+
 -- name: page
 -- A null status means all but archived.
 SELECT

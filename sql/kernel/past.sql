@@ -1,37 +1,44 @@
 -- name: changed
--- The memories that stood at a time and have changed since: the last event up to that time, and the first after it.
--- Those with most of the words come first, then the last changed: at most :limit, with about :bytes of text and at least
--- one. A null parameter excludes nothing. Where a call was undone, an earlier event says who wrote the text and when.
-SELECT s.stood, s.changed
+-- The memories that stood at a time and have changed since, last changed before it first: the last event up to that time,
+-- the first after it, and the size of the text. Of the changes since, the first :scanned are looked at. A null parameter
+-- excludes nothing. Where a call was undone, an earlier event says who wrote the text and when. The scope of today is
+-- that of then in the spaces :fixed; of what is not in the index any more it is not known here.
+SELECT p.id, e.id, octet_length(p.after)
 FROM (
-    SELECT
-        c.stood, c.changed, c.size, c.at, c.held,
-        sum(c.size) OVER (ORDER BY c.held DESC, c.at DESC, c.stood DESC) AS total
-    FROM (
-        SELECT
-            p.id AS stood, e.id AS changed, octet_length(p.after) AS size, p.at AS at,
+    SELECT h.id, h.space, h.key
+    FROM history AS h INDEXED BY history_by_change
+    WHERE
+        h.before IS NOT NULL AND h.at > :at
+        AND (:spaces IS NULL OR h.space IN (SELECT value FROM json_each(:spaces)))
+        AND substr(h.space, 1, instr(h.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+        AND h.space NOT IN (SELECT value FROM json_each(:unrecorded))
+        AND (:folder = '' OR h.space <> 'paths' OR substr(h.key, 1, length(:folder)) = :folder)
+    ORDER BY h.at, h.space, h.key
+    LIMIT :scanned
+) AS e
+CROSS JOIN history AS p ON p.id = (
+    SELECT max(o.id) FROM history AS o WHERE o.space = e.space AND o.key = e.key AND o.id < e.id
+)
+WHERE
+    p.at <= :at AND p.at >= :after AND p.after IS NOT NULL
+    AND (p.operation = 'undone' OR (p.at < :before AND (:actor IS NULL OR p.actor = :actor)))
+    AND (
+        :scope IS NULL
+        OR e.space NOT IN (SELECT value FROM json_each(:fixed))
+        OR coalesce(
             (
-                SELECT count(*) FROM json_each(:words) AS t
-                WHERE p.after LIKE '%' || t.value || '%' OR p.key LIKE '%' || t.value || '%'
-            ) AS held
-        FROM history AS e INDEXED BY history_by_change
-        CROSS JOIN history AS p ON p.id = (
-            SELECT max(o.id) FROM history AS o WHERE o.space = e.space AND o.key = e.key AND o.id < e.id
+                SELECT s.scope = :scope FROM doc AS d CROSS JOIN doc_place AS s ON s.id = d.place
+                WHERE d.space = e.space AND d.key = e.key
+            ),
+            1
         )
-        WHERE
-            e.before IS NOT NULL AND e.at > :at AND p.at <= :at AND p.at >= :after AND p.after IS NOT NULL
-            AND (:spaces IS NULL OR e.space IN (SELECT value FROM json_each(:spaces)))
-            AND (p.operation = 'undone' OR (p.at < :before AND (:actor IS NULL OR p.actor = :actor)))
-        ORDER BY held DESC, p.at DESC, p.id DESC
-        LIMIT :limit
-    ) AS c
-) AS s
-WHERE s.total - s.size < :bytes
-ORDER BY s.held DESC, s.at DESC, s.stood DESC;
+    )
+ORDER BY p.at DESC, p.id DESC
+LIMIT :limit;
 
 -- name: changed_of
 -- The same of the given (space, key) pairs.
-SELECT p.id, e.id
+SELECT p.id, e.id, octet_length(p.after)
 FROM json_each(:keys) AS k
 CROSS JOIN history AS e ON e.id = (
     SELECT min(o.id) FROM history AS o WHERE o.space = k.value ->> 0 AND o.key = k.value ->> 1 AND o.at > :at
@@ -39,7 +46,27 @@ CROSS JOIN history AS e ON e.id = (
 CROSS JOIN history AS p ON p.id = (
     SELECT max(o.id) FROM history AS o WHERE o.space = e.space AND o.key = e.key AND o.id < e.id
 )
-WHERE p.after IS NOT NULL;
+WHERE p.after IS NOT NULL
+ORDER BY p.at DESC, p.id DESC
+LIMIT :limit;
+
+-- name: by_words
+-- Of such events the first with about :bytes of text, those with most of the words first.
+SELECT c.stood, c.changed, c.size
+FROM (
+    SELECT
+        i.value ->> 0 AS stood, i.value ->> 1 AS changed, i.value ->> 2 AS size, i.key AS position,
+        sum(i.value ->> 2) OVER (ORDER BY i.key) AS total
+    FROM json_each(:events) AS i
+) AS c
+CROSS JOIN history AS p ON p.id = c.stood
+WHERE c.total - c.size < :bytes
+ORDER BY
+    (
+        SELECT count(*) FROM json_each(:words) AS t
+        WHERE p.after LIKE '%' || t.value || '%' OR p.key LIKE '%' || t.value || '%'
+    ) DESC,
+    c.position;
 
 -- name: states
 -- The memories of such pairs of events as they stood, with the reason of the change, and their scope today, null for
@@ -79,7 +106,7 @@ LEFT JOIN doc AS d ON d.space = p.space AND d.key = p.key
 LEFT JOIN doc_place AS s ON s.id = d.place;
 
 -- name: unchanged
--- Those of the given documents that stood at a time and have no event since.
+-- Those of the given documents that stood at a time and have no event since, last changed first.
 SELECT d.id
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value
@@ -87,21 +114,23 @@ WHERE
     d.created_at <= :at AND d.updated_at <= :at
     AND coalesce(
         (SELECT h.at FROM history AS h WHERE h.space = d.space AND h.key = d.key ORDER BY h.id DESC LIMIT 1), ''
-    ) <= :at;
+    ) <= :at
+ORDER BY d.updated_at DESC, d.id DESC;
 
 -- name: newest_unchanged
--- The same of all documents, last changed first; null actor or partitions exclude nothing.
+-- The same of all documents; null actor or partitions exclude nothing.
 SELECT d.id
 FROM doc AS d INDEXED BY doc_by_time
 WHERE
     d.updated_at >= :after AND d.updated_at < :before AND d.created_at <= :at
     AND (:actor IS NULL OR d.actor = :actor)
     AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
+    AND (:folder = '' OR d.space <> 'paths' OR substr(d.key, 1, length(:folder)) = :folder)
     AND coalesce(
         (SELECT h.at FROM history AS h WHERE h.space = d.space AND h.key = d.key ORDER BY h.id DESC LIMIT 1), ''
     ) <= :at
 ORDER BY d.updated_at DESC, d.id DESC
-LIMIT :limit;
+LIMIT :limit OFFSET :offset;
 
 -- name: count_unrecorded
 -- The documents of spaces without a history that stood at a time and have changed since; a null scope is any.

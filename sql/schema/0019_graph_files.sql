@@ -41,6 +41,11 @@ CREATE TABLE files_store (
     updated_at TEXT NOT NULL
 ) STRICT;
 
+-- The store of the tool is there from the start: an undo of the first file takes no store from the others.
+INSERT INTO files_store (id, name, description, metadata, created_at, updated_at)
+SELECT 'memstore_memories', 'memories', '', '{}', n.now, n.now
+FROM (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now) AS n;
+
 -- A path begins with a slash; directories are what the paths imply. The content is that of the version.
 CREATE TABLE files_memory (
     id TEXT PRIMARY KEY,

@@ -115,6 +115,20 @@ WHERE
 ORDER BY e.id
 LIMIT :limit;
 
+-- name: entities_of_memories
+-- The entities with an observation or a relation of one of these memories.
+SELECT entity_id FROM sessions_observation WHERE memory_id IN (SELECT value FROM json_each(:memories))
+UNION
+SELECT r.source_id
+FROM sessions_relation_memory AS m
+JOIN sessions_relation AS r ON r.id = m.relation_id
+WHERE m.memory_id IN (SELECT value FROM json_each(:memories))
+UNION
+SELECT r.target_id
+FROM sessions_relation_memory AS m
+JOIN sessions_relation AS r ON r.id = m.relation_id
+WHERE m.memory_id IN (SELECT value FROM json_each(:memories));
+
 -- name: newest
 SELECT id, name, entity_type, created_at FROM sessions_entity ORDER BY id DESC LIMIT :limit;
 

@@ -22,6 +22,11 @@ SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_
 -- name: all_for_index
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at FROM sessions_memory;
 
+-- name: some_for_index
+SELECT m.id, m.session_id, m.kind, m.content, m.summary, m.tags, m.priority, m.metadata, m.created_at
+FROM json_each(:ids) AS i
+CROSS JOIN sessions_memory AS m ON m.id = i.value;
+
 -- name: tagged
 -- Tags are separated by commas.
 SELECT id

@@ -1,12 +1,15 @@
 """recall as of a time over HTTP, as plain JSON and by MCP."""
 
+import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 
+from kernel.config import Config
 from tests.reliability.server_process import serving
+from tests.security.authenticated_server import house
 
 
 def test_deleted_and_changed_memories_are_read_as_they_stood(tmp_path: Path) -> None:
@@ -42,3 +45,27 @@ def test_deleted_and_changed_memories_are_read_as_they_stood(tmp_path: Path) -> 
     assert past["unrecorded"] == 0
     assert {memory["id"] for memory in found["memories"]} == {"paths/boiler", "paths/garden"}  # type: ignore[attr-defined]
     assert (refused.status_code, refused.json()["error"]["message"]) == (400, "as_of is not an ISO 8601 time")
+
+
+def test_key_sees_the_past_of_its_tenant_and_needs_the_permission_of_recall(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as running:
+        owner, reader, stranger = running.key(), running.key("read"), running.key(tenant="other")
+        limited = running.key("read", dialects=("brain",))
+        running.told()
+        for name in ("boiler", "garden"):
+            given = {"path": name, "content": f"The {name} is checked in May"}
+            assert running.tool("add_memory", given, owner).status == 200
+        then = datetime.now(UTC).isoformat()
+        time.sleep(0.002)  # the next writes must come in a later millisecond
+        assert running.tool("drop_memory", {"path": "garden"}, owner).status == 200
+        assert running.tool("replace_memory", {"path": "boiler", "content": "It was sold"}, owner).status == 200
+
+        ways = ({}, {"query": "checked in May"}, {"ids": ["paths/boiler", "paths/garden"]}, {"scope": ""})
+        for asked in ways:
+            past = {key: running.tool("recall", {**asked, "as_of": then}, key) for key in (owner, reader, stranger)}
+            found = {key: json.loads(answer.body)["memories"] for key, answer in past.items()}
+            assert {memory["id"] for memory in found[owner]} == {"paths/boiler", "paths/garden"}
+            assert found[reader] == found[owner]
+            assert found[stranger] == []
+            assert running.tool("recall", {**asked, "as_of": then}, limited).status == 403
+            assert running.tool("recall", {**asked, "as_of": then}).status == 401

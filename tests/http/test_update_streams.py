@@ -16,6 +16,7 @@ from mcp_types import ResourceUpdatedNotification
 from kernel.security import api_keys
 from tests.http.http_requests import LEGACY, MODERN, legacy, modern
 from tests.reliability.server_process import Server, serving
+from tests.security.authenticated_server import House
 
 URI = "memory://knowledge-graph"
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": URI}}
@@ -60,7 +61,7 @@ class Line:
 class Client2025:
     """A client of the older revisions."""
 
-    def __init__(self, server: Server, path: str = "/mcp/graph", **headers: str) -> None:
+    def __init__(self, server: Server | House, path: str = "/mcp/graph", **headers: str) -> None:
         self.path, self.headers, self.server = path, headers, server
         found = self.post(legacy("initialize", **HELLO))
         self.session = found.getheader("mcp-session-id")

@@ -165,6 +165,11 @@ class Kept:
             return self._values[value[1:]]
         return value
 
+    def has(self, step: Step) -> bool:
+        """Whether every value that a step needs is known."""
+        named = (value[1:] for value in step.arguments.values() if isinstance(value, str) and value.startswith("$"))
+        return all(name in self._values for name in named)
+
     def arguments(self, step: Step) -> dict[str, Any]:
         """The arguments of a step as they are to be sent."""
         return {name: self.fill(value) for name, value in step.arguments.items()}

@@ -16,8 +16,9 @@ class RestClient:
 
     def __init__(self, kernel: Kernel, runner: asyncio.Runner, **headers: str) -> None:
         self._runner = runner
+        self.application = Application(kernel)
         self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(Application(kernel)), base_url="http://127.0.0.1", headers=headers
+            transport=httpx.ASGITransport(self.application), base_url="http://127.0.0.1", headers=headers
         )
 
     def send(self, verb: str, path: str, **more: Any) -> httpx.Response:

@@ -21,7 +21,7 @@ class Recorder:
 
     def _open(self) -> apsw.Session:
         session = apsw.Session(self._db, "main")
-        session.table_filter(_is_recorded)
+        session.table_filter(is_recorded)
         session.attach()
         return session
 
@@ -45,17 +45,18 @@ class Recorder:
 
 
 def revert(db: apsw.Connection, changes: bytes) -> bool:
-    """Reverts recorded changes; False, with nothing changed, where a row has changed again since.
+    """Reverts recorded changes; False, with nothing changed, where a row has changed again since, or is referred to.
 
-    Events that were added to the history stay, and those that were deleted come back. Rows that follow files stay:
-    earlier versions recorded them.
+    Foreign keys are enforced meanwhile, so that no row loses the one that it refers to. Events that were added to the
+    history stay, and those that were deleted come back. Rows that follow files stay: earlier versions recorded them.
     """
 
     def is_reverted(change: apsw.TableChange) -> bool:
-        return change.op == "INSERT" if change.name == "history" else _is_recorded(change.name)
+        return change.op == "INSERT" if change.name == "history" else is_recorded(change.name)
 
     if not changes:  # a call that changed files alone
         return True
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
     try:
         apsw.Changeset.apply(
             apsw.Changeset.invert(changes),
@@ -63,10 +64,13 @@ def revert(db: apsw.Connection, changes: bytes) -> bool:
             filter_change=is_reverted,
             conflict=lambda _reason, _change: apsw.SQLITE_CHANGESET_ABORT,
         )
-    except apsw.AbortError:
+    except (apsw.AbortError, apsw.ConstraintError):
         return False
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
     return True
 
 
-def _is_recorded(table: str) -> bool:
+def is_recorded(table: str) -> bool:
+    """Whether changes of a table are recorded."""
     return not table.startswith(_DERIVED)

@@ -133,6 +133,10 @@ class Connection:
             raise
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there, without those of derived tables."""
+        return sum(changesets.is_recorded(table) for table, *_ in self.values("PRAGMA foreign_key_check"))
+
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction, which holds the write lock of the file.
 

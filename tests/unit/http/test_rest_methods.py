@@ -98,7 +98,7 @@ def test_the_path_counts_before_the_body_and_the_body_before_the_query(rest: Res
 
 
 def test_unknown_parameters_of_a_query_are_passed_over(rest: RestClient) -> None:
-    assert rest("GET", "", beta="true", limit=[1, 2]) == {"data": [], "next_page": None}
+    assert rest("GET", "", beta="true", limit=[1, 2]) == rest("GET", "")
 
 
 def test_a_percent_encoded_id_is_one(rest: RestClient) -> None:
@@ -124,9 +124,8 @@ def test_key_comes_as_bearer_or_by_itself(
         return RestClient(kernel, runner, **{header: f"Bearer {key}" if header == "authorization" else key})
 
     assert client(keys["write"])("POST", "", {"name": "a"})["name"] == "a"
-    (stored,) = client(keys["read"])("GET", "")["data"]
-    assert stored["name"] == "a"
-    assert client(keys["acme"])("GET", "")["data"] == []
+    assert [one["name"] for one in client(keys["read"])("GET", "")["data"]] == ["a", "memories"]
+    assert [one["name"] for one in client(keys["acme"])("GET", "")["data"]] == ["memories"]
     refused = client(keys["read"]).send("POST", ROOT, json={"name": "b"})
     assert error(refused) == (403, "permission_error", "create_memory_store needs the scope write")
     assert 'scope="write"' in refused.headers["www-authenticate"]
@@ -144,7 +143,7 @@ def test_key_comes_as_bearer_or_by_itself(
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )

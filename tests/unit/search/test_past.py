@@ -23,9 +23,9 @@ def rewritten(call: Call, clock: Clock) -> str:
     return then
 
 
-def keys(kernel: Kernel, at: str, **asked: object) -> tuple[list[str], bool]:
-    found, every = kernel.store.read_sync(lambda tx: past.changed(tx, at, **asked))  # type: ignore[arg-type]
-    return [document.key for document in found], every
+def keys(kernel: Kernel, at: str, **asked: object) -> list[str]:
+    found = kernel.store.read_sync(lambda tx: past.changed(tx, at, **asked))  # type: ignore[arg-type]
+    return [document.key for document in found]
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def keys(kernel: Kernel, at: str, **asked: object) -> tuple[list[str], bool]:
 def test_with_more_changes_than_the_limit_those_with_most_words_are_read(
     kernel: Kernel, rewritten: str, query: str, first: str
 ) -> None:
-    assert keys(kernel, rewritten, query=query, limit=1) == ([first], False)
-    assert set(keys(kernel, rewritten, query=query)[0]) == {*"abcd"}
+    assert keys(kernel, rewritten, query=query, limit=1) == [first]
+    assert set(keys(kernel, rewritten, query=query)) == {*"abcd"}
 
 
 def test_without_a_query_the_last_changed_before_the_time_come_first(kernel: Kernel, rewritten: str) -> None:
-    assert keys(kernel, rewritten, limit=2) == (["c", "d"], False)
-    assert keys(kernel, rewritten, limit=5) == (["a", "b", "c", "d"], True)
-    assert keys(kernel, LATER) == ([], True)
+    assert keys(kernel, rewritten, limit=2) == ["d", "c"]
+    assert keys(kernel, rewritten, limit=5) == ["d", "c", "b", "a"]
+    assert keys(kernel, LATER) == []
 
 
 @pytest.mark.slow
@@ -54,8 +54,8 @@ def test_texts_of_a_search_are_limited_in_bytes_and_at_least_one_is_read(
     clock.move(seconds=1)
     call("clear_memory")
 
-    assert len(keys(kernel, then, query="c")[0]) == 5
-    assert len(keys(kernel, then)[0]) == 6
+    assert len(keys(kernel, then, query="c")) == 5
+    assert len(keys(kernel, then)) == 6
 
 
 def test_texts_are_found_by_words_and_by_meaning(kernel: Kernel) -> None:

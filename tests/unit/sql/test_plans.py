@@ -95,7 +95,20 @@ def tables(plan: list[str]) -> list[str]:
         ("kernel.console.spaces", ["SCAN c", "SCAN json_each VIRTUAL TABLE INDEX 1:"]),
         ("kernel.console.held", ["SCAN f", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)", "SCAN json_each"]),
         ("kernel.console.timeline", ["SEARCH h USING INTEGER PRIMARY KEY (rowid<?)", "SCAN json_each"]),
+        (
+            "kernel.console.session_events",
+            [
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
+                "SEARCH d USING INDEX doc_by_place (place=?)",
+                "SEARCH h USING INDEX history_by_key (space=? AND key=? AND id<?)",
+            ],
+        ),
         ("kernel.console.versions", ["SEARCH h USING INDEX history_by_key (space=? AND key=? AND id<?)"]),
+        ("kernel.past.changed", ["SEARCH h USING INDEX history_by_change (at>?)"]),
+        (
+            "kernel.past.by_words",
+            ["SCAN i VIRTUAL TABLE", "SCAN (subquery", "SCAN c", "SEARCH p USING INTEGER PRIMARY KEY (rowid=?)"],
+        ),
         (
             "kernel.past.changed_of",
             [

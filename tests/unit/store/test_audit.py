@@ -204,7 +204,7 @@ def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel
     refusal = take_back(kernel, 3)
     assert (refusal.code, refusal.message) == (
         "conflict",
-        "Something that call 3 changed has been changed again since.",
+        "Something that call 3 changed has been changed again since, or is needed by what came later.",
     )
     assert everything(kernel) == before
 

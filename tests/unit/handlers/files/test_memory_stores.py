@@ -85,6 +85,7 @@ def test_memories_do_not_move_the_time_of_their_store(rest: RestClient, clock: C
 
 
 def test_list_has_the_newest_first_within_bounds_of_time(rest: RestClient, clock: Clock) -> None:
+    rest("DELETE", "/memstore_memories")
     times = [clock.move(hours=1) for _ in "abcd" if rest("POST", "", {"name": "x"})]
     made = [f"memstore_{number}" for number in range(1, 5)]
     rest("POST", f"/{made[3]}/archive")
@@ -120,6 +121,7 @@ def test_list_refuses_what_is_no_page(rest: RestClient, query: Any, message: str
 
 
 def test_page_ends_where_the_next_begins(rest: RestClient) -> None:
+    rest("DELETE", "/memstore_memories")
     made = [rest("POST", "", {"name": str(number)})["id"] for number in range(4)]
     first = rest("GET", "", limit=2)
     new = rest("POST", "", {"name": "meanwhile"})["id"]
@@ -130,9 +132,9 @@ def test_page_ends_where_the_next_begins(rest: RestClient) -> None:
 
 
 def test_the_store_of_the_tool_is_one_of_them(rest: RestClient, call: Call) -> None:
-    assert rest("GET", "")["data"] == []
-    call("memory", command="create", path="/memories/a/b.txt", file_text="by the tool")
     (store,) = rest("GET", "")["data"]
+    call("memory", command="create", path="/memories/a/b.txt", file_text="by the tool")
+    assert rest("GET", "")["data"] == [store]
     assert (store["id"], store["name"]) == ("memstore_memories", "memories")
     made = rest("POST", f"/{store['id']}/memories", {"path": "/a/c.txt", "content": "over REST"})
     assert made["path"] == "/a/c.txt"
@@ -165,7 +167,7 @@ def test_deleted_store_leaves_nothing_but_history_and_can_be_undone(
     assert rest("DELETE", store) == {"type": "memory_store_deleted", "id": store[1:]}
 
     rows = everything(kernel)
-    assert [len(rows[f"files_{name}"]) for name in ("store", "memory", "version")] == [1, 1, 1]
+    assert [len(rows[f"files_{name}"]) for name in ("store", "memory", "version")] == [2, 1, 1]
     found = call("recall", query="kiwi").structured or b""
     assert kept["id"].encode() in found
     assert made["id"].encode() not in found

@@ -1,5 +1,6 @@
 """The index follows the files: whatever hands, editors and version control do to them, the next recall knows."""
 
+import asyncio
 import errno
 import itertools
 import os
@@ -16,14 +17,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from handlers.notes import sync
 from handlers.notes.files import File
 from handlers.notes.safe_fs import Stamp
+from handlers.notes.scan import Scan, scan
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.maintenance import consistency
+from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store import history
 from kernel.store.transaction import Tx
-from tests.conftest import Call
+from tests.conftest import Call, entry_named
 from tests.unit.handlers.notes.conftest import CallOk, put, titles
 from tests.unit.handlers.test_paths import everything
 
@@ -48,6 +51,28 @@ def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]
 def agrees(kernel: Kernel) -> bool:
     """Whether rows, documents, full text and vectors agree."""
     return consistency.check(kernel.config.file, app.base_context(kernel.config.model), app.DIALECTS) == []
+
+
+def test_a_memory_that_another_process_adds_during_a_scan_is_not_taken_for_deleted(
+    kernel: Kernel, call_ok: CallOk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_ok("memory_remember", title="first", content="the sea is salty", memoryType="learning")
+    added = {"title": "second", "content": "rain is not", "memoryType": "learning"}
+
+    def scan_before_the_other_adds(root: Path) -> Scan | None:
+        seen = scan(root)
+        monkeypatch.setattr(sync, "scan", scan)
+        other = app.open_kernel(kernel.config)
+        tool = entry_named(other.dispatch, "memory_remember")
+        asyncio.run(other.dispatch.call(tool, msgspec.json.encode(added), ANONYMOUS_CALLER))
+        other.store.close()
+        return seen
+
+    monkeypatch.setattr(sync, "scan", scan_before_the_other_adds)
+    call_ok("memory_recall", isAll=True)
+
+    assert contents(call_ok) == {"first": "the sea is salty", "second": "rain is not"}
+    assert [operation for operation, *_ in events(kernel, "learning/second.md")] == ["created"]
 
 
 @pytest.mark.slow
