@@ -107,9 +107,6 @@ class Application:
         if self.kernel.tracing is not None:
             self.kernel.tracing.close()
 
-    def _is_stopping(self) -> bool:
-        return self.stopping()
-
     def _observe_calls(self) -> "CallLog":
         from kernel.observe.call_log import CallLog
 
@@ -123,14 +120,19 @@ class Application:
         from kernel.console.console import Console
         from kernel.console.guide import NO_GUIDE, Checks
         from kernel.console.reading import Site
+        from kernel.console.visitors import Visitors
+        from kernel.security.login_codes import LoginCodes
 
         config = self.kernel.config
-        secret = os.urandom(32) if self._worker is None else self._worker.secret
+        worker = self._worker
+        secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
         log = self._calls or self._observe_calls()
         guide = self.guide(config) if self.guide else NO_GUIDE
         needed = self.access.auth.needed
-        site = Site(config, self.kernel.schema, needed, log, self._is_stopping, guide, Checks(guide))
-        return Console(site, limits_of(config), self.access, secret)
+        registry = self.kernel.metrics
+        counted = None if registry is None else partial(self._counted_by_all, registry)
+        site = Site(config, self.kernel.schema, needed, log, self.stopping, guide, Checks(guide), counted)
+        return Console(site, limits_of(config), self.access, Visitors(self.access.auth, secret, codes))
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -147,20 +149,27 @@ class Application:
         return Starlette(routes=gets)
 
     async def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes | Fault:
-        from kernel.observe.metrics import Snapshot, render, render_tenant
+        from kernel.observe.metrics import render, render_tenant
 
-        seen, found = self._snapshot(registry), list[bytes]()
-        if self._worker is not None:
-            others = await asyncio.to_thread(catch_faults, self._worker.ask_siblings)
-            if isinstance(others, Fault):
-                return others
-            found = others
-        for other in found:
-            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
+        seen = await self._counted_by_all(registry)
+        if isinstance(seen, Fault):
+            return seen
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
         if tenant is not None:
             return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info)
         return render(seen, info)
+
+    async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
+        """What all workers count."""
+        from kernel.observe.metrics import Snapshot
+
+        seen, worker = self._snapshot(registry), self._worker
+        others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
+        if isinstance(others, Fault):
+            return others
+        for other in others:
+            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
+        return seen
 
     def snapshot(self) -> bytes:
         """What this process counts, for its siblings."""

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from kernel.cli import config_files, config_removal
 from kernel.cli.clients import Client, Entry, Syntax, Target
-from kernel.config import MODEL, Config, default_data
+from kernel.config import MODEL, Config, default_data, on_loopback
 from kernel.data_dir import MAIN, fsync, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
@@ -79,11 +79,16 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
     """The target for a running server at `url`, or only these dialects of it; raises Fault("invalid")."""
-    parts = _parse_url(url)
-    if key and not _KEY.fullmatch(key):
-        raise Fault("invalid", "A key is printable ASCII without spaces")
+    parts, key = _parse_url(url), checked_key(key)
     path = "/".join((parts.path.rstrip("/"), *([",".join(dialects)] if dialects else [])))
     return Target(url=parts._replace(path=path).geturl(), key=key)
+
+
+def checked_key(key: str) -> str:
+    """A key as it was given; raises Fault("invalid") where it cannot be one."""
+    if key and not _KEY.fullmatch(key):
+        raise Fault("invalid", "A key is printable ASCII without spaces")
+    return key
 
 
 def _parse_url(url: str) -> SplitResult:
@@ -125,6 +130,22 @@ def snippet(client: Client, name: str, entry: Entry) -> str:
 def url_of(entry: Entry) -> str:
     """The URL in an entry; empty if the client starts the server."""
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
+
+
+def is_local(url: str, port: int) -> bool:
+    """Whether a URL is of a server on this port of this machine."""
+    try:
+        parts = urlsplit(url)
+        return on_loopback(parts.hostname or "") and parts.port == port
+    except ValueError:
+        return False
+
+
+def bearer_of(entry: Entry) -> str:
+    """The key in an entry; empty without one."""
+    headers: Any = entry.get("headers") or entry.get("http_headers") or {}
+    given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
+    return str(given).partition("Bearer ")[2]
 
 
 def argv_of(entry: Entry) -> list[str]:

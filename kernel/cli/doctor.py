@@ -8,8 +8,7 @@ from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple
 
 from kernel import app, data_dir
 from kernel.cli import client_entries, file_systems, output, probe
@@ -287,16 +286,12 @@ def _client_entry(client: Client, file: Path, entry: Entry, config: Config) -> D
 
 def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: Config) -> Diagnosis:
     url = client_entries.url_of(entry)
-    try:
-        host, port = urlsplit(url).hostname, urlsplit(url).port
-    except ValueError:
-        host, port = None, None
-    if not on_loopback(host or "") or port != config.port:
+    if not client_entries.is_local(url, config.port):
         return Diagnosis("hint", client.title, f"points to {url}, not to port {config.port} of this machine", remedy)
     problem = _key_problem(client, entry, config)
     if problem:
         return problem
-    if _bearer(entry) and file_systems.readable_by_others(file):
+    if client_entries.bearer_of(entry) and file_systems.readable_by_others(file):
         return Diagnosis("hint", client.title, f"other users can read the key in {file}", f"chmod go= {file}")
     return Diagnosis("ok", client.title, f"points to {url}")
 
@@ -305,7 +300,7 @@ def _key_problem(client: Client, entry: Entry, config: Config) -> Diagnosis | No
     known: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
     if isinstance(known, Fault) or not known or config.open:
         return None
-    bearer = _bearer(entry)
+    bearer = client_entries.bearer_of(entry)
     remedy = f"create one with `quipu key create` and pass it to `quipu setup --client {client.name} --key -`"
     if not bearer:
         return Diagnosis("wrong", client.title, "its entry has no key, but the server requires one", remedy)
@@ -313,9 +308,3 @@ def _key_problem(client: Client, entry: Entry, config: Config) -> Diagnosis | No
     if not config.oauth and not (api_keys.matches(bearer, key) and key and key.state(utc_now()) == "active"):
         return Diagnosis("wrong", client.title, "its key is expired, revoked or unknown", remedy)
     return None
-
-
-def _bearer(entry: Entry) -> str:
-    headers: Any = entry.get("headers") or entry.get("http_headers") or {}
-    given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
-    return str(given).partition("Bearer ")[2]

@@ -109,8 +109,8 @@ TEXTS: Mapping[str, Help] = {
         ("quipu doctor", "quipu doctor --port 8080"),
     ),
     "ui": Help(
-        "Opens the console in the browser: see, search, correct and forget memories. The server must be running.",
-        ("quipu ui", "quipu ui --port 8080"),
+        "Opens the console of a running server, logged in with a key that is given or that a client here has.",
+        ("quipu ui", "quipu ui --port 8080", "echo $KEY | quipu ui --key -"),
     ),
     "health": Help(
         "Asks a running server for its health; the exit status is 0 where it answers.",

@@ -153,6 +153,7 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     doctor = commands.add_parser("doctor", parents=[data], help="diagnose the installation and suggest remedies")
     health = commands.add_parser("health", help="check the health of a running server")
     ui = commands.add_parser("ui", help="open the console of a running server in the browser")
+    ui.add_argument("--key", default="", help="API key; - reads it from standard input (that of a client's entry)")
     for command in (doctor, health, ui):
         command.add_argument("--host", help="address of the server (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
@@ -265,10 +266,10 @@ def _health(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return 0
 
 
-def _ui(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+def _ui(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import ui_command
 
-    return ui_command.run(chosen)
+    return ui_command.run(chosen, arguments.key)
 
 
 def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:

@@ -39,6 +39,13 @@ class Handshake(NamedTuple):
     version: str = ""
 
 
+class LoginCode(msgspec.Struct, frozen=True):
+    """A code with which a browser logs in to the console once, and the seconds for which it is good."""
+
+    code: str
+    seconds: int
+
+
 class _Info(msgspec.Struct, frozen=True):
     name: str = ""
     version: str = ""
@@ -122,3 +129,18 @@ def check_health(host: str, port: int) -> None:
         connection.close()
     if status != 200:
         raise Fault("busy", f"the server on port {port} answers {status}")
+
+
+def login_code(authority: str, key: str) -> LoginCode | None:
+    """A code for the browser from the server on this host and port; None where it does not accept the key."""
+    connection = http.client.HTTPConnection(authority, timeout=_TIMEOUT_SECONDS)
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": f"http://{authority}"}
+    try:
+        connection.request("POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
+        answer = connection.getresponse()
+        body = answer.read(1 << 20)  # bounded: the listener may be any program
+        return msgspec.json.decode(body, type=LoginCode) if answer.status == 200 else None
+    except (OSError, http.client.HTTPException, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    finally:
+        connection.close()

@@ -1,22 +1,54 @@
-"""The command `quipu ui`: opens the console of a running server in the browser."""
+"""The command `quipu ui`: opens the console of a running server in the browser, logged in by a code that works once."""
 
+import sys
 import webbrowser
+from collections.abc import Iterator
 
-from kernel.cli import probe
+from kernel.cli import client_entries, probe
+from kernel.cli.clients import CLIENTS, config_file
 from kernel.cli.output import note
+from kernel.cli.probe import LoginCode
 from kernel.config import Config
 from kernel.errors import Fault
 
 
-def run(config: Config) -> int:
-    """Prints the address of the console and opens it; raises Fault where no server answers there."""
+def run(config: Config, key: str) -> int:
+    """Opens the console and prints its address; raises Fault where no server answers, or where it refuses `key`.
+
+    Without `key` that of a client's entry for this server is used, as far as there is one; the page then asks for it.
+    """
     if not config.ui:
         raise Fault("disabled", "The console is switched off: QUIPU_UI=0.")
     probe.check_health(config.host, config.port)
     reached = probe.connectable(config.host)
-    host = f"[{reached}]" if ":" in reached else reached
-    address = f"http://{host}:{config.port}/ui"
-    if not webbrowser.open(address):
-        note("No browser could be opened here.")
-    note(address)
+    authority = f"{f'[{reached}]' if ':' in reached else reached}:{config.port}"
+    given = client_entries.checked_key(sys.stdin.readline().strip() if key == "-" else key)
+    made = _first_code(authority, [given] if given else list(_keys_of_clients(config)))
+    if given and made is None:
+        raise Fault("invalid", f"The server on {authority} does not know that key, or needs none.")
+    address = f"http://{authority}/ui"
+    link = f"{address}/login#{made.code}" if made else address
+    if webbrowser.open(link):
+        note(address)
+        return 0
+    note("No browser could be opened here.")
+    note(f"{link} opens it within {made.seconds} seconds, once." if made else link)
     return 0
+
+
+def _keys_of_clients(config: Config) -> Iterator[str]:
+    """The keys in the entries of this machine's clients for this server."""
+    for client in CLIENTS:
+        try:
+            file = config_file(client, config.environment, sys.platform)
+            entry = client_entries.find_entry(client, file, client_entries.NAME) if file.is_file() else None
+            key = "" if entry is None else client_entries.checked_key(client_entries.bearer_of(entry))
+        except Fault:  # `quipu doctor` tells what is wrong with it
+            continue
+        if entry is not None and key and client_entries.is_local(client_entries.url_of(entry), config.port):
+            yield key
+
+
+def _first_code(authority: str, keys: list[str]) -> LoginCode | None:
+    """The code for the first key that the server accepts."""
+    return next((code for key in dict.fromkeys(keys) if (code := probe.login_code(authority, key))), None)

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kernel.calls import ToolEntry
-from kernel.console.administration import manages
+from kernel.calls import Call, ToolEntry, reporting
+from kernel.console.administration import Health, check_health, manages
 from kernel.console.memory import curation_of, version_of
 from kernel.console.reading import Place, Site, console_context, place_of, read, require
-from kernel.console.requests import Visit
+from kernel.console.requests import Visit, with_line_ends_of
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.ids import utc_now
@@ -32,10 +32,11 @@ _REPLY_CHARS = 2000  # of a dialect's words for a failure
 
 
 class Done(NamedTuple):
-    """Where the browser goes on, and a secret that is shown once."""
+    """Where the browser goes on, or what is shown once: a secret, or the state of the server."""
 
     location: str
     secret: str = ""
+    health: Health | None = None
 
 
 Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
@@ -43,15 +44,17 @@ Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
 
 async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
-    place, call = await _call_of(dispatch, visit, fields, "edit")
-    arguments = {**call.arguments, call.text: _as_before(call, fields)}
+    place, call, before = await _call_of(dispatch, visit, fields, "edit")
+    if "text" not in fields:
+        raise Fault("invalid", f"text: is missing, the new {call.text}")
+    arguments = {**call.arguments, call.text: with_line_ends_of(before, fields["text"])}
     await _call_tool(dispatch, visit, place, fields, call.tool, arguments)
     return Done(_memory_page(place, "edited"))
 
 
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile."""
-    place, call = await _call_of(dispatch, visit, fields, "forget")
+    place, call, _ = await _call_of(dispatch, visit, fields, "forget")
     reply = await _call_tool(dispatch, visit, place, fields, call.tool, call.arguments)
     if await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
         raise Fault("conflict", f"It is still there: {_words(reply)}")
@@ -66,6 +69,7 @@ async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
     _check_may_undo(dispatch, visit, entry)
     work = partial(undo_call, dialects=dispatch.dialects, number=number)
     await _write(dispatch, visit, work, "undo")
+    _tell_observers(dispatch, visit, entry)
     touched = audit.targets(entry)
     if len(touched) == 1:
         return Done(_memory_page(Place(*touched[0][:2]), "undone"))
@@ -90,8 +94,6 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
     chosen = fields.get("dialect", "")
     if chosen and chosen not in {dialect.name for dialect in dispatch.dialects}:
         raise Fault("invalid", "dialect: there is none of this name")
-    if visit.caller.grant.dialects and chosen not in visit.caller.grant.dialects:
-        raise Forbidden("A key for other dialects", None)
     now = utc_now()
     made = Key(
         "",
@@ -102,6 +104,8 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
         dialects=(chosen,) if chosen else (),
         expires=api_keys.expiry(expires, now) if expires else "",
     )
+    if not manages(visit, made):
+        raise Forbidden("A key for other dialects", None)
     _, secret = await asyncio.to_thread(api_keys.create, site.config.data, made)
     return Done("/ui/keys", secret)
 
@@ -112,12 +116,17 @@ async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fiel
     given = fields.get("id", "")
     known = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
     key = known.get(given)
-    if key is None or not manages(visit, key.tenant):
+    if key is None or not manages(visit, key):
         raise Fault("not_found", "There is no key of this id.")
     if Permission[key.scope] > visit.caller.grant.permission:
         raise Forbidden("This key", Permission[key.scope])
     await asyncio.to_thread(api_keys.revoke, site.config.data, given, utc_now())
     return Done("/ui/keys?done=revoked")
+
+
+async def check(site: Site, dispatch: Dispatch, visit: Visit, _fields: Fields) -> Done:
+    """Runs all checks of the installation: an action, since they read every database."""
+    return Done("/ui/health", health=await check_health(site, dispatch, visit))
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -127,23 +136,18 @@ ACTIONS: Mapping[str, Action] = {
     "release": release,
     "create-key": create_key,
     "revoke-key": revoke_key,
+    "check": check,
 }
 
 
-async def _call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall]:
-    """The place of a memory, and the call that edits or forgets it; raises Fault."""
+async def _call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall, str]:
+    """The place of a memory, the call that edits or forgets it, and its text; raises Fault."""
     place = place_of(visit, fields.get("id", ""))
     curation: Curation | None = await read(dispatch, visit, lambda tx: curation_of(tx, dispatch, place))
     call = None if curation is None else curation.edit if what == "edit" else curation.forget
-    if call is None:
+    if curation is None or call is None:
         raise Fault("not_found", f"There is no memory {place.id[:200]}, or no tool to {what} it.")
-    return place, call
-
-
-def _as_before(call: ToolCall, fields: Fields) -> str:
-    if "text" not in fields:
-        raise Fault("invalid", f"text: is missing, the new {call.text}")
-    return fields["text"]
+    return place, call, curation.text
 
 
 async def _call_tool(
@@ -175,7 +179,16 @@ def _checked_first(entry: ToolEntry, check: Callable[[Tx], None]) -> ToolEntry:
         return handler(tx, request)
 
     hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
-    return ToolEntry(entry.dialect, tool._replace(handler=checked, hooks=hooks, hints=hints))
+    made = ToolEntry(entry.dialect, tool._replace(handler=checked, hooks=hooks, hints=hints))
+    made.observers = entry.observers
+    return made
+
+
+def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:
+    """Tells those who observe a tool, such as subscribers of a resource, that what a call of it changed has changed."""
+    entry = dispatch.tools.get(undone.tool)
+    if entry is not None:
+        reporting(entry.observers, Call(entry, b"{}", visit.caller))("ok")
 
 
 def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> None:

@@ -28,6 +28,7 @@ from kernel.http.access import AccessControl
 from kernel.ids import utc_now
 from kernel.limits import Headers, Limits, read_body, refuse
 from kernel.security.auth import Unauthenticated
+from kernel.security.login_codes import SECONDS
 from kernel.security.permissions import Forbidden
 
 _JSON = "application/json"
@@ -35,6 +36,8 @@ _PREFIX = "/ui"
 _STREAM = "/ui/live"
 _CSV = "audit.csv"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_WRONG_KEY = "This key is unknown, has expired or was revoked."
+_WRONG_CODE = "This code is unknown, was used or is older than a minute; `quipu ui` makes another."
 _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
     "forgotten": "Forgotten. Undo brings it back, as long as its changes are kept.",
@@ -71,13 +74,14 @@ _ADMIN = {"health", "keys"}
 class Console:
     """An ASGI application for all paths of /ui."""
 
-    def __init__(self, site: Site, limits: Limits, access: AccessControl, secret: bytes) -> None:
+    def __init__(self, site: Site, limits: Limits, access: AccessControl, visitors: Visitors) -> None:
         self._site = site
         self._limits = limits
         self._access = access
-        self._visitors = Visitors(site.config, access.auth, secret)
+        self._visitors = visitors
         self._renderer = Renderer()
         self._streams = live.Streams(site)
+        self._of_sessions = {"login": self._log_in, "logout": self._log_out, "code": self._make_code}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -107,9 +111,9 @@ class Console:
             return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message)
 
     async def _stream(self, request: Request, send: Send) -> None:
-        self._visitors.visit(request)
-        self._streams.require_room()
-        await self._streams.serve(lambda: self._visitors.visit(request)[0], request.receive, send)
+        caller = self._visitors.visit(request)[0].caller
+        self._streams.require_room(caller)
+        await self._streams.serve(caller, lambda: self._visitors.visit(request)[0], request.receive, send)
 
     async def _route(self, request: Request) -> Answer:
         if not request.path.startswith(_PREFIX):
@@ -123,7 +127,7 @@ class Console:
             return self._file(request, path.removeprefix("/static/"))
         name = path.removesuffix(".json").removeprefix("/") or "overview"
         if name == "login":
-            return self._html("login", "Log in", None, {}, request)
+            return self._login_page(request)
         visit, session = self._visitors.visit(request)
         page = PAGES.get(name)
         if page is None and name != _CSV:
@@ -150,11 +154,8 @@ class Console:
             closing = {"connection": "close"}
             return self._failure(request, 413, "invalid", f"A form has at most {FORM_BYTES} bytes.", closing)
         fields = parameters(body)
-        if name == "login":
-            return self._log_in(request, fields)
-        if name == "logout":
-            headers = {"location": f"{_PREFIX}/login?done=left", "set-cookie": self._visitors.log_out(request)}
-            return Answer(303, b"", headers=headers)
+        if name in self._of_sessions:
+            return self._of_sessions[name](request, fields)
         visit, _ = self._visitors.visit(request)
         action = ACTIONS.get(name)
         if action is None:
@@ -179,14 +180,27 @@ class Console:
     def _done(self, request: Request, visit: Visit, done: Done) -> Answer:
         if done.secret:
             return self._html("secret", "New key", visit, {"secret": done.secret}, request)
+        if done.health:
+            return self._html("health", "Health", visit, {"model": done.health}, request)
         return Answer(303, b"", headers={"location": done.location})
 
     def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:
         cookie = self._visitors.log_in(request, fields)
         if cookie is None:
-            wrong = {"wrong": "This key is unknown, has expired or was revoked."}
-            return self._html("login", "Log in", None, wrong, request)._replace(status=401)
+            return self._login_page(request, _WRONG_CODE if "code" in fields else _WRONG_KEY)._replace(status=401)
         return Answer(303, b"", headers={"location": _PREFIX, "set-cookie": cookie})
+
+    def _log_out(self, request: Request, _fields: Mapping[str, str]) -> Answer:
+        headers = {"location": f"{_PREFIX}/login?done=left", "set-cookie": self._visitors.log_out(request)}
+        return Answer(303, b"", headers=headers)
+
+    def _make_code(self, request: Request, _fields: Mapping[str, str]) -> Answer:
+        return Answer(200, encode(_Code(self._visitors.code(request), SECONDS)), _JSON)
+
+    def _login_page(self, request: Request, wrong: str = "") -> Answer:
+        """A link on a page of somebody else cannot log a browser in with a code, since that page names itself."""
+        takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
+        return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
 
     def _file(self, request: Request, name: str) -> Answer:
         found = self._renderer.static.get(name)
@@ -239,6 +253,11 @@ class Console:
 
 
 _MANAGING = {"admin", "operator"}
+
+
+class _Code(Struct):
+    code: str
+    seconds: int
 
 
 class _Error(Struct):

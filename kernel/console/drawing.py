@@ -46,6 +46,13 @@ def _level(count: int, top: int) -> int:
     return min(_LEVELS, 1 + int(_LEVELS * math.log(count) / math.log(top + 1))) if count else 0
 
 
+def bars(counts: Sequence[int], step: int = 6, height: int = 32) -> str:
+    """A path with a bar for each number, as high as its share of the largest; nothing for none."""
+    top = max(counts, default=0)
+    highs = [(at * step, round(height * count / top, 1) or 0.5) for at, count in enumerate(counts) if count]
+    return "".join(f"M{x} {height}v-{high:g}h{step - 1}v{high:g}z" for x, high in highs)
+
+
 def circle(count: int) -> list[Spot]:
     """The places of so many neighbours around the middle."""
     angles = [2 * math.pi * number / count - math.pi / 2 for number in range(count)]

@@ -60,16 +60,19 @@ NO_GUIDE = Guide(_no_clients, _no_findings, _no_tokens)
 
 
 class Checks:
-    """The findings of the guide: in a thread, one run at a time, and none sooner than ten seconds after another."""
+    """The findings of the guide, in a thread.
+
+    Of the quick checks and of all of them one run each at a time, and none sooner than ten seconds after another.
+    """
 
     def __init__(self, guide: Guide) -> None:
         self._guide = guide
-        self._lock = asyncio.Lock()
+        self._locks = {False: asyncio.Lock(), True: asyncio.Lock()}  # so that the quick ones do not wait for the deep
         self._found: dict[bool, tuple[float, list[Finding]]] = {}
 
-    async def run(self, deep: bool) -> list[Finding]:
+    async def run(self, *, deep: bool) -> list[Finding]:
         """What the checks find; the deep ones read the whole database."""
-        async with self._lock:
+        async with self._locks[deep]:
             at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
             if time.monotonic() - at >= _FRESH_SECONDS:
                 found = await asyncio.to_thread(self._guide.findings, deep)

@@ -8,7 +8,19 @@ from msgspec import Struct
 
 from kernel.console.overview import Day, days_until_now
 from kernel.console.reading import PAGE_ROWS, Site, allowed_dialects, read, require
-from kernel.console.records import NEWEST, Call, Event, Held, calls, held, next_page, timeline
+from kernel.console.records import (
+    NEWEST,
+    Call,
+    Event,
+    Held,
+    SessionSummary,
+    calls,
+    held,
+    next_page,
+    session_events,
+    sessions,
+    timeline,
+)
 from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
@@ -17,17 +29,22 @@ from kernel.store import audit
 from kernel.store.transaction import Tx
 
 _YEAR_DAYS = 371  # 53 weeks
+_TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
 _CHECKED_ROWS = 1000
 _CSV_ROWS = 10_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Timeline(Struct):
-    """Events of all memories, newest first; `next` is the `before` of the next page, `days` are those of a year."""
+    """Events of all memories or of a session, newest first, or the sessions; `days` are those of a year.
+
+    `next` is the `before` of the next page.
+    """
 
     dialects: list[str]
     filters: dict[str, str]
     events: list[Event]
+    sessions: list[SessionSummary]
     next: int | None
     days: list[Day]
 
@@ -55,20 +72,36 @@ class Review(Struct):
 
 
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
-    """The events the caller may see."""
-    asked = {name: visit.query[name] for name in ("dialect", "actor", "operation") if visit.query.get(name)}
-    filters: dict[str, Any] = {
-        "dialects": _dialects(dispatch, visit),
-        "actor": asked.get("actor"),
-        "operation": asked.get("operation"),
-    }
-    below = visit.number("before", NEWEST)
+    """The events or the sessions that the caller may see."""
+    asked = {name: visit.query[name] for name in _TIMELINE_FILTERS if visit.query.get(name)}
+    filters: dict[str, Any] = {"actor": asked.get("actor"), "operation": asked.get("operation")}
+    below, seen = visit.number("before", NEWEST), _dialects(dispatch, visit)
+    by_session = visit.query.get("by") == "session"
+    space = _session_space(dispatch, visit) if by_session or "session" in asked else ""
 
-    def load(tx: Tx) -> tuple[list[Event], list[Day]]:
-        return timeline(tx, below, **filters), days_until_now(tx, _YEAR_DAYS, filters["dialects"])
+    def load(tx: Tx) -> Timeline:
+        found, several = list[Event](), list[SessionSummary]()
+        if "session" in asked:
+            found = session_events(tx, below, space, asked["session"], **filters)
+        elif by_session:
+            several = sessions(tx, below, space)
+        else:
+            found = timeline(tx, below, dialects=seen, **filters)
+        days = [] if space else days_until_now(tx, _YEAR_DAYS, seen)
+        further = next_page(several or found)
+        return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], several[:PAGE_ROWS], further, days)
 
-    found, days = await read(dispatch, visit, load)
-    return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found), days)
+    return await read(dispatch, visit, load)
+
+
+def _session_space(dispatch: Dispatch, visit: Visit) -> str:
+    """The space whose scopes are sessions; raises Fault, or Forbidden for a dialect that the caller may not call."""
+    for dialect in dispatch.dialects:
+        if dialect.session_space is not None:
+            if not visit.caller.grant.allows_dialect(dialect.name):
+                raise Forbidden("session", None)
+            return dialect.session_space
+    raise Fault("invalid", "session: no dialect that is served has sessions")
 
 
 async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:

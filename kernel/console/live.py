@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,10 @@ from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.observe.call_log import Count, SeenCall
 from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Permission
+from kernel.security.permissions import Caller, Permission
 
-_MOST_STREAMS = 8
+_MOST_STREAMS = 64
+_MOST_OF_CALLER = 8
 _HEARTBEAT_SECONDS = 15.0  # proxies close what is silent for longer
 _GAP_SECONDS = 0.25  # between two events, however many calls there are
 _WAIT_SECONDS = 0.4  # with the gap less than a second, after which a revoked key must see nothing more
@@ -67,23 +69,26 @@ class Streams:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._open = 0
+        self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key are one
 
-    def require_room(self) -> None:
-        """Raises Fault where too many are open."""
-        if self._open >= _MOST_STREAMS:
-            raise Fault("busy", f"{_MOST_STREAMS} pages follow the calls already.")
+    def require_room(self, caller: Caller) -> None:
+        """Raises Fault where too many are open, of the caller or of all."""
+        mine = self._open[caller.tenant, caller.key]
+        for most, found in ((_MOST_OF_CALLER, mine), (_MOST_STREAMS, self._open.total())):
+            if found >= most:
+                raise Fault("busy", f"{most} pages follow the calls already.")
 
-    async def serve(self, visit: Callable[[], Visit], receive: Receive, send: Send) -> None:
+    async def serve(self, caller: Caller, visit: Callable[[], Visit], receive: Receive, send: Send) -> None:
         """Sends what the page shows whenever there were calls, until the client leaves or may not see it any more."""
-        self._open += 1
+        owner = caller.tenant, caller.key
+        self._open[owner] += 1
         gone = asyncio.ensure_future(_disconnected(receive))
         try:
             await _start(send)
             await self._follow(visit, gone, send)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._open -= 1
+            self._open -= Counter([owner])  # keeps none at zero
             gone.cancel()
 
     async def _follow(self, visit: Callable[[], Visit], gone: "asyncio.Future[None]", send: Send) -> None:

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from kernel.console.reading import SHOWN_CHARS, Place, Site, place_of, read
 from kernel.console.records import Call, Event, calls_of, events
-from kernel.console.requests import FORM_BYTES, Visit
+from kernel.console.requests import CRLF, FORM_BYTES, Visit, as_shown
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
+from kernel.search.past import is_unrecorded
 from kernel.store import history
 from kernel.store.curation import Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
@@ -48,7 +49,8 @@ class Memory(Struct):
 
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
-    as it was at the time `at`, where one is asked for.
+    as it was at the time `at`: None where it was not there, or no time is asked for, empty where the text was removed.
+    Only where `at_known` does the history hold whole texts.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Memory(Struct):
     links: list[Linked]
     uri: str
     at: str
+    at_known: bool
     then: str | None
 
 
@@ -88,6 +91,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
     curation = curation_of(tx, dispatch, place) if document else None
     text = curation.text if curation and curation.text else document.text if document else ""
     at = _moment(visit.query.get("at", ""))
+    then = history.as_of(tx, place.space, place.key, at) if at and not is_unrecorded(tx, place.space) else None
     known = document or Document("", "", place.dialect, "", "", "", "", None)
     editable = curation is not None and _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
     return Memory(
@@ -105,7 +109,8 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         links=[_linked(tx, visit, link) for link in curation.links] if curation else [],
         uri=curation.uri if curation else "",
         at=at,
-        then=(history.as_of(tx, place.space, place.key, at) or "")[:chars] if at else None,
+        at_known=not is_unrecorded(tx, place.space),
+        then=then[:chars] if then else then,
     )
 
 
@@ -163,4 +168,8 @@ def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:
 
 
 def _fits_form(text: str) -> bool:
-    return len(text) <= _FORM_ROOM and len(quote_plus(text, errors="replace")) <= _FORM_ROOM
+    """Whether a form can hold the text and send it back as it is: a page has no NUL, a line end is sent as CRLF."""
+    if len(text) > _FORM_ROOM or "\0" in text:
+        return False
+    sent = as_shown(text).replace("\n", CRLF)
+    return len(quote_plus(sent, errors="replace")) <= _FORM_ROOM

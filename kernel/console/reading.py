@@ -1,6 +1,6 @@
 """What every page reads by: the rights of its caller, and work on a reader of its tenant."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from kernel.config import Config
@@ -9,6 +9,7 @@ from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.observe.call_log import CallLog
+from kernel.observe.metrics import Snapshot
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
@@ -19,7 +20,10 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 
 
 class Site(NamedTuple):
-    """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends."""
+    """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends.
+
+    `counted` is what all workers count, where metrics are on.
+    """
 
     config: Config
     schema: int
@@ -28,6 +32,7 @@ class Site(NamedTuple):
     stopping: Callable[[], bool]
     guide: Guide
     checks: Checks
+    counted: Callable[[], Awaitable[Snapshot | Fault]] | None = None
 
 
 class Place(NamedTuple):

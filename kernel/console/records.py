@@ -63,6 +63,16 @@ class Call(Struct):
     undoable: bool
 
 
+class SessionSummary(Struct):
+    """A session: how many memories it has, and when it stored the first and the last."""
+
+    number: int
+    session: str
+    memories: int
+    first: str
+    last: str
+
+
 class Held(Struct):
     """A quarantined memory: the rule it matches, and who wrote it."""
 
@@ -88,6 +98,17 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
 def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
     """The events of all memories, newest first, with the beginnings of their texts."""
     return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_PREVIEW_CHARS, **filters)
+
+
+def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
+    """The events of the memories that a session has, newest first, with the beginnings of their texts."""
+    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _PREVIEW_CHARS}
+    return tx.all("kernel.console.session_events", _event, **where, **filters)
+
+
+def sessions(tx: Tx, below: int, space: str) -> list[SessionSummary]:
+    """The sessions that have memories, that with the newest one first."""
+    return tx.all("kernel.console.sessions", SessionSummary, space=space, below=below, limit=PAGE_ROWS + 1)
 
 
 def calls(tx: Tx, below: int, limit: int, *, dialects: Sequence[str] | None, actor: str | None = None) -> list[Call]:
@@ -151,7 +172,7 @@ def _held(number: int, space: str, key: str, text: str, *origin: Any) -> Held:
     return Held(number, f"{space}/{key}", text, *origin)
 
 
-def next_page(rows: Sequence[Event | Call | Held]) -> int | None:
+def next_page(rows: Sequence[Event | Call | Held | SessionSummary]) -> int | None:
     """The number below which the next page begins, where more rows than one page were read."""
     return rows[PAGE_ROWS - 1].number if len(rows) > PAGE_ROWS else None
 

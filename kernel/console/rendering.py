@@ -13,7 +13,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from kernel.console.drawing import circle, strip
+from kernel.console.drawing import bars, circle, strip
 from kernel.console.search import WEIGHTS
 from kernel.lazy_regex import regex
 
@@ -131,6 +131,7 @@ class Renderer:
             "by_day": by_day,
             "strip": strip,
             "circle": circle,
+            "bars": bars,
         }
         self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
         self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}

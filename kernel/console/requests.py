@@ -1,6 +1,9 @@
 """What the console takes from a request, and the headers of every answer."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -15,6 +18,7 @@ CONSOLE = "console"  # the name of the client, after the key, in the actor of wh
 _HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
+CRLF = "\r\n"  # as which a browser sends every line end
 # `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
 SECURITY = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -92,4 +96,41 @@ def parameters(raw: bytes) -> dict[str, str]:
         )
     except ValueError:
         raise Fault("invalid", "The parameters are not UTF-8, or too many.") from None
-    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+    return {name: value.replace(CRLF, "\n") for name, value in pairs}
+
+
+def with_line_ends_of(before: str, typed: str) -> str:
+    """A text from a form with the line ends of the text that the form showed, since a browser makes all of them one.
+
+    Where lines were added or removed, those around them end as most lines of the text before.
+    """
+    old, new = _lines(before), _lines(typed)
+    shown = _lines(as_shown(before))
+    start = _equal(shown, new)
+    rest = _equal(shown[start:][::-1], new[start:][::-1])
+    gone, changed = old[start : len(old) - rest], new[start : len(new) - rest]
+    counts = Counter(end for line in old if (end := _end(line)))
+    usual = max(counts, key=lambda end: counts[end], default="\n")
+    ends = [_end(line) or usual for line in gone] if len(gone) == len(changed) else [usual] * len(changed)
+    changed = [line.replace("\n", end) for line, end in zip(changed, ends, strict=True)]
+    made = "".join((*old[:start], *changed, *old[len(old) - rest :]))
+    return made if as_shown(made) == typed else typed  # a CR before an LF would be one end of two
+
+
+def as_shown(text: str) -> str:
+    """A text as a browser has it: each line end is an LF."""
+    return text.replace(CRLF, "\n").replace("\r", "\n")
+
+
+def _end(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their ends: LF, CRLF or CR, which are those that a form knows."""
+    return list(StringIO(text, newline=""))
+
+
+def _equal(some: Sequence[str], others: Sequence[str]) -> int:
+    """How many of both are equal from the start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))

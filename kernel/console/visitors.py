@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping
 
-from kernel.config import Config
 from kernel.console.requests import CONSOLE, Answer, Request, Visit, is_secure
 from kernel.console.sessions import Session, Sessions, given_cookie, set_cookie
+from kernel.errors import Fault
 from kernel.security.auth import Auth, Unauthenticated
+from kernel.security.login_codes import LoginCodes
 from kernel.security.permissions import with_client_name
 
 
 class Visitors:
     """The sessions of one server."""
 
-    def __init__(self, config: Config, auth: Auth, secret: bytes) -> None:
-        self._config = config
+    def __init__(self, auth: Auth, secret: bytes, codes: LoginCodes) -> None:
         self._auth = auth
         self._sessions = Sessions(secret)
+        self._codes = codes
 
     def visit(self, request: Request) -> tuple[Visit, Session | None]:
         """The caller by the cookie, or by the Authorization header; raises Unauthenticated."""
@@ -31,24 +32,37 @@ class Visitors:
         """The answer, with a new cookie where that of the session grows old."""
         if session is None or not session.stale:
             return answer
-        cookie = set_cookie(self._sessions.begin(session.key), secure=self._config.public.startswith("https:"))
+        cookie = set_cookie(self._sessions.cookie(session), secure=session.secure)
         return answer._replace(headers={**answer.headers, "set-cookie": cookie})
 
     def log_in(self, request: Request, fields: Mapping[str, str]) -> str | None:
-        """The cookie of a new session for the key of a form; None where it is none of this server's."""
-        bearer = f"Bearer {fields.get('key', '').strip()}".encode("latin-1", "replace")
-        try:
-            caller = self._auth.caller({b"authorization": bearer})
-        except Unauthenticated:
+        """The cookie of a new session for the key or the code of a form; None where it is none of this server's."""
+        key = self._codes.take(fields["code"]) if "code" in fields else self._key_of(fields.get("key", ""))
+        if key is None or self._auth.caller_of_key(key) is None:
             return None
-        if self._auth.caller_of_key(caller.key) is None:
-            return None
-        return set_cookie(self._sessions.begin(caller.key), secure=is_secure(request.headers))
+        secure = is_secure(request.headers)
+        return set_cookie(self._sessions.begin(key, secure=secure), secure=secure)
+
+    def code(self, request: Request) -> str:
+        """A code with which a browser logs in once, for a caller that has sent its key; raises Fault."""
+        visit, _ = self.visit(request)
+        if visit.by_cookie or self._auth.caller_of_key(visit.caller.key) is None:
+            raise Fault("invalid", "A code is made for a key: Authorization: Bearer KEY.")
+        return self._codes.make(visit.caller.key)
 
     def log_out(self, request: Request) -> str:
         """Ends the session; the cookie that deletes its own."""
-        self._sessions.end(_cookie(request))
+        session = self._sessions.find(_cookie(request))
+        if session is not None:
+            self._sessions.end(session)
         return set_cookie("", secure=is_secure(request.headers))
+
+    def _key_of(self, given: str) -> str | None:
+        bearer = f"Bearer {given.strip()}".encode("latin-1", "replace")
+        try:
+            return self._auth.caller({b"authorization": bearer}).key
+        except Unauthenticated:
+            return None
 
 
 def _cookie(request: Request) -> str:

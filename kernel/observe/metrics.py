@@ -12,9 +12,10 @@ from kernel.calls import Answer, Call, OnOutcome, ToolEntry
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
-_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+# Upper bounds of the buckets of durations; what took longer is in one bucket more.
+SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-_QUICK = _SECONDS[0]
+_QUICK = SECONDS[0]
 
 Labels = Mapping[str, str]
 
@@ -39,11 +40,11 @@ class Histogram:
         self.labels = labels
         self._other: dict[str, int] = {}
         self.seconds = 0.0
-        self.buckets = [0] * (len(_SECONDS) + 1)
+        self.buckets = [0] * (len(SECONDS) + 1)
 
     def observe(self, outcome: str, seconds: float, _answer: Answer | None = None) -> None:
         """Counts one call."""
-        self.buckets[0 if seconds <= _QUICK else bisect_left(_SECONDS, seconds)] += 1
+        self.buckets[0 if seconds <= _QUICK else bisect_left(SECONDS, seconds)] += 1
         self.seconds += seconds
         if outcome != "ok":
             self._other[outcome] = self._other.get(outcome, 0) + 1
@@ -176,7 +177,7 @@ def _calls(calls: Mapping[str, ToolCalls]) -> Iterator[str]:
         for labels, one in labelled
         for outcome, count in sorted(one.outcomes.items())
     ]
-    took = [sample for labels, one in labelled for sample in _histogram(labels, _SECONDS, one.buckets, one.seconds)]
+    took = [sample for labels, one in labelled for sample in _histogram(labels, SECONDS, one.buckets, one.seconds)]
     yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", counted)
     yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 

@@ -79,6 +79,39 @@ WHERE
 ORDER BY h.id DESC
 LIMIT :limit;
 
+-- name: session_events
+-- The events of the memories that a session has, newest first; a null parameter excludes nothing.
+SELECT
+    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
+    h.tool, h.actor, h.at
+FROM doc_place AS p
+CROSS JOIN doc AS d ON d.place = p.id
+CROSS JOIN history AS h ON h.space = d.space AND h.key = d.key
+WHERE
+    p.space = :space AND p.scope = :session
+    AND h.id < :below
+    AND (:actor IS NULL OR h.actor = :actor)
+    AND (:operation IS NULL OR h.operation = :operation)
+ORDER BY h.id DESC
+LIMIT :limit;
+
+-- name: sessions
+-- The scopes of a space by their newest memory, with the number of their memories and the times of the first and last.
+SELECT s.newest, s.scope, (SELECT count(*) FROM doc AS d WHERE d.place = s.place), first.created_at, last.updated_at
+FROM (
+    SELECT
+        p.id AS place, p.scope,
+        (SELECT min(d.id) FROM doc AS d WHERE d.place = p.id) AS oldest,
+        (SELECT max(d.id) FROM doc AS d WHERE d.place = p.id) AS newest
+    FROM doc_place AS p
+    WHERE p.space = :space
+) AS s
+CROSS JOIN doc AS first ON first.id = s.oldest
+CROSS JOIN doc AS last ON last.id = s.newest
+WHERE s.newest < :below
+ORDER BY s.newest DESC
+LIMIT :limit;
+
 -- name: calls
 -- The rows of the audit, newest first; a null parameter excludes nothing.
 SELECT

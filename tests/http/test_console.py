@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +11,11 @@ from urllib.parse import urlencode
 import pytest
 
 from kernel.config import Config
+from tests.http.test_update_streams import (
+    UPDATED,
+    Client2025,
+    Line,
+)
 from tests.security.authenticated_server import Answer, House, house
 
 PAGES = ("", "/search", "/timeline", "/calls", "/review", "/audit", "/connect", "/health", "/keys")
@@ -227,6 +233,68 @@ def test_memories_of_every_dialect_are_edited_forgotten_and_brought_back(server:
     assert gone["exists"] is False
     assert send(server, "undo", {"number": gone["calls"][0]["number"]}).status == 303
     assert state(server, id_)["text"] == "another text"
+
+
+def in_a_browser(server: House, id_: str) -> str:
+    """The text in the form of a page, as a browser has it and sends it."""
+    shown = page(server, f"/ui/memory?{urlencode({'id': id_})}")
+    (held,) = re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", shown, re.DOTALL)
+    return re.sub("\r\n|\r|\n", "\r\n", unescape(held))
+
+
+LINES: Mapping[str, tuple[str, Mapping[str, object], str]] = {
+    "paths": ("add_memory", {"path": "lines"}, "content"),
+    "brain": ("save_memory", {"category": "fact", "db": "core"}, "content"),
+    "scopes": ("memory_guideline", {"action": "add", "scopeType": "global", "name": "lines"}, "content"),
+    "notes": ("memory_remember", {"title": "Lines", "memoryType": "context", "tags": ["x"]}, "content"),
+    "files": ("memory", {"command": "create", "path": "/memories/lines"}, "file_text"),
+}
+
+
+@pytest.mark.parametrize("dialect", LINES)
+@pytest.mark.parametrize("text", ["one\r\ntwo\r\nthree", "one\ntwo\nthree", "one\r\ntwo\nthree", "\none\n\n\ttwo"])
+def test_edit_keeps_the_line_ends_of_the_memory(tmp_path: Path, dialect: str, text: str) -> None:
+    tool, arguments, named = LINES[dialect]
+    with house(Config(data=tmp_path / "data", dialects=(dialect, "common"))) as server:
+        assert server.tool(tool, {**arguments, named: text}).status == 200
+        id_ = model(server, "/timeline")["events"][0]["id"]
+        before = state(server, id_)["editable"]
+        change(server, "edit", id_, text=in_a_browser(server, id_))
+        assert state(server, id_)["editable"] == before
+        change(server, "edit", id_, text=in_a_browser(server, id_).replace("two", "2"))
+        assert state(server, id_)["editable"] == before.replace("two", "2")
+
+
+def test_text_that_fits_into_a_form_only_without_its_line_ends_is_not_offered_for_editing(server: House) -> None:
+    added(server, "lines/many", "\n" * 12_000)
+    added(server, "lines/few", "\n" * 9_000)
+    assert [state(server, f"paths/lines/{name}")["editable"] is None for name in ("many", "few")] == [True, False]
+    assert change(server, "edit", "paths/lines/few", text=in_a_browser(server, "paths/lines/few")).status == 303
+
+
+@pytest.fixture
+def subscriber(server: House) -> Iterator[Client2025]:
+    """A subscriber of the resource of `graph`."""
+    client = Client2025(server)
+    client.subscribe()
+    yield client
+    client.stream("DELETE")
+    for line in Line.opened:
+        line.close()
+    Line.opened.clear()
+
+
+def test_what_is_forgotten_and_undone_is_told_to_the_subscribers_of_its_resource(
+    server: House, subscriber: Client2025
+) -> None:
+    _, line = subscriber.stream()
+    subscriber.write("told")
+    assert line.event() == UPDATED
+    assert change(server, "forget", "graph/told").status == 303
+    assert line.event() == UPDATED
+    number = state(server, "graph/told")["calls"][0]["number"]
+    assert send(server, "undo", {"number": number}).status == 303
+    assert line.event() == UPDATED
 
 
 def test_actions_stand_in_the_audit_like_calls_of_agents(server: House) -> None:

@@ -138,9 +138,10 @@ def call_as(server: House, client: str, tool: str, arguments: Mapping[str, Any])
 class Stream:
     """The stream of a page, as a browser reads it."""
 
-    def __init__(self, server: House, cookie: str = "") -> None:
+    def __init__(self, server: House, cookie: str = "", key: str = "") -> None:
         self._line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-        self._line.request("GET", "/ui/live", headers={"cookie": cookie} if cookie else {})
+        given = {"cookie": cookie, "authorization": key and f"Bearer {key}"}
+        self._line.request("GET", "/ui/live", headers={name: value for name, value in given.items() if value})
         self.answer = self._line.getresponse()
 
     def event(self) -> Any:
@@ -192,3 +193,13 @@ def test_streams_are_few_and_make_room_when_they_end(tmp_path: Path) -> None:
             assert time.monotonic() < end
             time.sleep(0.05)
         again.close()
+
+
+def test_streams_of_one_key_leave_room_for_those_of_others(tmp_path: Path) -> None:
+    with live(tmp_path) as server, ExitStack() as stack:
+        many, other = server.key("read"), server.key("read")
+        server.told()
+        for _ in range(8):
+            assert stack.enter_context(closing(Stream(server, key=many))).answer.status == 200
+        assert stack.enter_context(closing(Stream(server, key=many))).answer.status == 503
+        assert stack.enter_context(closing(Stream(server, key=other))).answer.status == 200

@@ -1,9 +1,11 @@
 """What each page of the console adds to lists: clients, checks, links, versions of a time, the chain of the audit."""
 
+import asyncio
 import csv
 import io
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from kernel.cli.clients import CLIENTS
 from kernel.config import Config
+from kernel.console.guide import NO_GUIDE, Checks, Finding
 from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.http.test_console import added, change, model, page, send, state
 from tests.http.test_console_live import call_as
@@ -56,11 +59,45 @@ def test_connect_waits_for_the_first_call(tmp_path: Path) -> None:
 
 
 def test_health_shows_the_checks_of_the_doctor(server: House) -> None:
-    quick, deep = model(server, "/health"), model(server, "/health", deep=1)
+    quick = model(server, "/health")
     assert {"engine", "data directory", "disk", "keys"} <= {one["subject"] for one in quick["findings"]}
-    assert {"database", "model", "server"} <= {one["subject"] for one in deep["findings"]}
-    assert {one["grade"] for one in deep["findings"]} <= {"ok", "hint", "wrong"}
-    assert "none created: this machine needs none" in page(server, "/ui/health")
+    assert {one["grade"] for one in quick["findings"]} <= {"ok", "hint", "wrong"}
+    shown = page(server, "/ui/health")
+    assert "none created: this machine needs none" in shown
+    assert '<form action="/ui/do/check" method="post">' in shown
+
+
+def test_health_shows_the_checks_that_read_the_databases_to_who_asks_for_them(server: House) -> None:
+    assert set(_subjects(page(server, "/ui/health?deep=1"))).isdisjoint({"database", "model", "server"})
+    answer = send(server, "check", {})
+    assert answer.status == 200
+    assert {"engine", "database", "model", "server"} <= set(_subjects(answer.body.decode()))
+
+
+def _subjects(shown: str) -> list[str]:
+    return re.findall(r"</span> <strong>([^<]*)</strong>:", shown)
+
+
+def test_quick_checks_do_not_wait_for_the_deep_ones() -> None:
+    released = threading.Event()
+
+    def findings(deep: bool) -> list[Finding]:
+        if deep:
+            released.wait(60)
+        return [Finding("ok", "deep" if deep else "quick", "", "")]
+
+    async def scene() -> list[list[Finding]]:
+        checks = Checks(NO_GUIDE._replace(findings=findings))
+        deep = asyncio.ensure_future(checks.run(deep=True))
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(30):
+                quick = await checks.run(deep=False)
+        finally:
+            released.set()
+        return [quick, await deep]
+
+    assert [one.subject for found in asyncio.run(scene()) for one in found] == ["quick", "deep"]
 
 
 def test_overview_counts_calls_of_the_last_hour_and_knows_the_newest_backup(tmp_path: Path) -> None:
@@ -119,7 +156,7 @@ def test_memory_is_shown_as_it_was_at_a_time(server: House) -> None:
     change(server, "edit", id_, text="second")
     found = model(server, "/memory", id=id_, at=at)
     assert (found["text"], found["then"], found["at"]) == ("second", "first", at)
-    assert model(server, "/memory", id=id_, at="2020-01-01")["then"] == ""
+    assert model(server, "/memory", id=id_, at="2020-01-01")["then"] is None
     assert "It was not there" in page(server, "/ui/memory?id=paths/then&at=2020-01-01")
     assert server.ask("GET", "/ui/memory?id=paths/then&at=yesterday").status == 400
     assert found["uri"] == "memory://paths/then"
@@ -133,6 +170,92 @@ def test_year_of_the_timeline_has_every_day(server: House) -> None:
     shown = page(server, "/ui/timeline")
     assert 'class="year"' in shown
     assert len(shown) <= 30_000
+
+
+def remembered(server: House, session: str, content: str) -> str:
+    answer = server.tool("remember", {"content": content, "session_id": session})
+    assert answer.status == 200
+    return f"sessions/{json.loads(answer.body)['id']}"
+
+
+def test_timeline_by_session_has_the_session_with_the_newest_memory_first(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as fresh:
+        assert model(fresh, "/timeline", by="session")["sessions"] == []
+        added(fresh, "beside", "No memory of a session")
+        texts = {"<b>one": ["first", "second"], "two": ["third"]}
+        ids = {name: [remembered(fresh, name, text) for text in several] for name, several in texts.items()}
+        ids["<b>one"].append(remembered(fresh, "<b>one", "fourth"))
+        found = model(fresh, "/timeline", by="session")
+        listed = [(one["session"], one["memories"], one["first"] <= one["last"]) for one in found["sessions"]]
+        assert listed == [("<b>one", 3, True), ("two", 1, True)]
+        assert (found["events"], found["next"]) == ([], None)
+        assert "/ui/timeline?session=%3Cb%3Eone" in page(fresh, "/ui/timeline?by=session")
+        of_one = model(fresh, "/timeline", session="<b>one")
+        assert [event["id"] for event in of_one["events"]] == ids["<b>one"][::-1]
+        assert [event["after"] for event in of_one["events"]] == ["fourth", "second", "first"]
+        assert of_one["sessions"] == []
+        assert 'value="&lt;b&gt;one"' in page(fresh, "/ui/timeline?session=%3Cb%3Eone")
+        assert model(fresh, "/timeline", session="<b>one", actor="nobody")["events"] == []
+        assert model(fresh, "/timeline", session="three")["events"] == []
+
+
+def test_timeline_by_session_goes_on_page_by_page(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as fresh:
+        for number in range(60):
+            remembered(fresh, f"s{number}", f"Memory {number}")
+            remembered(fresh, "long", f"Step {number}")
+        first = model(fresh, "/timeline", by="session")
+        rest = model(fresh, "/timeline", by="session", before=first["next"])
+        names = [one["session"] for one in (*first["sessions"], *rest["sessions"])]
+        assert names == ["long", *(f"s{number}" for number in reversed(range(60)))]
+        assert rest["next"] is None
+        assert len(page(fresh, "/ui/timeline?by=session")) <= 30_000
+        assert "by=session&amp;before=" in page(fresh, "/ui/timeline?by=session")
+        events = model(fresh, "/timeline", session="long")
+        more = model(fresh, "/timeline", session="long", before=events["next"])
+        assert [event["after"] for event in (*events["events"], *more["events"])] == [
+            f"Step {number}" for number in reversed(range(60))
+        ]
+
+
+def test_timeline_by_session_is_of_a_dialect_that_the_key_may_call(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as keyed:
+        key = keyed.key("read", dialects=("paths",))
+        keyed.told()
+        for asked in ("by=session", "session=one"):
+            assert keyed.ask("GET", f"/ui/timeline.json?{asked}", key).status == 403
+    with house(Config(data=tmp_path / "other", model=None, dialects=("paths",))) as without:
+        assert without.ask("GET", "/ui/timeline.json?by=session").status == 400
+
+
+def test_health_draws_how_long_the_calls_of_each_tool_take(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None, metrics=True)) as counting:
+        assert 'class="multiples"' not in page(counting, "/ui/health")
+        for number in range(3):
+            added(counting, f"timed/{number}", "Now")
+        assert counting.tool("read_memory", {"path": "nosuch"}).status == 404
+        found = model(counting, "/health")["metrics"]
+        add, read = found["tools"]
+        assert (add["tool"], add["calls"], add["failed"], sum(add["counts"])) == ("add_memory", 3, 0, 3)
+        assert (read["tool"], read["calls"], read["failed"], sum(read["counts"])) == ("read_memory", 1, 1, 1)
+        assert (len(add["counts"]), found["bounds"][0], found["bounds"][-1]) == (17, 0.1, 10_000)
+        shown = page(counting, "/ui/health")
+        assert shown.count('<svg class="chart"') == 2
+        assert "3 calls" in shown
+
+
+def test_health_shows_the_times_of_all_calls_to_operators_alone(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None, metrics=True)) as keyed:
+        admin, operator = keyed.key("admin"), keyed.key("operator")
+        keyed.told()
+        assert keyed.tool("list_memories", {}, admin).status == 200
+        seen = {key: json.loads(keyed.ask("GET", "/ui/health.json", key).body)["metrics"] for key in (admin, operator)}
+        assert seen[admin] is None
+        assert [one["tool"] for one in seen[operator]["tools"]] == ["list_memories"]
+
+
+def test_health_has_no_times_without_metrics(server: House) -> None:
+    assert model(server, "/health")["metrics"] is None
 
 
 def test_audit_says_whether_its_chain_holds(tmp_path: Path) -> None:

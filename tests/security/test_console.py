@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from kernel.config import Config
+from kernel.console import sessions
 from kernel.console.actions import ACTIONS
 from kernel.console.console import PAGES
 from kernel.console.requests import SECURITY
@@ -114,13 +115,13 @@ def test_forms_of_others_are_refused_and_change_nothing(open_server: House, send
     fields = stored(open_server, f"foreign/{sender}", "as it was")
     headers = {**ours(open_server), **FOREIGN[sender]}
     sent = {name: value for name, value in headers.items() if value is not None}
-    for action in ("edit", "forget", "undo", "release", "create-key", "revoke-key"):
+    for action in ACTIONS:
         answer = post(open_server, action, {**fields, "text": "changed", "number": 1, "scope": "admin"}, sent)
         assert answer.status in {403, 421}
     kept = open_server.tool("read_memory", {"path": f"foreign/{sender}"})
     assert json.loads(kept.body)["content"] == "as it was"
     assert api_keys.read(open_server.data) == []
-    catalogue("S31", injected=f"forms of {sender}", times=6, outcome="refused")
+    catalogue("S31", injected=f"forms of {sender}", times=len(ACTIONS), outcome="refused")
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
@@ -177,7 +178,7 @@ def test_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(server: Ho
     assert keys.write not in shown.body.decode()
 
 
-def test_cookie_is_secure_where_the_page_came_over_tls(tmp_path: Path) -> None:
+def test_cookie_is_secure_where_the_page_came_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = Config(
         data=tmp_path / "data",
         public="https://memory.example",
@@ -190,6 +191,10 @@ def test_cookie_is_secure_where_the_page_came_over_tls(tmp_path: Path) -> None:
         headers = {**ours(behind_proxy), "host": "memory.example", "origin": "https://memory.example"}
         answer = post(behind_proxy, "login", {"key": key}, headers)
         assert answer.headers["set-cookie"].endswith("; Secure")
+        monkeypatch.setattr(sessions, "_RENEWED_AFTER", -1)
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        renewed = behind_proxy.ask("GET", "/ui", headers={"host": "memory.example", "cookie": cookie})
+        assert renewed.headers["set-cookie"].endswith("; Secure")
 
 
 @pytest.mark.parametrize("given", ["", "x", "quipu_00000000_" + "A" * 43, "\u2028", "Bearer", "a b"])
@@ -208,16 +213,18 @@ def test_cookie_opens_nothing_but_the_console(server: House, keys: Keys) -> None
         assert server.ask("GET", path, headers=cookie).status == 401
 
 
-@pytest.mark.parametrize("change", ["key", "time", "random", "signature", "short"])
+@pytest.mark.parametrize("change", ["key", "random", "begin", "time", "flag", "signature", "short"])
 def test_forged_cookies_are_refused(server: House, keys: Keys, change: str) -> None:
     name, _, value = logged_in(server, keys.read).partition("=")
-    key, at, drawn, signature = value.split(".")
+    key, drawn, begun, at, secure, signature = value.split(".")
     other = {
-        "key": (api_keys.parse(keys.admin), at, drawn, signature),
-        "time": (key, str(int(at) + 9999), drawn, signature),
-        "random": (key, at, "A" * 43, signature),
-        "signature": (key, at, drawn, "0" * 64),
-        "short": (key, at, drawn),
+        "key": (api_keys.parse(keys.admin), drawn, begun, at, secure, signature),
+        "random": (key, "A" * 43, begun, at, secure, signature),
+        "begin": (key, drawn, str(int(begun) + 1), at, secure, signature),
+        "time": (key, drawn, begun, str(int(at) + 9999), secure, signature),
+        "flag": (key, drawn, begun, at, "s", signature),
+        "signature": (key, drawn, begun, at, secure, "0" * 64),
+        "short": (key, drawn, begun, at, secure),
     }[change]
     answer = server.ask("GET", "/ui", headers={"cookie": f"{name}={'.'.join(other)}"})
     assert answer.status == 303
@@ -229,6 +236,27 @@ def test_logout_ends_the_session_for_everybody_who_has_the_cookie(server: House,
     assert (answer.status, answer.headers["location"]) == (303, "/ui/login?done=left")
     assert "Max-Age=0" in answer.headers["set-cookie"]
     assert server.ask("GET", "/ui", headers=cookie).status == 303
+
+
+def test_logout_ends_the_cookies_from_before_and_after_each_renewal(
+    server: House, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_RENEWED_AFTER", -1)
+    cookies = [logged_in(server, keys.write)]
+    for _ in range(2):
+        answer = server.ask("GET", "/ui", headers={"cookie": cookies[-1]})
+        cookies.append(answer.headers["set-cookie"].partition(";")[0])
+    other = logged_in(server, keys.write)
+    post(server, "logout", {}, {**ours(server), "cookie": cookies[1]})
+    assert [server.ask("GET", "/ui", headers={"cookie": cookie}).status for cookie in cookies] == [303] * 3
+    assert server.ask("GET", "/ui", headers={"cookie": other}).status == 200
+
+
+def test_sessions_of_a_key_are_bounded_and_those_of_others_stay(server: House, keys: Keys) -> None:
+    kept, first = logged_in(server, keys.admin), logged_in(server, keys.read)
+    newer = [logged_in(server, keys.read) for _ in range(sessions.MOST_OF_KEY)]
+    statuses = [server.ask("GET", "/ui", headers={"cookie": cookie}).status for cookie in (kept, first, newer[-1])]
+    assert statuses == [200, 303, 200]
 
 
 def test_sessions_end_within_a_second_of_the_revocation_of_their_key(server: House, catalogue: Catalogue) -> None:
@@ -263,7 +291,7 @@ def test_read_key_sees_no_action_and_is_refused_every_one(server: House, keys: K
 
 def test_write_key_manages_neither_keys_nor_the_quarantine(server: House, keys: Keys) -> None:
     cookie = {"cookie": logged_in(server, keys.write)}
-    for action in ("create-key", "revoke-key", "release"):
+    for action in ("create-key", "revoke-key", "release", "check"):
         answer = post(server, action, {"id": "paths/x", "scope": "read"}, {**ours(server), **cookie})
         assert (action, answer.status) == (action, 403)
 
@@ -275,6 +303,25 @@ def test_admin_makes_no_key_that_may_more_than_its_own(server: House, keys: Keys
     assert len(api_keys.read(server.data)) == before
 
 
+def test_admin_of_one_dialect_manages_only_the_keys_of_that_dialect(server: House, keys: Keys) -> None:
+    admin = server.key("admin", dialects=("paths",))
+    both = server.key("write", dialects=("paths", "brain"))
+    own = server.key("write", dialects=("paths",))
+    server.told()
+    headers = {**ours(server), "cookie": logged_in(server, admin)}
+    for chosen in ("", "brain"):
+        assert post(server, "create-key", {"scope": "write", "dialect": chosen}, headers).status == 403
+    for key in (keys.read, keys.admin, both):
+        assert post(server, "revoke-key", {"id": api_keys.parse(key)}, headers).status == 404
+        assert server.ask("GET", "/ui.json", key).status == 200
+    shown = json.loads(server.ask("GET", "/ui/keys.json", headers=headers).body)
+    assert {tuple(key["dialects"]) for key in shown["keys"]} == {("paths",)}
+    assert (shown["dialects"], shown["all_dialects"]) == (["paths"], False)
+    made = post(server, "create-key", {"scope": "write", "dialect": "paths"}, headers)
+    assert (made.status, b"quipu_" in made.body) == (200, True)
+    assert post(server, "revoke-key", {"id": api_keys.parse(own)}, headers).status == 303
+
+
 def test_key_of_one_dialect_sees_and_changes_nothing_of_others(server: House, keys: Keys) -> None:
     assert server.tool("remember", {"content": "not for paths", "session_id": "s"}, keys.admin).status == 200
     assert server.tool("add_memory", {"path": "seen", "content": "for paths"}, keys.admin).status == 200
@@ -282,9 +329,16 @@ def test_key_of_one_dialect_sees_and_changes_nothing_of_others(server: House, ke
     for path in ("/ui", "/ui/timeline", "/ui/audit", "/ui/review", "/ui/calls"):
         shown = server.ask("GET", f"{path}.json", headers=cookie)
         assert shown.status == 200
-        assert b"sessions" not in shown.body.replace(b'"sessions"]', b"").replace(b'"sessions",', b"")
+        known = re.sub(rb'"sessions"(?=[],])|"sessions":\[\]', b"", shown.body)  # the names of dialects, a list of none
+        assert b"sessions" not in known
         assert b"not for paths" not in shown.body
-    for path in ("/ui/memory?id=sessions/1", "/ui/timeline?dialect=sessions", "/ui/search?q=paths"):
+    for path in (
+        "/ui/memory?id=sessions/1",
+        "/ui/timeline?dialect=sessions",
+        "/ui/timeline?by=session",
+        "/ui/timeline?session=s",
+        "/ui/search?q=paths",
+    ):
         assert server.ask("GET", path, headers=cookie).status == 403
     calls = json.loads(server.ask("GET", "/ui/audit.json", keys.admin).body)["calls"]
     number = next(call["number"] for call in calls if call["dialect"] == "sessions")
@@ -300,6 +354,84 @@ def test_tenants_do_not_see_each_other(server: House, keys: Keys) -> None:
     assert {key["tenant"] for key in listed} == {"other"}
     theirs = {"id": api_keys.parse(keys.read)}
     assert post(server, "revoke-key", theirs, {**ours(server), **cookie}).status == 404
+
+
+def test_checks_of_the_installation_are_for_operators(server: House, keys: Keys) -> None:
+    other, operator = server.key("admin", tenant="third"), server.key("operator")
+    server.told()
+    assert server.tool("add_memory", {"path": "p", "content": "c"}, other).status == 200
+    for key in (keys.admin, other):
+        found = json.loads(server.ask("GET", "/ui/health.json?deep=1", key).body)
+        assert (found["findings"], found["deep"]) == ([], False)
+        cookie = {"cookie": logged_in(server, key)}
+        assert b'class="findings"' not in server.ask("GET", "/ui/health", headers=cookie).body
+        assert post(server, "check", {}, {**ours(server), **cookie}).status == 403
+    cookie = {"cookie": logged_in(server, operator)}
+    assert json.loads(server.ask("GET", "/ui/health.json", headers=cookie).body)["findings"]
+    assert b"database of third" in post(server, "check", {}, {**ours(server), **cookie}).body
+
+
+def code_for(server: House, key: str) -> str:
+    answer = post(server, "code", {}, ours(server, authorization=f"Bearer {key}"))
+    assert answer.status == 200
+    made = json.loads(answer.body)
+    assert made == {"code": made["code"], "seconds": 60}
+    return made["code"]
+
+
+def test_code_logs_in_once_with_the_rights_of_its_key(server: House, keys: Keys) -> None:
+    code = code_for(server, keys.read)
+    assert code not in keys.read
+    entered = post(server, "login", {"code": code}, ours(server))
+    assert (entered.status, entered.headers["location"]) == (303, "/ui")
+    cookie = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
+    assert api_keys.parse(keys.read).encode() in server.ask("GET", "/ui", headers=cookie).body
+    assert server.ask("GET", "/ui/health", headers=cookie).status == 403
+    again = post(server, "login", {"code": code}, ours(server))
+    assert (again.status, "set-cookie" in again.headers) == (401, False)
+    assert b"was used" in again.body
+
+
+def test_code_is_made_for_an_active_key_alone(server: House, keys: Keys) -> None:
+    cookie = {"cookie": logged_in(server, keys.admin)}
+    assert post(server, "code", {}, ours(server, **cookie)).status == 400
+    assert post(server, "code", {}, ours(server)).status == 401
+    unknown = ours(server, authorization="Bearer quipu_00000000_" + "A" * 43)
+    assert post(server, "code", {}, unknown).status == 401
+    spent = server.key("read")
+    server.told()
+    code = code_for(server, spent)
+    api_keys.revoke(server.data, api_keys.parse(spent), utc_now())
+    server.told()
+    assert post(server, "login", {"code": code}, ours(server)).status == 401
+    assert post(server, "code", {}, ours(server, authorization=f"Bearer {spent}")).status == 401
+
+
+def test_code_is_of_no_use_without_keys(open_server: House) -> None:
+    assert post(open_server, "code", {}, ours(open_server)).status == 400
+
+
+@pytest.mark.parametrize(
+    ("sent_by", "taken"), [("none", True), (None, True), ("cross-site", False), ("same-site", False)]
+)
+def test_link_of_another_site_logs_nobody_in(server: House, keys: Keys, sent_by: str | None, taken: bool) -> None:
+    headers = {} if sent_by is None else {"sec-fetch-site": sent_by}
+    shown = server.ask("GET", "/ui/login", headers=headers)
+    assert (shown.status, b'id="by-code"' in shown.body) == (200, taken)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows serves with one worker")
+def test_code_of_one_worker_is_taken_once_by_all(tmp_path: Path) -> None:
+    key = api_keys.create(tmp_path / "data", api_keys.Key("", "admin", EXPIRED))[1]
+    with serving_by(2, tmp_path / "data", QUIPU_MODEL="none") as several:
+        houses = [House(several.port, None, several.data) for _ in range(4)]  # connections are spread over the workers
+        for one in houses:
+            one.ask("GET", "/ui/login")
+        code = code_for(houses[0], key)
+        statuses = [post(one, "login", {"code": code}, ours(one)).status for one in reversed(houses)]
+        for one in houses:
+            one.close()
+    assert statuses == [303, 401, 401, 401]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows serves with one worker")

@@ -67,6 +67,14 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "y") document.querySelector("[data-copy]:not([hidden])")?.click();
 });
 
+// The address that `quipu ui` opens has a code, which goes to the server in a form.
+const byCode = document.getElementById("by-code");
+if (byCode && location.hash) {
+  byCode.elements.code.value = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  byCode.submit();
+}
+
 // The list of changes of the overview follows the server while the page is looked at.
 const live = document.querySelector("[data-live]");
 if (live) {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.console.drawing import Spot, circle, strip
+from kernel.console.drawing import Spot, bars, circle, strip
 
 
 def test_strip_has_a_column_for_each_week_from_monday_on() -> None:
@@ -27,3 +27,8 @@ def test_neighbours_are_around_the_middle(count: int) -> None:
     assert len(set(places)) == count
     assert {round(((spot.x - 160) ** 2 + (spot.y - 120) ** 2) ** 0.5) for spot in places} <= {90}
     assert places[:1] == [Spot(160.0, 30.0)][:count]
+
+
+def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
+    assert bars([0, 1, 4, 0, 1000], 6, 32) == "M6 32v-0.5h5v0.5zM12 32v-0.1h5v0.1zM24 32v-32h5v32z"
+    assert (bars([]), bars([0, 0])) == ("", "")
