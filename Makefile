@@ -18,6 +18,7 @@ help: ## list the targets
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
 REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui"
+UI = $(VENV)/python -m pytest -m ui -n 0 tests/ui
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
@@ -37,7 +38,7 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 	@.venv-extras/bin/python -m pytest -m extras
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
-	@$(VENV)/python -m pytest -m ui -n 0 tests/ui $(ARGS)
+	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js

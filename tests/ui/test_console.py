@@ -21,6 +21,7 @@ from tests.unit.sql.code import ROOT
 pytestmark = pytest.mark.ui
 
 SHOTS = ROOT / "docs" / "images"
+BY_SESSION = ["/ui/timeline?by=session", "/ui/timeline?session=s-1"]
 LISTED = ["/ui", *(f"/ui/{name}" for name in PAGES if name not in {"overview", "memory"}), "/ui/login"]
 FOREIGN_ELEMENTS = """
 const made = [...document.querySelectorAll("img, iframe, object, embed, base, style, math, script:not([src])")];
@@ -47,7 +48,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, House
     folder = tmp_path_factory.mktemp("stores")
     with (
         house(Config(data=folder / "empty")) as empty,
-        house(Config(data=folder / "full", ui_calls="texts")) as full,
+        house(Config(data=folder / "full", ui_calls="texts", metrics=True)) as full,
         house(Config(data=folder / "hostile", ui_calls="texts", environment=GRAPH)) as hostile,
     ):
         fill(full)
@@ -212,6 +213,30 @@ def test_session_of_a_key_begins_with_the_form_and_ends_with_its_revocation(brow
         browser.logged("browser")  # the wrong key was answered with 401
 
 
+def test_code_in_the_address_logs_in_and_leaves_the_address(browser: Browser, tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data")) as keyed:
+        key = keyed.key("read")
+        keyed.told()
+        origin = at(keyed, "")
+        headers = {"origin": origin, "content-type": "application/x-www-form-urlencoded"}
+        made = json.loads(keyed.ask("POST", "/ui/do/code", key, b"", headers).body)["code"]
+        browser.look()
+        browser.open("about:blank")
+        browser.open(at(keyed, f"/ui/login#{made}"))
+        browser.wait("h1", "Overview")
+        assert browser.address == at(keyed, "/ui")
+        assert browser.texts("form[method=post] button") == ["Log out"]
+        assert [address for address in browser.requested() if made in address.partition("#")[0]] == []
+        check_quiet(browser, keyed)
+        browser.click("form[method=post] button")
+        browser.open("about:blank")
+        browser.open(at(keyed, f"/ui/login#{made}"))
+        browser.wait(".login", "was used")
+        assert browser.address == at(keyed, "/ui/do/login")
+        assert browser.violations() == []
+        browser.logged("browser")  # the used code was answered with 401
+
+
 def memories(server: House) -> list[str]:
     """The addresses of up to two memories of each space."""
     spaces: dict[str, list[str]] = {}
@@ -229,9 +254,9 @@ def test_pages_are_accessible(browser: Browser, stores: dict[str, House], kind: 
     browser.look(dark=dark, width=width)
     kept = json.loads(server.ask("GET", "/ui/calls.json").body)["calls"]
     calls = [f"/ui/calls?number={call['number']}" for call in kept[:1]]
-    more = ["/ui/search?q=alert+tea&words=1", *calls, *memories(server)[::3]]
+    more = ["/ui/search?q=alert+tea&words=1", *BY_SESSION, *calls, *memories(server)[::3]]
     wrong: dict[str, list[str]] = {}
-    for path in [*LISTED, "/ui/health?deep=1", *(more if kind != "empty" else [])]:
+    for path in [*LISTED, *(more if kind != "empty" else [])]:
         browser.open(at(server, path))
         found = browser.violations()
         wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -1,6 +1,7 @@
 """The MCP App of recall in Chromium, with the official bridge as its host."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,14 @@ def begin(
     return browser.run("return begin(...arguments)", query, {"theme": "light", **context}, capabilities)
 
 
-def recorded(browser: Browser, name: str) -> Any:
-    return browser.run("return record[arguments[0]]", name)
+def recorded(browser: Browser, name: str, last: str = "") -> Any:
+    """What the host has recorded, once its last entry holds `last`: its messages arrive a little later."""
+    end = time.monotonic() + 30
+    while True:
+        entries = browser.run("return record[arguments[0]]", name)
+        if (entries and last in str(entries[-1])) or time.monotonic() > end:
+            return entries
+        time.sleep(0.05)
 
 
 def press(browser: Browser, label: str, row: str = "") -> None:
@@ -119,7 +126,7 @@ def test_memory_is_read_whole_corrected_and_forgotten_through_the_host(browser: 
         names = [call["name"] for call in recorded(browser, "calls")]
         assert names == ["recall", "replace_memory", "drop_memory", "recall"]
         told = "The user corrected paths/home/tea: Ada drinks black tea.\nThe user struck out paths/long."
-        assert recorded(browser, "contexts")[-1] == told
+        assert recorded(browser, "contexts", "struck out")[-1] == told
     assert full.tool("read_memory", {"path": "long"}).status == 404
     assert json.loads(full.tool("read_memory", {"path": "home/tea"}).body)["content"] == "Ada drinks black tea."
 
@@ -176,7 +183,7 @@ def test_links_are_opened_by_the_host(browser: Browser, full: House) -> None:
             browser.wait("#status", "found")
             assert browser.texts("button.link") == ["https://tea.example/shop?x=1"]
             browser.click("button.link")
-        assert recorded(browser, "links") == ["https://tea.example/shop?x=1"]
+        assert recorded(browser, "links", "tea.example") == ["https://tea.example/shop?x=1"]
 
 
 def test_cancelled_call_and_end_of_the_view(browser: Browser, full: House) -> None:
