@@ -8,7 +8,7 @@ import msgspec
 
 from kernel.errors import HTTP_STATUS, Code, Fault
 from kernel.http.openapi_methods import ERROR as METHOD_ERROR
-from kernel.http.openapi_methods import error_response, method_paths
+from kernel.http.openapi_methods import ERROR_RESPONSE, method_paths
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Schema, Tool
 
@@ -54,15 +54,16 @@ _ERROR: Schema = {
 def document(dialects: Sequence[Dialect], version: str) -> Schema:
     """The whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
     schemas: Schema = {"error": _ERROR}
-    responses: Schema = {f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()}
+    responses: Schema = {
+        METHOD_ERROR: ERROR_RESPONSE,
+        **{f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()},
+    }
     paths: Schema = {}
     for dialect in dialects:
         responses.update(_fault_responses(dialect))
         for tool in dialect.tools:
             paths[f"/tools/{tool.name}"] = {"post": _operation(dialect, tool, schemas)}
-        if dialect.rest:
-            paths.update(method_paths(dialect, partial(_share, schemas=schemas)))
-            responses[METHOD_ERROR] = error_response(dialect)
+        paths.update(method_paths(dialect, partial(_share, schemas=schemas)))
     return {
         "openapi": "3.1.0",
         "info": {"title": "Quipu", "version": version, "summary": "A memory server for AI agents."},

@@ -3,15 +3,25 @@
 import re
 from collections.abc import Callable
 
-import msgspec
-
-from kernel.errors import Fault
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, RestMethod, Schema
 
 ERROR = "method.error"
 _JSON = "application/json"
 _PARAMETER = re.compile(r"\{(\w+)\}")
+
+_TEXT: Schema = {"type": "string"}
+_INNER: Schema = {
+    "type": "object",
+    "properties": {"type": _TEXT, "message": _TEXT},
+    "required": ["type", "message"],
+}
+_WHOLE: Schema = {
+    "type": "object",
+    "properties": {"type": {"const": "error"}, "error": _INNER, "request_id": _TEXT},
+    "required": ["type", "error", "request_id"],
+}
+ERROR_RESPONSE: Schema = {"description": "The method failed.", "content": {_JSON: {"schema": _WHOLE}}}
 
 Share = Callable[[Schema, str], Schema]  # moves a schema among the components under a name, and returns its reference
 
@@ -22,26 +32,6 @@ def method_paths(dialect: Dialect, share: Share) -> Schema:
     for method in dialect.rest:
         paths.setdefault(method.path, {})[method.verb.lower()] = _operation(dialect, method, share)
     return paths
-
-
-def error_response(dialect: Dialect) -> Schema:
-    """The answer to every method that fails, whatever its status."""
-    fault = Fault("not_found", "What the arguments name does not exist.")
-    fault.tool = dialect.rest[0].tool.name
-    example = {"type": "error", "error": msgspec.json.decode(dialect.fail(fault).body), "request_id": "req_1"}
-    text: Schema = {"type": "string"}
-    error: Schema = {
-        "type": "object",
-        "properties": {"type": text, "message": text},
-        "required": ["type", "message"],
-    }
-    schema: Schema = {
-        "type": "object",
-        "properties": {"type": {"const": "error"}, "error": error, "request_id": text},
-        "required": ["type", "error", "request_id"],
-    }
-    content = {_JSON: {"schema": schema, "examples": {"not_found": {"value": example}}}}
-    return {"description": "The method failed.", "content": content}
 
 
 def _operation(dialect: Dialect, method: RestMethod, share: Share) -> Schema:
