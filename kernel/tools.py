@@ -10,7 +10,7 @@ from kernel.resources import Prompt, Resources
 from kernel.settings import Setting
 from kernel.store.curation import Curation
 from kernel.store.history import Past
-from kernel.store.imports import Export, Import
+from kernel.store.imports import Export, Import, Take
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -201,6 +201,7 @@ class Dialect(NamedTuple):
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
     says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
+    `take(tx, records)` adds memories of other programs.
     """
 
     name: str
@@ -218,6 +219,7 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     exports: tuple[Export, ...] = ()
+    take: Take | None = None
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     recover: Callable[[Tx], None] | None = None

@@ -51,8 +51,13 @@ TEXTS: Mapping[str, Help] = {
         ("quipu reindex", "quipu reindex --model ~/models/own"),
     ),
     "import": Help(
-        "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
-        ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+        "Imports what another program has stored; what is there already is not added again.",
+        (
+            "quipu import ~/.claude-mem/claude-mem.db --dry-run",
+            "quipu import ~/.claude-mem/claude-mem.db",
+            "quipu import rules ~/project",
+            "quipu import project-brain ~/brain --password-env PASSWORD",
+        ),
     ),
     "export": Help(
         "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",
