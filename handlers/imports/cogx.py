@@ -66,7 +66,8 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
 
 def _base(row: Row, system: str, kind: str, name: str) -> Record:
     scope = mapping_in(row.get("scope"))
-    origin = {"system": text_of(row, "external_system") or system, "id": row.get("external_id"), "file": name}
+    named = text_of(row, "external_system")
+    origin = {"system": system if named in {"", "unknown"} else named, "id": row.get("external_id"), "file": name}
     return Record(
         "brain",
         "memory",

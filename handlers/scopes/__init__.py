@@ -26,7 +26,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Reply, Tool
+from kernel.tools import Dialect, Outside, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -90,6 +90,7 @@ DIALECT = Dialect(
     past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
     take=_take,
+    outside={"scopes_predefined_tag": Outside()},
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
         export_import.IMPORT,

@@ -60,8 +60,12 @@ TEXTS: Mapping[str, Help] = {
         ),
     ),
     "export": Help(
-        "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",
-        ("quipu export graph ~/memory.jsonl", "quipu export graph ~/memory.jsonl --tenant acme"),
+        "Writes everything into a new file of JSON lines or a folder of Markdown, or a dialect for its original.",
+        (
+            "quipu export jsonl ~/memories.jsonl",
+            "quipu export okf ~/memories",
+            "quipu export graph ~/memory.jsonl --tenant acme",
+        ),
     ),
     "audit": Help(
         "Shows the newest calls that changed something; the exit status is 1 where the hash chain is broken.",

@@ -16,7 +16,7 @@ from kernel.config import Config
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
 from kernel.limits import BOUNDS
-from kernel.maintenance import undo
+from kernel.maintenance import portable_import, undo
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
@@ -63,7 +63,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 def _chosen(kind: str | None, path: Path) -> Import:
     """The import of a kind; without one, the first that the file or folder looks like."""
     own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.imports]
-    known = [*own, *app.foreign_imports()]
+    known = [_everything(), *own, *app.foreign_imports()]
     names = ", ".join(found.kind for found in known)
     if kind is None:
         if not path.exists():
@@ -76,6 +76,17 @@ def _chosen(kind: str | None, path: Path) -> Import:
     if (found := next((found for found in known if found.kind == kind), None)) is None:
         raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")
     return found
+
+
+def _everything() -> Import:
+    return Import(
+        "jsonl",
+        "everything that `quipu export jsonl` has written",
+        partial(portable_import.import_steps, app.DIALECTS),
+        partial(portable_import.preview, app.DIALECTS),
+        portable_import.is_export,
+        app.DIALECTS[0].name,
+    )
 
 
 def _import(
