@@ -1,5 +1,6 @@
 """Opens archives within bounds: no path that leads out, no link, and no more than fits."""
 
+import gzip
 import stat
 import tarfile
 import zipfile
@@ -74,15 +75,24 @@ def head_of(path: Path, size: int) -> bytes:
 def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
     """The files of a compressed TAR archive with one of these endings, copied into a folder."""
     try:
-        with tarfile.open(path, "r|gz") as archive:
+        with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
             for name, file in _members(path.name, archive):
                 if name.endswith(suffixes):
                     place = target.joinpath(*PurePosixPath(name).parts)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     _copy(file, place)
+            _read_to_end(path.name, whole)
     except UNREADABLE as error:
         raise damaged(path.name, f"is no archive that can be read: {error}") from None
     return target
+
+
+def _read_to_end(name: str, file: IO[bytes]) -> None:
+    """What follows the members is read for the checksum at the end; it is short, or no archive."""
+    left = MAX_MEMBER_BYTES
+    while chunk := file.read(_COPY_BYTES):
+        left -= len(chunk)
+        _check_sizes(name, [MAX_MEMBER_BYTES - min(left, 0)])
 
 
 def _members(name: str, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:

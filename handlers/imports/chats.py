@@ -10,7 +10,7 @@ from zipfile import ZipFile
 from handlers.imports import json_files
 from handlers.imports.archives import UNREADABLE, is_zip, open_zip
 from handlers.imports.importing import Read
-from handlers.imports.records import Item, LeftOut, clean_line, damaged, filled, mapping_in, text_of, time_in
+from handlers.imports.records import Item, LeftOut, clean_line, damaged, filled, list_in, mapping_in, text_of, time_in
 from kernel.store.imports import Record, Source
 
 CHATGPT, CLAUDE, CLAUDE_CODE = "chatgpt", "claude", "claude-code"
@@ -102,9 +102,9 @@ def _from_zip(system: str, archive: ZipFile, name: str) -> Iterator[Item]:
 
 def _conversations(system: str, file: IO[bytes], name: str) -> Iterator[Item]:
     for element in json_files.elements(file, name):
-        if not isinstance(element.value, dict):
+        row = mapping_in(element.value)
+        if not row:
             raise damaged(element.place, "is no conversation: an object is expected")
-        row: Row = element.value
         number = text_of(row, "uuid", "conversation_id", "id")
         messages = _claude_messages(row) if system == CLAUDE else _chatgpt_messages(row)
         at = time_in(row, "create_time", "created_at") or time_in(row, "update_time", "updated_at")
@@ -168,8 +168,7 @@ def _chatgpt_messages(row: Row) -> list[_Message]:
 
 
 def _claude_messages(row: Row) -> list[_Message]:
-    messages: list[Any] = row["chat_messages"] if isinstance(row.get("chat_messages"), list) else []
-    found = map(mapping_in, messages)
+    found = map(mapping_in, list_in(row.get("chat_messages")))
     return [
         _Message(text_of(one, "sender"), text, time_in(one, "created_at"))
         for one in found
@@ -179,7 +178,7 @@ def _claude_messages(row: Row) -> list[_Message]:
 
 def _parts(value: object) -> str:
     """The texts among the parts of a message."""
-    parts: Sequence[Any] = value if isinstance(value, list) else [value]
+    parts: list[Any] = list_in(value) or [value]
     texts = (part if isinstance(part, str) else text_of(mapping_in(part), "text") for part in parts)
     return "\n\n".join(text for text in texts if text.strip())
 
@@ -188,8 +187,7 @@ def _projects(file: IO[bytes], name: str) -> Iterator[Item]:
     """A note for each document of a project."""
     for element in json_files.elements(file, name):
         project = mapping_in(element.value)
-        docs: list[Any] = project["docs"] if isinstance(project.get("docs"), list) else []
-        for doc in map(mapping_in, docs):
+        for doc in map(mapping_in, list_in(project.get("docs"))):
             number = text_of(doc, "uuid") or f"{text_of(project, 'uuid')}:{text_of(doc, 'filename')}"
             yield Record(
                 "brain",

@@ -79,8 +79,8 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
 def _from_json(path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         for element in json_files.elements(file, path.name):
-            if isinstance(element.value, dict) and element.member in {*_KINDS, *_PROMPTS}:
-                yield _item(element.member, element.value, path.name, {})
+            if element.member in {*_KINDS, *_PROMPTS}:
+                yield _item(element.member, mapping_in(element.value), path.name, {})
 
 
 def _item(table: str, row: Row, name: str, platforms: Mapping[str, str]) -> Item:

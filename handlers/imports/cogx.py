@@ -17,6 +17,7 @@ from handlers.imports.records import (
     clean_line,
     damaged,
     filled,
+    list_in,
     mapping_in,
     tags_of,
     text_of,
@@ -98,8 +99,7 @@ def _episode(row: Row, base: Record) -> Iterator[Item]:
     """A memory of a session for each turn."""
     scope = mapping_in(row.get("scope"))
     session = text_of(scope, "session_id", "run_id") or str(row.get("external_id") or "episode")
-    turns: list[Any] = row["turns"] if isinstance(row.get("turns"), list) else []
-    for number, turn in enumerate(map(mapping_in, turns)):
+    for number, turn in enumerate(map(mapping_in, list_in(row.get("turns")))):
         yield base._replace(
             dialect="sessions",
             key=f"{base.key}#{number}",

@@ -8,7 +8,7 @@ from typing import Any
 
 from handlers.imports import json_files
 from handlers.imports.importing import Read
-from handlers.imports.records import Item, LeftOut, clean_line, filled, tags_of, text_of, time_in
+from handlers.imports.records import Item, LeftOut, clean_line, filled, mapping_in, tags_of, text_of, time_in
 from handlers.imports.sqlite_files import has_tables, open_tables
 from kernel.store.external import ExternalDatabase
 from kernel.store.imports import Record, Source
@@ -46,8 +46,8 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
 def _from_json(path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         for element in json_files.elements(file, path.name):
-            if isinstance(element.value, dict) and element.member == "observations":
-                yield _observation(element.value, path.name)
+            if element.member == "observations":
+                yield _observation(mapping_in(element.value), path.name)
             elif element.member in _PROMPTS:
                 yield LeftOut("a prompt, not a memory")
 

@@ -34,7 +34,7 @@ class _State(Struct):
     depth: int = 0
     level: int = 1
     member: str = ""
-    pieces: list[bytes] = msgspec.field(default_factory=list)
+    pieces: list[bytes] = msgspec.field(default_factory=list[bytes])
     count: int = 0
     may_be_empty: bool = True  # nothing may stand before the next comma or bracket
 
@@ -134,10 +134,11 @@ def _close(state: _State, segment: bytes, token: bytes, place: str) -> Iterator[
         raise damaged(place, "is larger than what is imported")
     if body:
         state.count += 1
-        values = [decoded(body, place)] if in_list else []
-        members = {} if in_list else decoded(b"{" + body + b"}", place)
-        yield from (Element(state.member, value, place) for value in values)
-        yield from (Element(name, value, place) for name, value in members.items())
+        if in_list:
+            yield Element(state.member, decoded(body, place), place)
+        else:
+            members: dict[str, Any] = decoded(b"{" + body + b"}", place)
+            yield from (Element(name, value, place) for name, value in members.items())
     ended = token in _CLOSING
     state.pieces, state.may_be_empty = [], ended and state.level == 2
     state.depth -= ended

@@ -8,7 +8,7 @@ from typing import Any
 
 from handlers.imports import json_files
 from handlers.imports.importing import Read
-from handlers.imports.records import Item, LeftOut, filled, mapping_in, tags_of, text_of, time_in
+from handlers.imports.records import Item, LeftOut, filled, list_in, mapping_in, tags_of, text_of, time_in
 from kernel.store.imports import Record, Source
 
 SYSTEM = "letta"
@@ -53,8 +53,7 @@ def _rows(path: Path, member: str) -> Iterator[Row]:
 
 
 def _list(row: Row, name: str) -> Sequence[Any]:
-    value = row.get(name)
-    return value if isinstance(value, list) else []
+    return list_in(row.get(name))
 
 
 def _block(row: Row, agent: str, name: str) -> Item:

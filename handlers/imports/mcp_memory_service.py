@@ -53,8 +53,8 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
 def _from_json(path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         for element in json_files.elements(file, path.name):
-            if isinstance(element.value, dict) and element.member == "memories":
-                yield from _memory(element.value, path.name)
+            if element.member == "memories":
+                yield from _memory(mapping_in(element.value), path.name)
 
 
 def _memory(row: Row, name: str) -> Iterator[Item]:

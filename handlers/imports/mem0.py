@@ -52,9 +52,10 @@ def _from_json(path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         for element in json_files.elements(file, path.name):
             if element.member in MEMBERS:
-                if not isinstance(element.value, dict):
+                row = mapping_in(element.value)
+                if not row:
                     raise damaged(element.place, "is no memory: an object is expected")
-                yield _memory(element.value, path.name)
+                yield _memory(row, path.name)
 
 
 def _memory(row: Row, name: str) -> Record:

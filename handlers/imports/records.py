@@ -1,8 +1,8 @@
 """What all sources share: the texts, times, tags and bounds of the records that they become."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -78,8 +78,12 @@ def texts_in(value: object) -> list[str]:
     """The texts of a list, of a JSON list in a text, or between the commas of a text."""
     if isinstance(value, str):
         value = _decoded_list(value) if value.lstrip().startswith("[") else value.split(",")
-    items: Sequence[Any] = value if isinstance(value, list | tuple) else ()
-    return [item.strip() for item in items if isinstance(item, str) and item.strip()]
+    return [item.strip() for item in list_in(value) if isinstance(item, str) and item.strip()]
+
+
+def list_in(value: object) -> list[Any]:
+    """A list as it is; an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _decoded_list(text: str) -> object:
@@ -102,7 +106,7 @@ def mapping_in(value: object) -> dict[str, Any]:
             value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             return {}
-    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def filled(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,9 +135,3 @@ def headed(parts: Mapping[str, str]) -> str:
 def clean_line(text: str, limit: int = MAX_NAME) -> str:
     """A title or name on one line, without what cannot be printed."""
     return one_line(text, limit)
-
-
-def flattened(items: Sequence[Iterator[Item]]) -> Iterator[Item]:
-    """The items of several sources, one after the other."""
-    for one in items:
-        yield from one

@@ -137,13 +137,13 @@ def _preview(
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with closing(Connection(file, patient, readonly=True)) as db, closing(ProgressBar("read", sys.stderr)) as bar:
         if chosen.preview is not None:
-            return db.read(origin, with_progress(Progress(bar), lambda tx: _previewed(tx, chosen, source)))
+            return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
         copy = source.copies / "trial.db"
         db.backup(copy)
     return _import(copy, undo_hours, shared, origin, chosen, source)
 
 
-def _previewed(tx: Tx, chosen: Import, source: Source) -> Imported:
+def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:
     if chosen.preview is None:
         raise AssertionError
     return chosen.preview(tx, source)

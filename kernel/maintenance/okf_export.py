@@ -46,7 +46,7 @@ class _Day(NamedTuple):
     day: str
     dialect: str
     operation: str
-    count: int
+    times: int
 
 
 def write_bundle(tx: Tx, root: Path, version: str) -> Written:
@@ -126,7 +126,7 @@ def _write_log(tx: Tx, root: Path) -> None:
         for day, rows in groupby(tx.each("kernel.portable.days", _Day), lambda row: row.day):
             file.write(f"\n## {day}\n\n")
             for row in rows:
-                file.write(f"- {row.dialect}: {row.count} {_label(row.operation)}\n")
+                file.write(f"- {row.dialect}: {row.times} {_label(row.operation)}\n")
 
 
 def _label(text: str) -> str:
