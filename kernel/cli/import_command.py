@@ -34,8 +34,11 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes lo
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Import the data of another program; an import that was cut off goes on when it is run again."""
+def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
+    """Import the data of another program; an import that was cut off goes on when it is run again.
+
+    Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
+    """
     chosen = _chosen(arguments.kind, arguments.path)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
@@ -45,7 +48,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     with temporary_folder(config.home / "import") as copies:
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
         source = Source(arguments.path, password, shared.settings, copies, take)
-        work = _preview if arguments.dry_run else _import
+        work = _preview if arguments.dry_run else partial(_import, alone)
         done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
@@ -90,7 +93,7 @@ def _everything() -> Import:
 
 
 def _import(
-    file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
+    alone: bool, file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
 ) -> Imported:
     """Runs an import to its end, a slice a transaction."""
     with closing(chosen.steps(source)) as steps, closing(ProgressBar("import", sys.stderr)) as bar:
@@ -99,7 +102,7 @@ def _import(
         job.exclusive = job.undoable = True
         runner = GroupRunner(shared, catch_faults, undo_hours)
         with open_writer(file, shared) as db:
-            politeness = Politeness(db, slices)
+            politeness = Politeness(db, slices, alone=alone)
             while job.answer in (None, MORE):
                 with politeness, db.writing(origin) as tx:
                     job.answer = runner.run_audited(db, tx, job)
@@ -140,7 +143,7 @@ def _preview(
             return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
         copy = source.copies / "trial.db"
         db.backup(copy)
-    return _import(copy, undo_hours, shared, origin, chosen, source)
+    return _import(True, copy, undo_hours, shared, origin, chosen, source)
 
 
 def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:

@@ -32,7 +32,7 @@ class Tables(Protocol):
     """Whole rows of any table, for an export of everything."""
 
     def names(self) -> list[str]:
-        """The names of the tables, in order."""
+        """The names of the tables, each after those that it refers to."""
         ...
 
     def columns(self, table: str) -> list[str]:

@@ -15,6 +15,7 @@ import pytest
 from kernel import app
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
+from kernel.store import slices
 from tests.imports.harness import Shell
 
 SIZE = int(os.environ.get("ROUND_TRIP", "2000"))
@@ -114,7 +115,11 @@ def filled(shell: Shell, caller: Callable[[Dispatch], Call]) -> Shell:
     return shell
 
 
-def test_everything_comes_back_equal_in_an_empty_store(filled: Shell, other: Shell) -> None:
+@pytest.mark.parametrize("seconds", [-1.0, 0.05])
+def test_everything_comes_back_equal_in_an_empty_store(
+    filled: Shell, other: Shell, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_SECONDS", seconds)  # the first has a slice for each step
     first = filled.export()
     lines = [json.loads(line) for line in first.read_bytes().splitlines()]
     spaces = {line["doc"]["space"].partition(":")[0] for line in lines if "doc" in line}

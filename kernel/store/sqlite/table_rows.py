@@ -16,9 +16,15 @@ class TableRows:
         self._columns: dict[str, list[tuple[str, int]]] = {}
 
     def names(self) -> list[str]:
-        """The names of the tables, in order; virtual ones have none of their own rows."""
+        """The names of the tables, each after those that it refers to, so that its rows can be undone before theirs."""
         found = self._execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", None)
-        return [name for (name,) in found if not name.startswith("sqlite_")]
+        waiting = {name: self._parents(name) - {name} for (name,) in found if not name.startswith("sqlite_")}
+        ordered: dict[str, None] = {}
+        while waiting:
+            ready = [name for name, parents in waiting.items() if parents.isdisjoint(waiting)]
+            ordered |= dict.fromkeys(ready or waiting)  # tables that refer to each other are left in their order
+            waiting = {name: parents for name, parents in waiting.items() if name not in ordered}
+        return list(ordered)
 
     def columns(self, table: str) -> list[str]:
         """The columns that hold values, without those that are computed."""
@@ -42,6 +48,10 @@ class TableRows:
         values = ", ".join(f":v{at}" for at in range(len(row)))
         text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({_listed([*row])}) VALUES ({values})"
         self._execute(text, {f"v{at}": value for at, value in enumerate(row.values())}).fetchall()
+
+    def _parents(self, table: str) -> set[str]:
+        rows = self._execute('SELECT DISTINCT "table" FROM pragma_foreign_key_list(:table)', {"table": table})
+        return {str(name) for (name,) in rows}
 
     def _described(self, table: str) -> list[tuple[str, int]]:
         if table not in self._columns:
