@@ -36,6 +36,7 @@ from kernel.tools import Dialect
 if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry
     from kernel.observe.tracing import Tracing
+    from kernel.store.imports import Import
 
 DIALECTS: tuple[Dialect, ...] = (
     paths.DIALECT,
@@ -103,6 +104,13 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
         return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
 
     return SearchCache(VectorIndex(sketcher))
+
+
+def foreign_imports() -> tuple["Import", ...]:
+    """The importers of programs that no dialect reproduces; only the command that imports needs them."""
+    from handlers.imports import IMPORTS
+
+    return IMPORTS
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:

@@ -10,7 +10,7 @@ from kernel.resources import Prompt, Resources
 from kernel.settings import Setting
 from kernel.store.curation import Curation
 from kernel.store.history import Past
-from kernel.store.imports import Export, Import
+from kernel.store.imports import Export, Import, Take
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -185,6 +185,17 @@ class Restored(NamedTuple):
     left: str | None
 
 
+class Outside(NamedTuple):
+    """How an export of everything treats a table that follows what lies outside the database.
+
+    It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
+    so. A table without columns is left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    restore: Callable[[Tx, dict[str, Any]], bool] | None = None
+
+
 class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
@@ -201,6 +212,7 @@ class Dialect(NamedTuple):
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
     says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
+    `take(tx, records)` adds memories of other programs. `outside` says which tables are exported in a way of their own.
     """
 
     name: str
@@ -218,6 +230,8 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     exports: tuple[Export, ...] = ()
+    take: Take | None = None
+    outside: Mapping[str, Outside] = MappingProxyType({})
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     recover: Callable[[Tx], None] | None = None

@@ -35,7 +35,7 @@ from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
@@ -132,6 +132,12 @@ def _import_project_brain(source: Source) -> Steps[Imported]:
     return import_files(source)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.brain.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
@@ -146,6 +152,7 @@ DIALECT = Dialect(
     tagged=tagged,
     past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,
+    take=_take,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
     ),

@@ -3,7 +3,7 @@
 from handlers.graph.changes import TOOLS as CHANGES
 from handlers.graph.curation import curate
 from handlers.graph.deviations import DEVIATIONS
-from handlers.graph.memory_file import export_graph, import_graph
+from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
@@ -19,7 +19,15 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=argument_fault,
     resources=RESOURCES,
-    imports=(Import("server-memory", "the JSON lines of the reference memory server", import_graph),),
+    imports=(
+        Import(
+            "server-memory",
+            "the JSON lines of the reference memory server",
+            import_graph,
+            preview_graph,
+            is_memory_file,
+        ),
+    ),
     exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     sources=sources,
     sources_of=sources_of,

@@ -3,12 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, curation, forget, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, curation, forget, intake, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.tools import Dialect, Precheck, Reply, Tool
+from kernel.tools import Dialect, Outside, Precheck, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -38,5 +38,6 @@ DIALECT = Dialect(
     recover=journal.recover,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
     folders=folders,
+    outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
     deviations=DEVIATIONS,
 )

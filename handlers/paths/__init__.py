@@ -1,5 +1,7 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Struct
 
@@ -9,6 +11,8 @@ from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources
 from handlers.paths.resources import RESOURCES
 from kernel.errors import Fault
 from kernel.store.history import Past
+from kernel.store.imports import Record
+from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 from kernel.tools import Dialect, Reply, Tool
 
@@ -35,6 +39,12 @@ def fail(fault: Fault) -> Reply:
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.paths.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
@@ -46,5 +56,6 @@ DIALECT = Dialect(
     sources_of=sources_of,
     curate=curate,
     past=Past(past_sources),
+    take=_take,
     deviations=DEVIATIONS,
 )

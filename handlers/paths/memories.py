@@ -34,7 +34,7 @@ AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed 
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
-_INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
 class _Content(NamedTuple):
@@ -46,7 +46,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     """Create a new memory at a path that does not exist yet. Keep few topic memories with flat paths, stable facts
     only, and replace one as soon as it is stale.
     """
-    path, size = _checked_path(request.path), _checked_size(request.content)
+    path, size = _checked_path(request.path), checked_size(request.content)
     if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise _taken(path)
     _index_and_append(tx, path, "created", None, request.content)
@@ -72,7 +72,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
 
 def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     """Update the memory at an existing path; the old content goes to its history."""
-    path, size = _checked_path(request.path), _checked_size(request.content)
+    path, size = _checked_path(request.path), checked_size(request.content)
     before = tx.one("paths.content", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
@@ -127,19 +127,19 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
-        yield IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
+        yield IndexSource(SPACE, row.path, "", index_text(row.path, row.content))
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """The index content of some memories."""
     for _, path in keys:
         if (found := get_memory(tx, path)) is not None:
-            yield IndexSource(SPACE, path, "", _index_text(path, found.content))
+            yield IndexSource(SPACE, path, "", index_text(path, found.content))
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """What the index held of texts of the history."""
-    return [PastSource("", _index_text(text.key, text.text)) for text in texts]
+    return [PastSource("", index_text(text.key, text.text)) for text in texts]
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
@@ -153,21 +153,22 @@ def get_memory(tx: Tx, path: str) -> Memory | None:
 
 def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
     history.append(tx, SPACE, path, operation, before=before, after=after)
-    index.put(tx, SPACE, path, _index_text(path, after))
+    index.put(tx, SPACE, path, index_text(path, after))
 
 
-def _index_text(path: str, content: str) -> str:
+def index_text(path: str, content: str) -> str:
+    """What the index holds of a memory."""
     return f"{path}\n{content}"
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
     """The text that a write embeds."""
-    return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
+    return [index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
 def _path_and_size(request: AddMemory) -> tuple[str, int] | Fault:
     try:
-        return _checked_path(request.path), _checked_size(request.content)
+        return _checked_path(request.path), checked_size(request.content)
     except Fault as fault:
         return fault
 
@@ -190,12 +191,13 @@ def _checked_path(given: str) -> str:
         if segment in {"", ".", ".."}:
             raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
         odd = (letter for letter in segment if letter not in "_-. " and unicodedata.category(letter)[0] not in "LNM")
-        if any(odd) or _INVISIBLE.search(segment):
+        if any(odd) or INVISIBLE.search(segment):
             raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
     return path
 
 
-def _checked_size(content: str) -> int:
+def checked_size(content: str) -> int:
+    """The bytes of a content; raises Fault for none and for too many."""
     size = len(content.encode())
     if not size:
         raise Fault("invalid", "Memory content is required (content)")

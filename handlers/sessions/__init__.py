@@ -1,6 +1,6 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResul
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
@@ -56,6 +56,12 @@ def _import_code_memory(source: Source) -> Steps[Imported]:
     return code_memory(source)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.sessions.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
@@ -69,6 +75,7 @@ DIALECT = Dialect(
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,
+    take=_take,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,
     supplied={"session_id": "CODE_MEMORY_SESSION_ID"},

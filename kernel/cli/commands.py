@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
+        if arguments.command == "import":
+            return import_data(arguments, config, shared, alone=access.alone)
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
 
 

@@ -51,12 +51,21 @@ TEXTS: Mapping[str, Help] = {
         ("quipu reindex", "quipu reindex --model ~/models/own"),
     ),
     "import": Help(
-        "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
-        ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+        "Imports what another program has stored; what is there already is not added again.",
+        (
+            "quipu import ~/.claude-mem/claude-mem.db --dry-run",
+            "quipu import ~/.claude-mem/claude-mem.db",
+            "quipu import rules ~/project",
+            "quipu import project-brain ~/brain --password-env PASSWORD",
+        ),
     ),
     "export": Help(
-        "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",
-        ("quipu export graph ~/memory.jsonl", "quipu export graph ~/memory.jsonl --tenant acme"),
+        "Writes everything into a new file of JSON lines or a folder of Markdown, or a dialect for its original.",
+        (
+            "quipu export jsonl ~/memories.jsonl",
+            "quipu export okf ~/memories",
+            "quipu export graph ~/memory.jsonl --tenant acme",
+        ),
     ),
     "audit": Help(
         "Shows the newest calls that changed something; the exit status is 1 where the hash chain is broken.",

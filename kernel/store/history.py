@@ -104,6 +104,12 @@ def clear(tx: Tx, dialect: str) -> None:
     tx.run("kernel.history.clear", dialect=dialect)
 
 
+def forget(tx: Tx, space: str, key: str) -> None:
+    """Deletes every event of `(space, key)`."""
+    tx.flush_deferred()
+    tx.run("kernel.history.forget", space=space, key=key)
+
+
 def redact(tx: Tx, space: str, key: str, text: str) -> None:
     """Empties this text in every event of `(space, key)`, and deletes the undo data of all calls that touched it."""
     tx.flush_deferred()

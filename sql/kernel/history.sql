@@ -30,6 +30,9 @@ LIMIT 1;
 -- Spaces named `dialect` or `dialect:...`: the range ends at a semicolon, the character after a colon.
 DELETE FROM history WHERE space = :dialect OR (space > :dialect || ':' AND space < :dialect || ';');
 
+-- name: forget
+DELETE FROM history WHERE space = :space AND key = :key;
+
 -- name: redact
 UPDATE history
 SET
