@@ -25,6 +25,7 @@ from kernel.maintenance.data_access import check_log_now
 from kernel.maintenance.page_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
+from kernel.security.local_access import connectable
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
@@ -208,7 +209,7 @@ def disk(config: Config) -> Iterator[Diagnosis]:
 
 def server(config: Config) -> Iterator[Diagnosis]:
     """The program that listens on the configured address."""
-    host = probe.connectable(config.host)
+    host = connectable(config.host)
     where = f"{host}:{config.port}"
     try:
         response = probe.handshake(f"http://{f'[{host}]' if ':' in host else host}:{config.port}/mcp")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import help_text, output
+from kernel.cli import help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
@@ -56,10 +56,11 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
+    memory_parsers.add_parsers(commands, data)
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key", "ui"}:
+        if name not in {"serve", "service", "stdio", "key", "ui", "completion"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -290,6 +291,19 @@ def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return doctor.run(chosen, as_json=arguments.json)
 
 
+def _memories(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import memory_commands
+
+    return memory_commands.run(arguments, chosen)
+
+
+def _completion(arguments: argparse.Namespace, _chosen: config.Config) -> int:
+    from kernel.cli import completion
+
+    print(completion.script(arguments.shell, parser()))
+    return 0
+
+
 def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import commands
 
@@ -304,6 +318,8 @@ _COMMANDS = {
     "setup": _setup,
     "service": _service,
     "doctor": _doctor,
+    "completion": _completion,
+    **dict.fromkeys(memory_parsers.COMMANDS, _memories),
 }
 
 
