@@ -38,6 +38,7 @@ from kernel.tools import Dialect
 
 if TYPE_CHECKING:
     from kernel.console.guide import GuideOf
+    from kernel.maintenance.scheduled_backup import BackupLoop
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.security.local_access import LocalAccess
@@ -77,6 +78,7 @@ class Application:
         self.stopping: Callable[[], bool] = lambda: False
         self.guide: GuideOf | None = None
         self.local: LocalAccess | None = None
+        self.backups: BackupLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -161,14 +163,12 @@ class Application:
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """What all workers count."""
-        from kernel.observe.metrics import Snapshot
-
         seen, worker = self._snapshot(registry), self._worker
         others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(others, Fault):
             return others
         for other in others:
-            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
+            seen = seen.plus(msgspec.json.decode(other, type=type(seen)))
         return seen
 
     def snapshot(self) -> bytes:
@@ -176,10 +176,10 @@ class Application:
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
-        from kernel.observe.metrics import Snapshot
+        from kernel.observe.metrics import Backups, Snapshot
 
         loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
-        return Snapshot.take(registry, loads, self.connections())
+        return Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:

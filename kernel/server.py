@@ -168,6 +168,7 @@ class Server(uvicorn.Server):
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
+        from kernel.app import start_backups
 
         worker = self._worker
         found = asgi.open_application(self._quipu_config, worker)
@@ -184,6 +185,7 @@ class Server(uvicorn.Server):
         self._opened.set()
         if worker is None:
             self._local.publish([one for server in self.servers for one in server.sockets])
+        found.backups = start_backups(self._quipu_config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address
             console = at.endswith("/mcp") and self._quipu_config.ui

@@ -20,7 +20,7 @@ TEXTS: Mapping[str, Help] = {
     **MEMORY_TEXTS,
     "serve": Help(
         "Serves MCP and plain JSON over HTTP until it is interrupted.",
-        ("quipu serve", "quipu serve --port 8080 --data ~/memories", "quipu serve --workers 4"),
+        ("quipu serve", "quipu serve --port 8080 --data ~/memories", "quipu serve --backup-to ~/backups"),
     ),
     "service": Help(
         "Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.",
@@ -37,7 +37,12 @@ TEXTS: Mapping[str, Help] = {
     ),
     "backup": Help(
         "Copies the database, or with --all everything, while servers read and write it.",
-        ("quipu backup", "quipu backup ~/memories.db", "quipu backup --all ~/backups/today"),
+        (
+            "quipu backup",
+            "quipu backup ~/memories.db",
+            "quipu backup --all ~/backups/today",
+            "quipu backup --to ~/backups --keep 24",
+        ),
     ),
     "restore": Help(
         "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",

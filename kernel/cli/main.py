@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import help_text, memory_parsers, output
+from kernel.cli import backup_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
@@ -19,6 +19,7 @@ from kernel.security.permissions import Permission
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
 
+_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "backup_to", "backup_every", "backup_keep")
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check_options(
         commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
     )
-    _add_backup_parsers(commands, data)
+    backup_parsers.add_parsers(commands, data)
     _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
     export = commands.add_parser("export", parents=[data], help="write the data of a dialect into a file")
     export.add_argument("kind", help="what to export; an unknown name lists what there is")
@@ -72,6 +73,7 @@ def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
     )
+    backup_parsers.add_serve_options(serve)
     service = commands.add_parser("service", parents=[data], help="run the server in the background")
     service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
     for command in (serve, service):
@@ -90,14 +92,6 @@ def _workers(given: str) -> int:
         return config.from_mapping({"QUIPU_WORKERS": given}).workers
     except Fault:
         raise argparse.ArgumentTypeError(f"{given} is not a number from 1 to {config.MOST_WORKERS}") from None
-
-
-def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
-    backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
-    backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
-    backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
-    restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
-    restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
 
 
 def _add_check_options(check: argparse.ArgumentParser) -> None:
@@ -186,7 +180,7 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
 def config_of(arguments: argparse.Namespace) -> config.Config:
     """The configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant", "workers")}
+    given = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)
