@@ -1,18 +1,21 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import os
+import threading
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, files, graph, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder
+from kernel.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
-from kernel.maintenance.backup import Folder, copy_before_migration
-from kernel.maintenance.data_access import DataAccess, check_log_now
+from kernel.maintenance.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
+from kernel.maintenance.data_access import DataAccess, check_log_now, open_shared
+from kernel.maintenance.scheduled_backup import BackupLoop, Schedule
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import VectorIndex
@@ -25,6 +28,7 @@ from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
+from kernel.store.progress import OnProgress
 from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry
     from kernel.observe.tracing import Tracing
     from kernel.store.imports import Import
+    from kernel.workers.worker import Worker
 
 DIALECTS: tuple[Dialect, ...] = (
     paths.DIALECT,
@@ -53,6 +58,8 @@ READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_al
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"
 _HAD_KEYS = "had_keys"
+BACKED_UP_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
+_BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
 
 
 class Stored(NamedTuple):
@@ -243,6 +250,31 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
         if dialect.folders is not None
         for folder in dialect.folders(shared.settings, config.home.absolute())
     ]
+
+
+def back_up_all(config: Config, target: Path, progress: OnProgress | None = None) -> Manifest:
+    """Copies everything of every tenant into a new folder, while servers read and write it; raises Fault."""
+    others = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
+    settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(BACKED_UP_SETTINGS)}
+    with ExitStack() as stack:
+        tenants: list[Tenant] = []
+        for name in (MAIN, *others):
+            own = config._replace(tenant=name, model=None)
+            shared = context_of(own)
+            stack.enter_context(closing(open_shared(own)))
+            tenants.append(Tenant(name, own.file, shared, folders_of(own, shared)))
+        return backup_all(config.data, tenants, settings, target, progress)
+
+
+def start_backups(config: Config, stopping: threading.Event, worker: "Worker | None") -> BackupLoop | None:
+    """Makes the configured backups in a thread until `stopping` is set; None without any. One of the workers does."""
+    if config.backup_to is None:
+        return None
+    schedule = Schedule(config.backup_to, config.backup_every, config.backup_keep)
+    take = (lambda: True) if worker is None else partial(worker.take_upkeep, _BACKUPS)
+    loop = BackupLoop(schedule, lambda target: catch_faults(back_up_all, config, target), take)
+    threading.Thread(target=loop.run, args=(stopping,), name="quipu-backup", daemon=True).start()
+    return loop
 
 
 def note_keys(tx: Tx) -> None:

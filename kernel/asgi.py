@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -39,8 +38,10 @@ from kernel.tools import Dialect
 
 if TYPE_CHECKING:
     from kernel.console.guide import GuideOf
+    from kernel.maintenance.scheduled_backup import BackupLoop
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
+    from kernel.security.local_access import LocalAccess
     from kernel.workers.worker import Worker
 
 _TIDY_SECONDS = 60.0
@@ -76,6 +77,8 @@ class Application:
         self.connections: Callable[[], int] = lambda: 0
         self.stopping: Callable[[], bool] = lambda: False
         self.guide: GuideOf | None = None
+        self.local: LocalAccess | None = None
+        self.backups: BackupLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -93,6 +96,8 @@ class Application:
     def _app_at(self, path: str) -> ASGIApp:
         if path.startswith("/tools/"):
             return self._tools
+        if path.startswith("/memories/"):
+            return self._commands
         return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
@@ -117,22 +122,19 @@ class Application:
     @cached_property
     def _console(self) -> ASGIApp:
         # Imported when a page is first asked for, as Jinja2 is.
-        from kernel.console.console import Console
-        from kernel.console.guide import NO_GUIDE, Checks
-        from kernel.console.reading import Site
-        from kernel.console.visitors import Visitors
-        from kernel.security.login_codes import LoginCodes
+        from kernel.console.mount import console_of
 
-        config = self.kernel.config
-        worker = self._worker
-        secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
+        config, registry = self.kernel.config, self.kernel.metrics
         log = self._calls or self._observe_calls()
-        guide = self.guide(config) if self.guide else NO_GUIDE
-        needed = self.access.auth.needed
-        registry = self.kernel.metrics
         counted = None if registry is None else partial(self._counted_by_all, registry)
-        site = Site(config, self.kernel.schema, needed, log, self.stopping, guide, Checks(guide), counted)
-        return Console(site, limits_of(config), self.access, Visitors(self.access.auth, secret, codes))
+        site = (config, self.kernel.schema, self.access.auth.needed, log, self.stopping)
+        return console_of(site, self.guide, counted, limits_of(config), self.access, self._worker)
+
+    @cached_property
+    def _commands(self) -> ASGIApp:
+        from kernel.console.command_routes import CommandRoutes
+
+        return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -161,14 +163,12 @@ class Application:
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """What all workers count."""
-        from kernel.observe.metrics import Snapshot
-
         seen, worker = self._snapshot(registry), self._worker
         others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(others, Fault):
             return others
         for other in others:
-            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
+            seen = seen.plus(msgspec.json.decode(other, type=type(seen)))
         return seen
 
     def snapshot(self) -> bytes:
@@ -176,10 +176,10 @@ class Application:
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
-        from kernel.observe.metrics import Snapshot
+        from kernel.observe.metrics import Backups, Snapshot
 
         loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
-        return Snapshot.take(registry, loads, self.connections())
+        return Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:

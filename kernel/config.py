@@ -20,6 +20,8 @@ PREFIX = "QUIPU_"
 MOST_WORKERS = 64
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_DURATION = regex(r"([0-9]{1,5})([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
@@ -52,7 +54,8 @@ class Config(NamedTuple):
     `injection_mode` is what happens to memories that match a rule of `kernel.security.injection`.
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
-    their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
+    their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
+    folder `backup_to`, where the newest `backup_keep` copies stay. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
     """
@@ -87,6 +90,9 @@ class Config(NamedTuple):
     ui: bool = True
     ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
+    backup_to: Path | None = None
+    backup_every: int = 3600
+    backup_keep: int = 24
 
     @property
     def home(self) -> Path:
@@ -132,6 +138,9 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
+        backup_to=Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
+        backup_every=duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
+        backup_keep=_number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
     )
 
 
@@ -173,6 +182,14 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def duration(name: str, given: str) -> int:
+    """The seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
+    found = _DURATION.fullmatch(given.strip())
+    if found is None or not int(found[1]):
+        raise Fault("invalid", f"{name} is a duration such as 30m, 1h or 7d")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _limits(values: Mapping[str, str]) -> Limits:

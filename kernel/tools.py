@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 from kernel.errors import Code, Fault
 from kernel.resources import Prompt, Resources
 from kernel.settings import Setting
-from kernel.store.curation import Curation
+from kernel.store.curation import Curation, ToolCall
 from kernel.store.history import Past
 from kernel.store.imports import Export, Import, Take
 from kernel.store.slices import Steps
@@ -211,8 +211,9 @@ class Dialect(NamedTuple):
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
-    says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
-    `take(tx, records)` adds memories of other programs. `outside` says which tables are exported in a way of their own.
+    says how a person edits and forgets a memory, and what it is linked with, `compose(text, name)` how a person adds
+    one; `session_space` has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says
+    which tables are exported in a way of their own.
     """
 
     name: str
@@ -238,6 +239,7 @@ class Dialect(NamedTuple):
     follow: Precheck | None = None
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     curate: Callable[[Tx, str, str], Curation | None] | None = None
+    compose: Callable[[str, str], ToolCall] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     session_space: str | None = None

@@ -149,6 +149,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    compose=curation.compose,
     tagged=tagged,
     past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,

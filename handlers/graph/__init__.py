@@ -1,7 +1,7 @@
 """Dialect `graph`: the nine tools of the reference memory server, a knowledge graph of entities and relations."""
 
 from handlers.graph.changes import TOOLS as CHANGES
-from handlers.graph.curation import curate
+from handlers.graph.curation import compose, curate
 from handlers.graph.deviations import DEVIATIONS
 from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, sources, sources_of
@@ -32,6 +32,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    compose=compose,
     deviations=DEVIATIONS,
     extra=True,
 )

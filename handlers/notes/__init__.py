@@ -31,6 +31,7 @@ DIALECT = Dialect(
     sources=sync.sources,
     sources_of=sync.sources_of,
     curate=curation.curate,
+    compose=curation.compose,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),
     settings=SETTINGS,

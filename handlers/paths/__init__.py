@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.curation import curate
+from handlers.paths.curation import compose, curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES
@@ -55,6 +55,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    compose=compose,
     past=Past(past_sources),
     take=_take,
     deviations=DEVIATIONS,

@@ -87,6 +87,7 @@ DIALECT = Dialect(
     sources=entries.sources,
     sources_of=entries.sources_of,
     curate=curation.curate,
+    compose=curation.compose,
     past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
     take=_take,

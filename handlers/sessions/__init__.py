@@ -72,6 +72,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    compose=curation.compose,
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,

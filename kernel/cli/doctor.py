@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from kernel import app, data_dir
 from kernel.cli import client_entries, file_systems, output, probe
+from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
 from kernel.config import MODEL, VERSION, Config, on_loopback
@@ -25,6 +26,7 @@ from kernel.maintenance.data_access import check_log_now
 from kernel.maintenance.page_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
+from kernel.security.local_access import connectable
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
@@ -57,7 +59,18 @@ class Diagnosis(NamedTuple):
 def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
-    for look in (sqlite, folder, settings, database, model, disk, server, access, partial(clients, platform=platform)):
+    for look in (
+        sqlite,
+        folder,
+        settings,
+        database,
+        model,
+        disk,
+        backups,
+        server,
+        access,
+        partial(clients, platform=platform),
+    ):
         for finding in look(config):
             output.show(finding._asdict(), finding.line(config.environment), as_json=as_json)
             found.append(finding)
@@ -206,9 +219,14 @@ def disk(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "disk", detail)
 
 
+def backups(config: Config) -> Iterator[Diagnosis]:
+    """The scheduled backups are made."""
+    yield from (Diagnosis(*found) for found in describe_backups(config))
+
+
 def server(config: Config) -> Iterator[Diagnosis]:
     """The program that listens on the configured address."""
-    host = probe.connectable(config.host)
+    host = connectable(config.host)
     where = f"{host}:{config.port}"
     try:
         response = probe.handshake(f"http://{f'[{host}]' if ':' in host else host}:{config.port}/mcp")

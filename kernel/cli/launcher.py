@@ -1,7 +1,7 @@
 """The installed command: in the wheel this file is `quipu_memory/__main__.py`, next to `_app` with the code."""
 
+import os
 import sys
-from pathlib import Path
 
 _PACKAGES = {"kernel", "handlers"}
 
@@ -11,8 +11,8 @@ def main() -> None:
     # A .pth file or sitecustomize may have imported other packages of these names.
     for name in [name for name in sys.modules if name.partition(".")[0] in _PACKAGES]:
         del sys.modules[name]
-    sys.path.insert(0, str(Path(__file__).resolve().parent / "_app"))
-    from kernel.cli.main import main as run
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "_app"))
+    from kernel.cli.entry import main as run
 
     sys.exit(run())
 

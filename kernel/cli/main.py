@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import help_text, output
+from kernel.cli import backup_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
@@ -19,6 +19,7 @@ from kernel.security.permissions import Permission
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
 
+_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "backup_to", "backup_every", "backup_keep")
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check_options(
         commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
     )
-    _add_backup_parsers(commands, data)
+    backup_parsers.add_parsers(commands, data)
     _add_import_parser(commands.add_parser("import", parents=[data], help="import the memories of another program"))
     export = commands.add_parser("export", parents=[data], help="write everything, or a dialect, into a file or folder")
     export.add_argument("kind", help="what to export; an unknown name lists what there is")
@@ -56,10 +57,11 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
+    memory_parsers.add_parsers(commands, data)
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key", "ui"}:
+        if name not in {"serve", "service", "stdio", "key", "ui", "completion"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -71,6 +73,7 @@ def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
     )
+    backup_parsers.add_serve_options(serve)
     service = commands.add_parser("service", parents=[data], help="run the server in the background")
     service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
     for command in (serve, service):
@@ -89,14 +92,6 @@ def _workers(given: str) -> int:
         return config.from_mapping({"QUIPU_WORKERS": given}).workers
     except Fault:
         raise argparse.ArgumentTypeError(f"{given} is not a number from 1 to {config.MOST_WORKERS}") from None
-
-
-def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
-    backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
-    backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
-    backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
-    restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
-    restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
 
 
 def _add_check_options(check: argparse.ArgumentParser) -> None:
@@ -186,7 +181,7 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
 def config_of(arguments: argparse.Namespace) -> config.Config:
     """The configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant", "workers")}
+    given = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)
@@ -291,6 +286,19 @@ def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return doctor.run(chosen, as_json=arguments.json)
 
 
+def _memories(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import memory_commands
+
+    return memory_commands.run(arguments, chosen)
+
+
+def _completion(arguments: argparse.Namespace, _chosen: config.Config) -> int:
+    from kernel.cli import completion
+
+    print(completion.script(arguments.shell, parser()))
+    return 0
+
+
 def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import commands
 
@@ -305,6 +313,8 @@ _COMMANDS = {
     "setup": _setup,
     "service": _service,
     "doctor": _doctor,
+    "completion": _completion,
+    **dict.fromkeys(memory_parsers.COMMANDS, _memories),
 }
 
 
