@@ -9,13 +9,21 @@ from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, candidates
-from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
+from kernel.search.lexical import (
+    bm25_search,
+    bm25_search_all,
+    bm25_search_each,
+    bm25_search_of,
+    coverage,
+    information,
+)
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
+from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
@@ -31,8 +39,10 @@ __all__ = [
     "Ranking",
     "Scored",
     "SearchCache",
+    "Verdict",
     "Weights",
     "Within",
+    "candidates",
     "clear",
     "containing",
     "count",
@@ -50,14 +60,18 @@ __all__ = [
     "insert_vectors",
     "is_quarantining",
     "last_doc_id",
+    "least",
     "model_id",
     "newest",
     "partitions_of",
     "prefilter",
     "put",
+    "ranked",
     "rerank",
     "search",
     "set_provenance",
+    "verdict",
+    "with_keys",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
@@ -226,7 +240,34 @@ def find(
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         if semantic:
             near = vector_search(tx, text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near)
+    return candidates(ranks, near, information(tx, text) if ranks else 0.0)
+
+
+def ranked(
+    tx: Tx,
+    text: str,
+    *,
+    within: Within,
+    limit: int,
+    lexical: bool = True,
+    semantic: bool = True,
+    weights: Weights | None = None,
+) -> list[Scored]:
+    """The `limit` best documents by all evidence, best first, with their space and key.
+
+    Without `weights` the usual ones; of words or meaning alone only that signal counts.
+    """
+    usual = Weights() if lexical and semantic else Weights(lexical, semantic, 0, 0)
+    found = find(tx, text, within=within, limit=max(CANDIDATES, limit), lexical=lexical, semantic=semantic)
+    best = rerank(tx, text, found, weights or usual).fused.scored(limit)
+    return with_keys(tx, best)
+
+
+def with_keys(tx: Tx, scored: Sequence[Scored]) -> list[Scored]:
+    """The same with the space and the key of each document."""
+    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", _Key, ids=[one.hit.doc for one in scored])}
+    held = [(one, keys[one.hit.doc]) for one in scored if one.hit.doc in keys]
+    return [one._replace(hit=one.hit._replace(space=row.space, id=row.key)) for one, row in held]
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
