@@ -11,17 +11,14 @@ from kernel.search.query import (
     RowQuery,
     Term,
     candidate_queries,
-    grams,
     indexed_terms,
     match,
     match_any,
     partition_docs,
     partition_query,
     partition_term,
-    query_grams,
-    query_words,
-    words_beside_cjk,
 )
+from kernel.search.words import indexed_words, pair_terms, query_terms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -105,12 +102,12 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     """For each text the share of the query's terms that it holds, in [0, 1]; 0 for a query without terms."""
-    # A CJK run counts by its bigrams only: as one word it would hardly ever be in a text.
-    pairs = {term.stem for term in query_grams(query)}
-    stems = pairs | {term.stem for term in _terms(tx, query) if not query_grams(term.surface)}
+    # A run without blanks counts by its pairs only: as one word it would hardly ever be in a text.
+    pairs = {term.stem for term in pair_terms(query)}
+    stems = pairs | {term.stem for term in _terms(tx, query) if not pair_terms(term.surface)}
     shares: list[float] = []
     for text in texts:
-        held = set(_stems(tx, text) + _stems(tx, grams(text)))
+        held = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
         found = sum(stem in held or (stem in pairs and _has_prefix(stem, held)) for stem in stems)
         shares.append(found / len(stems) if stems else 0.0)
     return shares
@@ -214,9 +211,7 @@ def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _F
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:
-    text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
-    words = f"{text} {words_beside_cjk(text)}"
-    return [*query_words(words, tx.tokenize(words)), *query_grams(text)][:_MAX_TERMS_READ]
+    return query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
