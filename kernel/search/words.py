@@ -28,8 +28,8 @@ _UNSPACED = r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109d\
 # From Devanagari to Sinhala, and Tibetan, without digits and punctuation: words hold vowel signs.
 _WITH_VOWEL_SIGNS = (
     r"\u0900-\u0963\u0971-\u09e5\u09f0-\u0a65\u0a70-\u0ae5\u0af9-\u0b65\u0b71-\u0be5\u0c00-\u0c65\u0c80-\u0ce5"
+    r"\u0cf1-\u0d65\u0d7a-\u0de5\u0df2-\u0df3\u0f40-\u0fbc"
 )
-_WITH_VOWEL_SIGNS += r"\u0cf1-\u0d65\u0d7a-\u0de5\u0df2-\u0df3\u0f40-\u0fbc"
 # Hebrew, Arabic and Syriac words are mostly written without their points.
 _POINTS = (
     r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
