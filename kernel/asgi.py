@@ -22,8 +22,8 @@ from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
 from kernel.http.update_streams import UpdateStreams
 from kernel.limits import LOOPBACK, Limits
-from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
+from kernel.maintenance.consistency import complete_index
 from kernel.maintenance.page_check import damage_of
 from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
@@ -305,7 +305,7 @@ def warm(
         catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
     while not stopping.is_set():
-        if embedder is not None and (worker is None or worker.take_upkeep(kernel.config.tenant)):
+        if worker is None or worker.take_upkeep(kernel.config.tenant):
             complete = complete or _completed(store, stopping)
             catch_faults(tidy, store, stopping.is_set)
         process.trim_memory()
@@ -315,7 +315,7 @@ def warm(
 
 
 def _completed(store: Store, stopping: threading.Event) -> bool:
-    catch_faults(consistency.embed_missing, store, stopping.is_set)
+    catch_faults(complete_index, store, stopping.is_set)
     return True
 
 

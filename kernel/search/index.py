@@ -20,11 +20,11 @@ from kernel.search.lexical import (
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
-from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
+from kernel.search.words import completed, indexed_words
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -52,11 +52,11 @@ __all__ = [
     "documents",
     "drop",
     "drop_scope",
-    "extra_fts_text",
     "find",
     "fuse",
     "has_model",
     "in_folder",
+    "indexed_words",
     "insert_vectors",
     "is_quarantining",
     "last_doc_id",
@@ -67,6 +67,7 @@ __all__ = [
     "prefilter",
     "put",
     "ranked",
+    "renew",
     "rerank",
     "search",
     "set_provenance",
@@ -135,7 +136,7 @@ def put(
     was not written by the current call, or not now.
     """
     writer, created_at, at = origin or Origin(tx.call_context.writer, "", tx.now)
-    item = _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at)
+    item = _Put(space, key, scope, text, indexed_words(text, words), *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
@@ -160,16 +161,25 @@ def set_provenance(
     )
 
 
-def extra_fts_text(text: str, words: str = "") -> str:
-    """What the full-text index holds of a document besides its text: CJK bigrams, and further words."""
-    if not words:
-        return "" if text.isascii() else grams(text)
-    return " ".join(part for part in (grams(text), words, grams(words)) if part)
-
-
 def drop(tx: Tx, space: str, key: str) -> None:
     """Removes the document `(space, key)`, if it is indexed."""
     tx.defer(_flush, _Drop(space, key))
+
+
+def renew(tx: Tx, rows: Sequence[tuple[int, str, str]]) -> None:
+    """Brings documents (id, text, words besides the text) of an earlier release to the present form of the index."""
+    changed = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
+    ids = [doc for doc, _ in changed]
+    if ids:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.set_words", rows=changed)
+        tx.run("kernel.index.fts_insert", ids=ids)
+    # A text that a model spells letter by letter had a vector.
+    spelled = [(doc, text) for doc, text, _ in rows if not text.isascii()]
+    if spelled and has_model(tx):
+        delete_vectors(tx, [doc for doc, _ in spelled])
+        insert_vectors(tx, spelled)
 
 
 def drop_scope(tx: Tx, space: str, scope: str) -> None:

@@ -12,8 +12,8 @@ from kernel.search.hits import Candidates
 from kernel.search.lexical import Ranks, information
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
-from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.vectors import embed_texts
+from kernel.search.words import as_written, indexed_words, query_terms
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -214,15 +214,10 @@ def _document(state: PastText, source: PastSource) -> Document:
     return Document(-state.event, state.space, state.key, *source, *state[-5:])
 
 
-def _terms(tx: Tx, query: str) -> list[Term]:
-    text = query.replace("\0", " ")
-    words = f"{text} {words_beside_cjk(text)}"
-    return [*query_words(words, tx.tokenize(words)), *query_grams(text)]
-
-
 def _parts_of_words(tx: Tx, query: str) -> list[str]:
     """The longest beginnings that the words of a query and their stems share: what any form of a word contains."""
-    shared = {_shared_start(term.stem, term.surface.lower()) or term.surface for term in _terms(tx, query)}
+    terms = query_terms(query, tx.tokenize)
+    shared = {as_written(_shared_start(term.stem, term.surface.lower()) or term.surface) for term in terms}
     return sorted(shared, key=len, reverse=True)[:_MAX_WORDS]
 
 
@@ -233,7 +228,7 @@ def _shared_start(one: str, other: str) -> str:
 
 def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
     """The BM25 of the texts that hold terms of the query, by their positions, with the frequencies of the index."""
-    stems = [*dict.fromkeys(term.stem for term in _terms(tx, query))]
+    stems = [*dict.fromkeys(term.stem for term in query_terms(query, tx.tokenize))]
     counted = [Counter(_stems(tx, text)) for text in texts]
     lengths = [counts.total() for counts in counted]
     mean = sum(lengths) / max(1, len(lengths))
@@ -247,7 +242,7 @@ def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
-    whole = f"{text} {grams(text)}".replace("\0", " ")
+    whole = f"{text} {indexed_words(text)}".replace("\0", " ")
     return [stem for _, _, stem in tx.tokenize(whole)]
 
 

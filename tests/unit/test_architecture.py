@@ -92,6 +92,7 @@ def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") == {
         "kernel.embed.late_interaction",
         "kernel.embed.model",
+        "kernel.embed.spelling",
         "kernel.search.ann",
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",
@@ -109,7 +110,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.store.sqlite.wal_frames",
     }
     assert importers("simsimd") == {"kernel.search.ann", "kernel.store.sqlite.vector_functions"}
-    assert importers("tokenizers") == {"kernel.embed.model"}
+    assert importers("tokenizers") == {"kernel.embed.tokenizer"}
 
 
 def test_server_imports_neither_mcp_nor_pydantic() -> None:

@@ -84,8 +84,8 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: ascii(query)[:20])
 def test_any_query_returns_results(ask: Ask, query: str) -> None:
-    ask("remember", content='sqlite-vec and "quotes": a.b/c don\'t c++', session_id="s")
-    ask("remember", content="日本語のメモ", session_id="s")
+    ask("remember", content='sqlite-vec and "quotes": a.b/c don\'t c++ and 日本語', session_id="s")
+    ask("remember", content="A short note about 日本語 and what else there is.", session_id="s")
     assert len(ask("search_memory", query=query, session_id="s", top_p=1)) == 2
 
 
