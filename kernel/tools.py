@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 from kernel.errors import Code, Fault
 from kernel.resources import Prompt, Resources
 from kernel.settings import Setting
+from kernel.store.briefing import Brief, KeepHandoff
 from kernel.store.curation import Curation
 from kernel.store.history import Past
 from kernel.store.imports import Export, Import
@@ -159,11 +160,16 @@ class Interaction(NamedTuple):
 
 
 class RestMethod(NamedTuple):
-    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument."""
+    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
+
+    `client` is the one that names the calling program, `body` the most bytes of a request where they are fewer.
+    """
 
     verb: str
     path: str
     tool: Tool
+    client: str = ""
+    body: int = 0
 
 
 class IndexSource(NamedTuple):
@@ -201,6 +207,8 @@ class Dialect(NamedTuple):
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
     says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
+    `brief(tx, project)` is what a session in a project should know from its start, and `keep_handoff(tx, handoff)`
+    keeps the summary of one that was compacted.
     """
 
     name: str
@@ -227,6 +235,8 @@ class Dialect(NamedTuple):
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     session_space: str | None = None
+    brief: Brief | None = None
+    keep_handoff: KeepHandoff | None = None
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.brain import (
+    briefing,
     config,
     curation,
     entities,
@@ -143,6 +144,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    brief=briefing.brief,
     tagged=tagged,
     past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,

@@ -5,6 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from handlers.common import as_of
 from handlers.common.filters import SETTINGS, Filters
+from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
@@ -52,7 +53,9 @@ def _signals(found: Candidates | None) -> list[str]:
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """The result as JSON."""
+    """The result as JSON, that of a hook as its client takes it."""
+    if isinstance(result, HookOutput):
+        return Reply(shaped(result), "application/json")
     body = msgspec.json.encode(result)
     return Reply(body, "application/json", None, body)
 
@@ -71,5 +74,6 @@ DIALECT = Dialect(
     fail=fail,
     resources=RESOURCES,
     settings=SETTINGS,
+    rest=METHODS,
     reads_all_dialects=True,
 )

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, curation, forget, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, briefing, curation, forget, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
@@ -31,6 +31,7 @@ DIALECT = Dialect(
     sources=sync.sources,
     sources_of=sync.sources_of,
     curate=curation.curate,
+    brief=briefing.brief,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),
     settings=SETTINGS,

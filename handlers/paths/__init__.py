@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from handlers.paths.briefing import brief
 from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
@@ -45,6 +46,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    brief=brief,
     past=Past(past_sources),
     deviations=DEVIATIONS,
 )

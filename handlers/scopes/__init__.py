@@ -6,6 +6,7 @@ import msgspec
 
 from handlers.scopes import (
     admin,
+    briefing,
     conflicts,
     curation,
     deviations,
@@ -79,6 +80,7 @@ DIALECT = Dialect(
     sources=entries.sources,
     sources_of=entries.sources_of,
     curate=curation.curate,
+    brief=briefing.brief,
     past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
     imports=(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, curation, graph, memories, search
+from handlers.sessions import admin, briefing, curation, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
@@ -66,6 +66,8 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    brief=briefing.brief,
+    keep_handoff=briefing.keep_handoff,
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,
