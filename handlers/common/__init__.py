@@ -62,10 +62,14 @@ def reply(tool: Tool, result: Struct) -> Reply:
 
 def fail(fault: Fault) -> Reply:
     """`{"error": {"code", "message"}}`."""
+    if fault.tool in _REST:  # the envelope of the error is that of every REST method
+        kind = {"not_found": "not_found_error", "busy": "overloaded_error"}.get(fault.code, "invalid_request_error")
+        return Reply(msgspec.json.encode({"type": kind, "message": fault.message}), "application/json", fault.code)
     body = msgspec.json.encode({"error": {"code": fault.code, "message": fault.message}})
     return Reply(body, "application/json", fault.code)
 
 
+_REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from handlers.common import fence, hook_shapes
 from handlers.common.evidence import strong_hits
 from handlers.common.hook_shapes import Client, Event
-from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime
+from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
 from kernel.errors import Fault
 from kernel.security.secrets import find_secret
 from kernel.store.briefing import Handoff, HookSessions, Project
@@ -49,17 +49,6 @@ class HookInput(Struct):
     intro: Text = None
     budget: Annotated[int, Meta(ge=LEAST_TOKENS, le=DEFAULT_TOKENS)] = DEFAULT_TOKENS
 
-    @property
-    def session(self) -> str:
-        """The session, unique among all clients; empty where the client names none."""
-        given = self.session_id or self.conversation_id or ""
-        return f"{self.client}:{given[:128]}" if given.isprintable() and given else ""
-
-    @property
-    def folder(self) -> str:
-        """The folder the client works in."""
-        return (self.root or self.cwd or next(iter(self.workspace_roots or ()), ""))[:4096]
-
 
 class HookOutput(Struct):
     """What is added to the conversation; empty for nothing."""
@@ -73,13 +62,16 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
     """What an agent should know at the start of a session in this folder; nothing for a session that goes on and has
     been told within the last hours.
     """
-    sessions, answer = _sessions(tx), HookOutput(request.client, "session-start")
-    last = sessions.get(request.session, tx.now).at if request.session else ""
+    sessions, session, answer = _sessions(tx), _session(request), HookOutput(request.client, "session-start")
+    last = sessions.get(session, tx.now).at if session else ""
     if request.source == "resume" and last and _age(tx, last) < _PRIMED_AGAIN_AFTER:
         return answer
-    found = prime(tx, Prime(request.folder, budget=request.budget, intro=request.intro or ""))
-    if request.session:
-        sessions.start(request.session, tx.now, request.folder, found.ids)
+    # A session that was compacted has the summary in its context.
+    left_out = ("handoff",) if request.source == "compact" else ()
+    asked = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
+    found = primed(tx, asked, left_out)
+    if session:
+        sessions.start(session, tx.now, asked.root, found.ids)
     answer.text = found.text
     return answer
 
@@ -88,11 +80,11 @@ def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
     """Memories that answer the first prompt of a session, or the first after a compaction; none without strong
     evidence, and none that the session has been given.
     """
-    answer = HookOutput(request.client, "first-prompt")
+    session, answer = _session(request), HookOutput(request.client, "first-prompt")
     prompt = fence.without_fenced(fence.without_private(request.prompt or "")).strip()
-    if not request.session or len(prompt) < _LEAST_PROMPT_CHARS or prompt.startswith(_COMMAND_SIGNS):
+    if not session or len(prompt) < _LEAST_PROMPT_CHARS or prompt.startswith(_COMMAND_SIGNS):
         return answer
-    given = _sessions(tx).take_prompt(request.session, tx.now)
+    given = _sessions(tx).take_prompt(session, tx.now)
     if given is None:
         return answer
     found = strong_hits(tx, prompt, MOST_HITS, given)
@@ -104,22 +96,33 @@ def post_compact(tx: Tx, request: HookInput) -> HookOutput:
     """Keep the summary that a client made when it compacted a session, in place of the one before; what holds keys or
     passwords is not kept.
     """
-    sessions, answer = _sessions(tx), HookOutput(request.client, "post-compact")
+    sessions, session, answer = _sessions(tx), _session(request), HookOutput(request.client, "post-compact")
     text, keep = _handoff_text(request), tx.context.keep_handoff
-    if not request.session or not text:
+    if not session or not text:
         return answer
-    root = request.root or sessions.get(request.session, tx.now).root or request.folder
-    sessions.compact(request.session, tx.now)
+    root = request.root or sessions.get(session, tx.now).root or _folder(request)
+    sessions.compact(session, tx.now)
     if keep is None:
         raise Fault("disabled", "The dialect sessions is not served: nothing keeps a handoff.")
-    keep(tx, Handoff(request.session, Project.at(root), text))
+    keep(tx, Handoff(session, Project.at(root), text))
     return answer
 
 
 def session_end(tx: Tx, request: HookInput) -> HookOutput:
     """Forget what a session has been given."""
-    _sessions(tx).end(request.session)
+    _sessions(tx).end(_session(request))
     return HookOutput(request.client, "session-end")
+
+
+def _session(request: HookInput) -> str:
+    """The session, unique among all clients; empty where the client names none."""
+    given = request.session_id or request.conversation_id or ""
+    return f"{request.client}:{given[:128]}" if given and given.isprintable() else ""
+
+
+def _folder(request: HookInput) -> str:
+    """The root of the project, or the folder that the client works in."""
+    return (request.root or request.cwd or next(iter(request.workspace_roots or ()), ""))[:4096]
 
 
 def _sessions(tx: Tx) -> HookSessions:

@@ -55,8 +55,13 @@ def prime(tx: Tx, request: Prime) -> Primed:
     """What is known of a project at the start of a session, within a budget of tokens: its standing rules, where the
     last session stopped, recent decisions, and what answers a question.
     """
+    return primed(tx, request)
+
+
+def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
+    """`prime` without some of its parts."""
     project = Project.at(request.root)
-    known = _remarks(tx, project)
+    known = [one for one in _remarks(tx, project) if one.part not in left_out]
     lines = [*known, *_hits(tx, request.query, {one.id for one in known})]
     return compose(_intro(project, request), lines, request.budget) if lines else Primed("", 0, [])
 

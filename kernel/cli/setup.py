@@ -130,8 +130,6 @@ def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: C
     else:
         _write(client, file, arguments.name, entry, as_json=arguments.json)
         _warn_of_address(target, config)
-        if not arguments.hooks and client.name in _WITH_HOOKS:
-            note(f"Sessions can start with what is known: `quipu setup --client {client.name} --hooks prime`")
 
 
 def _entry(client: Client, target: Target, arguments: argparse.Namespace, config: Config) -> Entry:

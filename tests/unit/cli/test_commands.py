@@ -198,6 +198,8 @@ def test_parser_has_the_documented_commands() -> None:
         "doctor",
         "health",
         "export",
+        "prime",
+        "hook",
     }
 
 
