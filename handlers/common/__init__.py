@@ -7,7 +7,7 @@ from handlers.common import as_of
 from handlers.common.filters import SETTINGS, Filters
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
-from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
+from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.view import RESOURCES, URI
 from kernel.errors import Fault
@@ -36,9 +36,10 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
-    found, items = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
+    found, ranked = find(tx, asked) if request.query.strip() else (None, Ranked(find_newest(tx, asked)))
     seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
-    return page(RankedResults(items, _signals(found), sought, seen, _unrecorded(tx, asked.filters)), request)
+    unrecorded = _unrecorded(tx, asked.filters)
+    return page(RankedResults(ranked.items, _signals(found), sought, seen, unrecorded, ranked.below), request)
 
 
 def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:

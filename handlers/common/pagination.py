@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
 from kernel.errors import Fault
+from kernel.search import index
 from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
 from kernel.text import one_line
 
@@ -30,6 +31,7 @@ class RankedResults(NamedTuple):
     question: str
     shown: SeenPage
     unrecorded: int | UnsetType = UNSET
+    below: int = 0  # candidates that do not reach the floor
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
@@ -40,6 +42,8 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     """
     items = listing.items[: request.limit]
     answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
+    if not items and request.query.strip() and not request.cursor:
+        answer.message = _nothing(listing.below)
     room = request.max_tokens * BYTES_PER_TOKEN - len(_encode(answer)) - _COUNT_GROWTH_BYTES
     for number, item in enumerate(items, start=1):
         cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0
@@ -56,6 +60,12 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
         answer.cursor = encode_cursor(listing.shown, listing.question, shown)
     answer.tokens = _tokens(len(_encode(answer)))
     return answer
+
+
+def _nothing(below: int) -> str:
+    """Why an answer is empty."""
+    nearest = " The nearest are far from it; floor=none shows them." if below else ""
+    return f"Nothing stored answers this query.{nearest}"
 
 
 def _tokens(size: int) -> int:
@@ -86,6 +96,10 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
     detailed = request.detail == "text" or bool(request.ids) or request.explain
     score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
     found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
+    if item.scored is not None:
+        strength = item.scored.strength
+        found.strength = round(strength, _LINE_DIGITS)
+        found.verdict = index.verdict(strength) if detailed else UNSET
     if detailed:
         found.scope, found.signals = document.scope, _signals(item)
     if detailed or document.flag:

@@ -84,10 +84,10 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "Array":
-        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
+        """The late-interaction score of each text for the query, and the share of the query that it holds.
 
-        `opening` is the share of the score that the first tokens of a text have.
+        Both are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
         """
         _, vectors = self._loaded or self._load()
         return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.search.hits import Candidates, Hit, positions
+from kernel.search.hits import Candidates, Hit, candidates, positions
+from kernel.search.strength import strengths
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,29 +35,37 @@ class Parts(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A hit with its score in [0, 1], the sum of its parts."""
+    """A hit with its score in [0, 1], the sum of its parts, and its strength (see `strength`)."""
 
     score: float
     hit: Hit
     parts: Parts
+    strength: float = 1.0
 
 
 class Fused(NamedTuple):
-    """Documents best first, with their scores and the parts of these (a column for each signal), and their evidence."""
+    """Documents best first, with evidence, scores, the parts of these (a column for each signal) and strengths."""
 
     found: Candidates
     scores: "Floats"
     parts: "Floats"
+    strengths: "Floats"
+
+    def at_least(self, strength: float) -> "Fused":
+        """Those of at least this strength."""
+        kept = self.strengths >= strength
+        return Fused(self.found.take(kept), self.scores[kept], self.parts[kept], self.strengths[kept])
 
     def scored(self, count: int) -> list[Scored]:
         """The first `count` as records; `space`, `id` and `distance` of their hits are not set."""
-        evidence = zip(*(column[:count].tolist() for column in self.found), strict=True)
+        evidence = zip(*(column[:count].tolist() for column in self.found.columns[:-1]), strict=True)
         hits = [
             Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
             for doc, words, meaning, late in evidence
         ]
-        rows = zip(self.scores[:count].tolist(), hits, self.parts[:count].tolist(), strict=True)
-        return [Scored(score, hit, Parts(*parts)) for score, hit, parts in rows]
+        columns = (self.scores, self.parts, self.strengths)
+        rows = zip(hits, *(column[:count].tolist() for column in columns), strict=True)
+        return [Scored(score, hit, Parts(*parts), strength) for hit, score, parts, strength in rows]
 
 
 def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
@@ -73,8 +82,9 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 
     by_doc = {hit.doc: hit for hit in sorted(hits)}
     evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in by_doc.values()]
-    columns = np.array(evidence, np.float64).reshape(-1, 3).T
-    fused = fuse_candidates(Candidates(np.array([*by_doc], np.int64), *columns), weights)
+    words, meaning, late = np.array(evidence, np.float64).reshape(-1, 3).T
+    found = candidates(dict.fromkeys(by_doc, 0.0), {})._replace(words=words, meaning=meaning, late=late)
+    fused = fuse_candidates(found, weights)
     return [one._replace(hit=by_doc[one.hit.doc]) for one in fused.scored(len(hits))]
 
 
@@ -105,7 +115,7 @@ def fuse_candidates(
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")
-    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order])
+    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order], strengths(found)[order])
 
 
 def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":

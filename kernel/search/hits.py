@@ -30,16 +30,27 @@ class Hit(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Documents in rising order of their ids, with BM25, cosine and late interaction; NaN where a signal found none."""
+    """Documents in rising order of their ids, with BM25, cosine, late interaction and the share of the query's tokens,
+    by weight, that they hold; NaN where a signal found none. `information` is the BM25 of a text of mean length that
+    holds each word of the query once.
+    """
 
     docs: "Ids"
     words: "Floats"
     meaning: "Floats"
     late: "Floats"
+    exact: "Floats"
+    information: float = 0.0
+
+    @property
+    def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats]":
+        """Ids and evidence, without what they have in common."""
+        return self.docs, self.words, self.meaning, self.late, self.exact
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
         """The documents at these positions, or where a mask is true."""
-        return Candidates(self.docs[at], self.words[at], self.meaning[at], self.late[at])
+        docs, *evidence = (column[at] for column in self.columns)
+        return Candidates(docs, *evidence, self.information)
 
     def sorted(self) -> "Candidates":
         """The same in rising order of their ids."""
@@ -48,13 +59,14 @@ class Candidates(NamedTuple):
         return self.take(np.argsort(self.docs))
 
 
-def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Candidates:
+def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], information: float = 0.0) -> Candidates:
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
     docs = sorted({*ranks, *cosines})
     words, meaning = (np.array([found.get(doc, math.nan) for doc in docs], np.float64) for found in (ranks, cosines))
-    return Candidates(np.array(docs, np.int64), words, meaning, np.full(len(docs), math.nan))
+    late, exact = np.full((2, len(docs)), math.nan)
+    return Candidates(np.array(docs, np.int64), words, meaning, late, exact, information)
 
 
 def positions(docs: "Ids", wanted: "Ids") -> "Ids":

@@ -9,13 +9,21 @@ from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, candidates
-from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
+from kernel.search.lexical import (
+    bm25_search,
+    bm25_search_all,
+    bm25_search_each,
+    bm25_search_of,
+    coverage,
+    information,
+)
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
+from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
@@ -31,6 +39,7 @@ __all__ = [
     "Ranking",
     "Scored",
     "SearchCache",
+    "Verdict",
     "Weights",
     "Within",
     "clear",
@@ -50,6 +59,7 @@ __all__ = [
     "insert_vectors",
     "is_quarantining",
     "last_doc_id",
+    "least",
     "model_id",
     "newest",
     "partitions_of",
@@ -58,6 +68,7 @@ __all__ = [
     "rerank",
     "search",
     "set_provenance",
+    "verdict",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
@@ -226,7 +237,7 @@ def find(
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         if semantic:
             near = vector_search(tx, text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near)
+    return candidates(ranks, near, information(tx, text) if ranks else 0.0)
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

@@ -1,6 +1,7 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
 from collections.abc import Iterable, Sequence
+from math import log1p
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
@@ -101,6 +102,14 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
         elif query and not found:
             tx.all("kernel.lexical.match_by_bm25_in", found.__setitem__, query=query, partitions=ids)
     return found
+
+
+def information(tx: Tx, text: str) -> float:
+    """The BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count most."""
+    terms = _terms(tx, text)
+    frequency, total = _frequencies(tx, terms, ())
+    counts = [min(total, frequency.get(term.stem, 0)) for term in terms]
+    return sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts)
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:

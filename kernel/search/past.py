@@ -9,7 +9,7 @@ from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates
-from kernel.search.lexical import Ranks
+from kernel.search.lexical import Ranks, information
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
@@ -167,25 +167,22 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     none = float("nan")
     rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
     docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
-    late = np.full(len(kept), none, np.float64)
+    late, exact = np.full((2, len(kept)), none)
     embedder = tx.context.embedder
     held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
     if embedder and held and weights.late > 0:
         tokens = [vectors[kept[at] + 1].tokens for at in held]
-        late[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
-    return Candidates(np.array(docs, np.int64), np.array(words, np.float64), np.array(meaning, np.float64), late)
+        late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
+    evidence = (np.array(values, np.float64) for values in (words, meaning, late, exact))
+    return Candidates(np.array(docs, np.int64), *evidence, information(tx, query))
 
 
 def joined(found: Candidates, other: Candidates) -> Candidates:
     """Both, in rising order of their ids."""
     import numpy as np
 
-    return Candidates(
-        np.concatenate((found.docs, other.docs)),
-        np.concatenate((found.words, other.words)),
-        np.concatenate((found.meaning, other.meaning)),
-        np.concatenate((found.late, other.late)),
-    ).sorted()
+    columns = (np.concatenate(pair) for pair in zip(found.columns, other.columns, strict=True))
+    return Candidates(*columns, found.information).sorted()
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:

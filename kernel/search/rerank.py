@@ -69,9 +69,10 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
     if weights.late > 0:
         held = [at for at, tokens in enumerate(pool.tokens) if tokens]
         opening = _OPENING_SHARE * (1 - share)
-        scores = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
-        found = found._replace(late=found.late.copy())
-        found.late[found.docs.searchsorted(pool.windows[held, 2])] = scores
+        scores, exact = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
+        found = found._replace(late=found.late.copy(), exact=found.exact.copy())
+        at = found.docs.searchsorted(pool.windows[held, 2])
+        found.late[at], found.exact[at] = scores, exact
     fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
     return Ranking(fused, pool.duplicates.leaders)
 
@@ -148,5 +149,6 @@ def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Emb
 
     none = np.full(len(docs), np.nan)
     cosines = none if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    columns = (np.concatenate(pair) for pair in zip(found, (docs, none, cosines, none), strict=True))
-    return Candidates(*columns).sorted()
+    added = (docs, none, cosines, none, none)
+    columns = (np.concatenate(pair) for pair in zip(found.columns, added, strict=True))
+    return Candidates(*columns, found.information).sorted()

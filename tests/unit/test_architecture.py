@@ -96,6 +96,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.past",
         "kernel.search.rerank",
         "kernel.search.semantic",
+        "kernel.search.strength",
         "kernel.search.vector_table",
         "kernel.store.sqlite.linear_checksum",
         "kernel.store.sqlite.page_checksums",

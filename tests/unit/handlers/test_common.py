@@ -121,6 +121,8 @@ def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: C
                 "",
                 memory.signals,
                 Provenance("paths", "replace_memory", "bob", born, clock.now),
+                strength=memory.strength,
+                verdict="strong",
             )
         ],
         ["words", "meaning"],
@@ -130,12 +132,14 @@ def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: C
 
 
 def test_an_empty_store_has_nothing_to_recall(recall: Recall) -> None:
-    nothing = Recalled([], [], 0, 0)
+    nothing = Recalled([], [], 0, 0, message="Nothing stored answers this query.")
     nothing.tokens = spent(nothing)
+    no_ids = Recalled([], [], 0, 0)
+    no_ids.tokens = spent(no_ids)
 
     assert recall(query="anything") == nothing
     assert recall(query="anything", spaces=["paths"], scope="", actor="ann", after="2020-01-01") == nothing
-    assert recall(ids=["paths/a"]) == nothing
+    assert recall(ids=["paths/a"]) == no_ids
 
 
 @pytest.mark.parametrize("subject", QUESTIONS)
