@@ -8,18 +8,11 @@ from kernel.search.index import Document
 from kernel.store.transaction import Tx
 
 _QUERY_CHARS = 1000  # of a prompt; the rest is often a log or a file
-_STRONG_MEANING = 0.55
 
 
 def strong_hits(tx: Tx, query: str, limit: int, given: Collection[str] = ()) -> list[Document]:
     """The best hits with strong evidence, without those of these ids."""
-    _, items = find(tx, prepare(tx, Recall(query=query[:_QUERY_CHARS], limit=limit + len(given)), None))
-    found = [
-        item.document
-        for item in items
-        if item.scored is not None
-        and item.scored.hit.similarity is not None
-        and item.scored.hit.similarity >= _STRONG_MEANING
-        and f"{item.document.space}/{item.document.key}" not in given
-    ]
-    return found[:limit]
+    asked = Recall(query=query[:_QUERY_CHARS], floor="strong", limit=min(limit + len(given), 100))
+    _, ranked = find(tx, prepare(tx, asked, None))
+    documents = [item.document for item in ranked.items]
+    return [one for one in documents if f"{one.space}/{one.key}" not in given][:limit]

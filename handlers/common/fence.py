@@ -38,7 +38,7 @@ def line(text: str, limit: int) -> str:
 
 def item(text: str, id_: str, by: str, at: str) -> str:
     """One memory with its origin; `text` is harmless already."""
-    origin = ", ".join((_word(id_), _word(by), at[:10]))
+    origin = ", ".join((_word(id_), _word(by), _word(at)[:10]))
     return f"- {text} [{origin}]"
 
 

@@ -139,7 +139,9 @@ def take(text: str) -> str:
     """The file without our entries, and without the lists that held nothing else."""
     for event in own(text):
         text = _cut(text, (_HOOKS, event))
-    return text
+    root = parse(text)
+    empty = root is not None and root.value == {} and not text[root.start + 1 : root.end - 1].strip()
+    return f"{text[: root.start]}{{}}{text[root.end :]}" if root and empty else text
 
 
 def _entry(client: HookClient, words: Sequence[str], platform: str) -> Any:

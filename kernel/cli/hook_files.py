@@ -43,7 +43,8 @@ def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config
         )
         program = [*(["env", *(f"{key}={value}" for key, value in started.env.items())] if started.env else ())]
         wanted = entries(client, level, [*program, *started.words], _words(options), platform)
-        after = put(before, client, wanted) if level != "none" else _original(file, before, client)
+        plain = before if own(before) == wanted else _original(file, before, client)
+        after = put(plain, client, wanted)
     _change(client, file, before, after, arguments)
 
 
@@ -107,12 +108,18 @@ def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
         return False
 
 
-def _before(file: Path) -> Iterable[str]:
-    """The copies that `setup` has made of a file, the newest first, and nothing where there was no file."""
+def _before(file: Path) -> Sequence[str]:
+    """What a file held before: the copies that `setup` has made of it, or nothing if all of them had our entries."""
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
-    for copy in copies:
-        yield copy.read_bytes().decode(errors="replace")
-    yield ""
+    texts = [copy.read_bytes().decode(errors="replace") for copy in copies]
+    return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
+
+
+def _has_ours(text: str) -> bool:
+    try:
+        return bool(own(text))
+    except Fault:
+        return False
 
 
 def _change(client: HookClient, file: Path, before: str, after: str, arguments: argparse.Namespace) -> None:

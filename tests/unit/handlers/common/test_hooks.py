@@ -96,7 +96,7 @@ def test_what_a_hook_has_added_is_never_stored_back(hook: Any, call: Call) -> No
     context = json.loads(hook("session-start", source="startup").body)["hookSpecificOutput"]["additionalContext"]
 
     hook("post-compact", compact_summary=f"We began.\n{context}\n{SUMMARY}")
-    assert handoffs(call) == [f"We began.\n\n{SUMMARY}"]
+    assert handoffs(call) == [f"We began.\n\n\n{SUMMARY}"]
 
     lines = [line for line in context.splitlines() if "<" not in line]
     hook("post-compact", compact_summary="\n".join([*lines, SUMMARY]))
