@@ -7,8 +7,10 @@ from handlers.common import as_of
 from handlers.common.filters import SETTINGS, Filters
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
+from handlers.common.prompts import PROMPTS, complete
 from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
+from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
 from kernel.errors import Fault
 from kernel.search import index
@@ -74,10 +76,15 @@ _REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",
+    guide="Call recall first: detail=line, then the ids that matter. strength says how likely a hit answers; an"
+    " empty answer means that nothing does.",
     tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
     resources=RESOURCES,
+    prompts=PROMPTS,
+    complete=complete,
+    skills=(SKILL,),
     settings=SETTINGS,
     rest=METHODS,
     reads_all_dialects=True,

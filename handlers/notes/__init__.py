@@ -25,6 +25,8 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name=SPACE,
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
+    guide="Call memory_recall first. memory_remember writes a Markdown file that people read too: a title that "
+    "says the point, a type of memory_list_types, and filePath to update a file.",
     tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,

@@ -7,7 +7,7 @@ from handlers.paths.briefing import brief
 from handlers.paths.curation import curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
-from handlers.paths.resources import RESOURCES
+from handlers.paths.resources import RESOURCES, complete
 from kernel.errors import Fault
 from kernel.store.history import Past
 from kernel.text import yaml_block
@@ -39,10 +39,14 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
+    guide="Call list_memories first, or recall where it is offered. Keep one topic a memory, under a short path that begins with the"
+    " project, such as web/ports. replace_memory when it changes, drop_memory when it is over; "
+    "clear_memory only when the user asks for it.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
     resources=RESOURCES,
+    complete=complete,
     sources=sources,
     sources_of=sources_of,
     curate=curate,

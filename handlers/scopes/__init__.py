@@ -73,6 +73,8 @@ def _import_agent_memory(source: Source) -> Steps[Imported]:
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
+    guide="Call memory_query first. memory_guideline holds standing rules, memory_knowledge facts and decisions"
+    " with their source, memory_tool how tools are used. Update an entry instead of adding another.",
     tools=TOOLS,
     reply=reply,
     fail=fail,

@@ -60,6 +60,9 @@ DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
     "session with search_memory and an empty query.",
+    guide="Call search_memory with an empty query first, with the session_id of your session. What you remember"
+    ' with kind decision or handoff, and {"project": "NAME"} as metadata_json, the next session in '
+    "that project is shown.",
     tools=(*memories.TOOLS, *search.TOOLS, *graph.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
