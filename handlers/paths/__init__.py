@@ -39,8 +39,8 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
-    guide="Call list_memories first, or recall where it is offered. Keep one topic a memory, under a short path that begins with the"
-    " project, such as web/ports. replace_memory when it changes, drop_memory when it is over; "
+    guide="Call list_memories first, or recall where it is offered. Keep one topic a memory, under a short path that "
+    "begins with the project, such as web/ports. replace_memory when it changes, drop_memory when it is over; "
     "clear_memory only when the user asks for it.",
     tools=TOOLS,
     reply=reply,
