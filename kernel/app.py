@@ -26,6 +26,7 @@ from kernel.search.vectors import COMMON_TEXT
 from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
+from kernel.store.briefing import HookSessions
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.progress import OnProgress
@@ -136,6 +137,9 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
         past={dialect.name: dialect.past for dialect in dialects if dialect.past},
+        briefs={dialect.name: dialect.brief for dialect in dialects if dialect.brief},
+        keep_handoff=next((dialect.keep_handoff for dialect in dialects if dialect.keep_handoff), None),
+        hook_sessions=HookSessions(),
     )
 
 

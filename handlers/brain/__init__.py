@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.brain import (
+    briefing,
     config,
     curation,
     entities,
@@ -142,6 +143,8 @@ DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
+    guide="Call hybrid_search first. save_memory takes one fact with a category, such as decision, preference "
+    "or learning; supersede_memory when a fact changes, so that its history stays.",
     # Answers are text alone, as in the original, so output schemas in the tool list would only cost tokens.
     tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
@@ -150,6 +153,7 @@ DIALECT = Dialect(
     sources_of=sources_of,
     curate=curation.curate,
     compose=curation.compose,
+    brief=briefing.brief,
     tagged=tagged,
     past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,

@@ -33,6 +33,7 @@ _REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="files",
     about="Files below /memories that you keep for later conversations. Every answer is plain text.",
+    guide="View /memories first. Keep one file a topic; update it with str_replace, delete what is no longer true.",
     tools=TOOLS,
     reply=reply,
     fail=fail,

@@ -14,6 +14,8 @@ from kernel.tools import Dialect
 DIALECT = Dialect(
     name=SPACE,
     about="A knowledge graph: entities with observations, and relations between them by name.",
+    guide="Call search_nodes first. create_entities for people, projects and things, add_observations for "
+    "single facts, create_relations in active voice.",
     tools=(*CHANGES, *NODES),
     reply=reply,
     fail=fail,

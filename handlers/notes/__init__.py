@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, curation, forget, intake, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
@@ -25,6 +25,8 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name=SPACE,
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
+    guide="Call memory_recall first. memory_remember writes a Markdown file that people read too: a title that "
+    "says the point, a type of memory_list_types, and filePath to update a file.",
     tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
@@ -32,6 +34,7 @@ DIALECT = Dialect(
     sources_of=sync.sources_of,
     curate=curation.curate,
     compose=curation.compose,
+    brief=briefing.brief,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),
     settings=SETTINGS,

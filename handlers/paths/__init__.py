@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from handlers.paths.briefing import brief
 from handlers.paths.curation import compose, curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
-from handlers.paths.resources import RESOURCES
+from handlers.paths.resources import RESOURCES, complete
 from kernel.errors import Fault
 from kernel.store.history import Past
 from kernel.store.imports import Record
@@ -48,14 +49,19 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
+    guide="Call list_memories first, or recall where it is offered. Keep one topic a memory, under a short path that "
+    "begins with the project, such as web/ports. replace_memory when it changes, drop_memory when it is over; "
+    "clear_memory only when the user asks for it.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
     resources=RESOURCES,
+    complete=complete,
     sources=sources,
     sources_of=sources_of,
     curate=curate,
     compose=compose,
+    brief=brief,
     past=Past(past_sources),
     take=_take,
     deviations=DEVIATIONS,

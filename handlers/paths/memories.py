@@ -26,10 +26,24 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Deviation, Hints, Hooks, IndexSource, Keys, Tool, exclusive, read, write
+from kernel.tools import (
+    Deviation,
+    Hints,
+    Hooks,
+    IndexSource,
+    InputRequired,
+    Interaction,
+    Keys,
+    Tool,
+    confirmation,
+    exclusive,
+    read,
+    write,
+)
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
+_MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
@@ -92,10 +106,15 @@ def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     return Dropped("ok", path, tx.now)
 
 
-def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
+def clear_memory(tx: Tx, request: ClearMemory, interaction: Interaction | None) -> Cleared | InputRequired:
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
+    stored = tx.one("paths.count", int, low="", high=AFTER_EVERY_PATH) or 0
+    what = f"Delete all {stored} memories, also those of other agents?"
+    question = confirmation(interaction, what) if stored > _MANY else None
+    if question is not None:
+        return question
     count = 0
     while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
         for memory in cleared:
@@ -216,7 +235,20 @@ TOOLS: tuple[Tool, ...] = (
         hooks=Hooks(texts=_texts_to_embed),
     ),
     write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
-    exclusive(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+    exclusive(
+        clear_memory,
+        Hints("Clear all memory", destructive=True, idempotent=True),
+        permission="admin",
+        interactive=True,
+        deviations=(
+            Deviation(
+                "behaviour: clear",
+                "at once",
+                "asks the user first, if the client can (elicitation, from 2026-07-28 on) and there are more than ten",
+                "A model that misunderstands a request must not delete everything",
+            ),
+        ),
+    ),
     read(
         read_memory,
         Hints("Read memory", short=True),

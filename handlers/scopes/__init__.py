@@ -7,6 +7,7 @@ import msgspec
 
 from handlers.scopes import (
     admin,
+    briefing,
     conflicts,
     curation,
     deviations,
@@ -80,6 +81,8 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
+    guide="Call memory_query first. memory_guideline holds standing rules, memory_knowledge facts and decisions"
+    " with their source, memory_tool how tools are used. Update an entry instead of adding another.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
@@ -88,6 +91,7 @@ DIALECT = Dialect(
     sources_of=entries.sources_of,
     curate=curation.curate,
     compose=curation.compose,
+    brief=briefing.brief,
     past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
     take=_take,

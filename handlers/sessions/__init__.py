@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, curation, graph, memories, search
+from handlers.sessions import admin, briefing, curation, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
@@ -66,6 +66,9 @@ DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
     "session with search_memory and an empty query.",
+    guide="Call search_memory with an empty query first, with the session_id of your session. What you remember"
+    ' with kind decision or handoff, and {"project": "NAME"} as metadata_json, the next session in '
+    "that project is shown.",
     tools=(*memories.TOOLS, *search.TOOLS, *graph.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
@@ -73,6 +76,8 @@ DIALECT = Dialect(
     sources_of=sources_of,
     curate=curation.curate,
     compose=curation.compose,
+    brief=briefing.brief,
+    keep_handoff=briefing.keep_handoff,
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,

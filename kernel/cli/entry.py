@@ -1,4 +1,4 @@
-"""Where the command begins: a recall beside a running server is asked at once, all else by the whole command line."""
+"""Where the command begins: hooks, and a recall beside a running server, do without the whole command line."""
 
 import os
 import sys
@@ -8,6 +8,11 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 def main() -> int:
     """Runs one command and returns its exit status."""
+    if sys.argv[1:2] == ["hook"]:
+        from kernel.cli import hook_client
+
+        if hook_client.is_event(sys.argv[1:]):
+            hook_client.main(sys.argv[2:])
     try:
         status = _recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else None
     except KeyboardInterrupt:

@@ -11,8 +11,8 @@ _INDENT = "  "
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
-    "Connect": ("setup", "serve", "service", "stdio", "key", "completion"),
-    "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
+    "Connect": ("setup", "hook", "serve", "service", "stdio", "key", "completion"),
+    "Look": ("prime", "doctor", "health", "ui", "tools", "audit", "quarantine"),
     "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
 }
 
@@ -114,6 +114,14 @@ TEXTS: Mapping[str, Help] = {
             "quipu setup --all",
             "quipu setup --client cursor --remove",
         ),
+    ),
+    "hook": Help(
+        "Shows which clients call Quipu at which events, removes these hooks, or runs one with the input of a client.",
+        ("quipu hook status", "quipu hook remove --client cursor", "quipu hook session-start --client claude"),
+    ),
+    "prime": Help(
+        "Prints what an agent gets at the start of a session in a project; nothing where nothing is known.",
+        ("quipu prime", "quipu prime --project ~/web", "quipu prime --query 'which port is free'"),
     ),
     "doctor": Help(
         "Checks the installation and says what to do about each problem; the exit status is 1 where one is grave.",

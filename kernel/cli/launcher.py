@@ -8,6 +8,12 @@ _PACKAGES = {"kernel", "handlers"}
 
 def main() -> None:
     """Run the command line with the packages of the wheel first on `sys.path`, before others of the same name."""
+    if sys.argv[1:2] == ["hook"]:
+        from quipu_memory import hook_client  # pyright: ignore[reportMissingImports]  # beside this file in the wheel
+
+        if hook_client.is_event(sys.argv[1:]):
+            hook_client.main(sys.argv[2:])
+
     # A .pth file or sitecustomize may have imported other packages of these names.
     for name in [name for name in sys.modules if name.partition(".")[0] in _PACKAGES]:
         del sys.modules[name]

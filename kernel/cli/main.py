@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import backup_parsers, help_text, memory_parsers, output
+from kernel.cli import agent_commands, backup_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
@@ -145,6 +145,7 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
         "quarantine", parents=[data], help="list memories quarantined as suspected prompt injection"
     )
     quarantine.add_argument("--release", metavar="ID", help="release this memory until its text changes")
+    agent_commands.add_parsers(commands, data)
     _add_setup_options(commands.add_parser("setup", parents=[data], help="configure an MCP client for this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="diagnose the installation and suggest remedies")
     health = commands.add_parser("health", help="check the health of a running server")
@@ -173,6 +174,9 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
         "--replace",
         choices=["server-memory"],
         help="write it in place of the entry that starts this server, under the name of that entry",
+    )
+    setup.add_argument(
+        "--hooks", choices=("none", "prime", "recall"), help="what sessions get without asking: see `quipu hook status`"
     )
     setup.add_argument("--print", dest="shown", action="store_true", help="print the entry instead of writing it")
     setup.add_argument("--link", action="store_true", help="print a link that installs the entry in the client")
@@ -306,6 +310,8 @@ def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
 
 
 _COMMANDS = {
+    "prime": agent_commands.prime,
+    "hook": agent_commands.hook,
     "serve": _serve,
     "stdio": _stdio,
     "health": _health,

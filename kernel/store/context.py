@@ -10,6 +10,7 @@ from kernel.limits import CallLimits
 
 if TYPE_CHECKING:
     from kernel.search.cache import SearchCache
+    from kernel.store.briefing import Brief, HookSessions, KeepHandoff
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -38,7 +39,8 @@ class StoreContext(NamedTuple):
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
     match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
     names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs, and `past`
-    is how to read the history, by dialect (see `kernel/store/history.py`).
+    is how to read the history, by dialect (see `kernel/store/history.py`). `briefs`, `keep_handoff` and `hook_sessions`
+    are for the hooks of clients (see `kernel/store/briefing.py`).
     """
 
     statements: Mapping[str, str]
@@ -52,3 +54,6 @@ class StoreContext(NamedTuple):
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     past: Mapping[str, Any] = _NONE
+    briefs: "Mapping[str, Brief]" = _NONE
+    keep_handoff: "KeepHandoff | None" = None
+    hook_sessions: "HookSessions | None" = None

@@ -200,6 +200,8 @@ def test_parser_has_the_documented_commands() -> None:
         "export",
         "completion",
         *memory_parsers.COMMANDS,
+        "prime",
+        "hook",
     }
 
 

@@ -142,6 +142,9 @@ def handlers(tool: Tool) -> Iterator[str]:
     yield f"{tool.handler.__module__}.{tool.handler.__qualname__}"
     if tool.hooks.batch is not None:
         yield f"{tool.hooks.batch.__module__}.{tool.hooks.batch.__qualname__}"
+    if tool.name == "hook post-compact":  # it writes by what a dialect keeps handoffs with
+        kept = [dialect.keep_handoff for dialect in app.DIALECTS if dialect.keep_handoff]
+        yield from (f"{keep.__module__}.{keep.__qualname__}" for keep in kept)
     if tool.hooks.precheck is not None:
         yield f"{tool.hooks.precheck.check.__module__}.{tool.hooks.precheck.check.__qualname__}"
 
