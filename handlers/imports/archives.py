@@ -87,7 +87,7 @@ def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
     return target
 
 
-def _read_to_end(name: str, file: IO[bytes]) -> None:
+def _read_to_end(name: str, file: gzip.GzipFile) -> None:
     """What follows the members is read for the checksum at the end; it is short, or no archive."""
     left = MAX_MEMBER_BYTES
     while chunk := file.read(_COPY_BYTES):

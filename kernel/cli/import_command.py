@@ -2,10 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel import app
 from kernel.cli.faults import or_raise
@@ -20,7 +21,7 @@ from kernel.maintenance import portable_import, undo
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Ahead, Import, Imported, Source
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.slices import MORE, Slices, Unfinished
@@ -28,6 +29,9 @@ from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
@@ -46,8 +50,9 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         raise Fault("invalid", f"The variable {secret} is unset or empty")
     origin = CallContext(chosen.dialect, f"import {chosen.kind}")
     with temporary_folder(config.home / "import") as copies:
+        ahead = Ahead()
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
-        source = Source(arguments.path, password, shared.settings, copies, take)
+        source = Source(arguments.path, password, shared.settings, copies, take, ahead)
         work = _preview if arguments.dry_run else partial(_import, alone)
         done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
     if arguments.json:
@@ -104,11 +109,24 @@ def _import(
         with open_writer(file, shared) as db:
             politeness = Politeness(db, slices, alone=alone)
             while job.answer in (None, MORE):
+                vectors = _embedded(shared, source)
                 with politeness, db.writing(origin) as tx:
+                    tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)
     if isinstance(job.answer, Fault):
         raise _failed(job, partial(_take_back, file, shared, origin) if chosen.matches else None)
     return job.answer
+
+
+def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
+    """The embeddings of what the next slice begins with, computed before it holds the lock."""
+    prepare, embedder = source.ahead.prepare, shared.embedder
+    texts = prepare() if prepare is not None else ()
+    if embedder is None or not texts:
+        return {}
+    with suppress(OSError, ValueError):  # a model that cannot be read: the slice does without, or says so
+        return dict(zip(texts, embedder.embed(texts), strict=True))
+    return {}
 
 
 def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
