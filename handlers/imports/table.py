@@ -126,12 +126,6 @@ _PROGRAMS = (
         ),
     ),
     _Program(
-        "rules",
-        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
-        "scopes",
-        (_Form(rules.is_rules, rules.open_rules),),
-    ),
-    _Program(
         "okf",
         "a bundle of the Open Knowledge Format",
         "brain",
@@ -148,6 +142,12 @@ _PROGRAMS = (
         "a vault of Obsidian, or any folder of Markdown files",
         "brain",
         (_Form(markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),),
+    ),
+    _Program(
+        "rules",
+        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
+        "scopes",
+        (_Form(rules.is_rules, rules.open_rules),),
     ),
 )
 

@@ -29,12 +29,14 @@ from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
+from kernel.text import one_line
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -79,7 +81,7 @@ def _chosen(kind: str | None, path: Path) -> Import:
         found = next((found for found in known if found.matches and found.matches(path)), None)
         if found is None:
             raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
-        note(f"{path.name or path} is taken for {found.kind}: {found.about}")
+        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {found.kind}: {found.about}")
         return found
     if (found := next((found for found in known if found.kind == kind), None)) is None:
         raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")

@@ -120,6 +120,21 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(
         shell.run("import", "cogx", str(tmp_path / "bomb.cogx.tar.gz"))
 
 
+def test_lists_and_names_that_are_larger_than_an_archive_are_refused(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MAX_DIRECTORY_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(100):
+            archive.writestr(f"conversations-{number}.json", "[]")
+    with pytest.raises(Fault, match=r"its list of members has \d+ bytes"):
+        shell.run("import", "chatgpt", str(tmp_path / "many.zip"))
+    with tarfile.open(tmp_path / "long.cogx.tar.gz", "w:gz", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("a" * 70_000), io.BytesIO())
+    with pytest.raises(Fault, match=r"its member 1 has a name of 70001 bytes"):
+        shell.run("import", "cogx", str(tmp_path / "long.cogx.tar.gz"))
+
+
 @pytest.mark.parametrize("name", ["../out.json", "/tmp/out.json", "a\\..\\b.json", "C:/x.json"])
 def test_an_archive_whose_members_lead_out_of_it_is_refused(name: str, shell: Shell, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
