@@ -56,7 +56,11 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
         source = Source(arguments.path, password, shared.settings, copies, take, ahead)
         work = _preview if arguments.dry_run else partial(_import, alone)
-        done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        try:
+            done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        except Fault as fault:
+            fault.message = _printable(fault.message)  # names from outside may hold what a terminal obeys
+            raise
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
         show({"kind": chosen.kind, "counts": done.counts, "remarks": done.remarks, **dry}, "", as_json=True)
@@ -66,8 +70,12 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
-        note(remark)
+        note(_printable(remark))
     return 0
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _chosen(kind: str | None, path: Path) -> Import:
