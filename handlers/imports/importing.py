@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
-from handlers.imports.records import MAX_TEXT, Item, LeftOut, without_private
+from handlers.imports.records import MAX_TEXT, Item, LeftOut, damaged, without_private
 from kernel.errors import Fault
 from kernel.security.secrets import find_secret
 from kernel.store.imports import Imported, Record, Source
@@ -36,23 +37,35 @@ class _Tally(NamedTuple):
 def run(open_: Open, given: Source) -> Steps[Imported]:
     """The steps of an import."""
     with ExitStack() as stack:
-        read = open_(given, stack)
+        read = partial(_guarded, given, open_(given, stack))
         total = _count(given, read)
+        tally, batches = _Tally(Counter(), Counter(), set()), _batches(read())
+        waiting: list[list[Item]] = []
+        given.ahead.prepare = partial(_prepare, batches, waiting)
         tx = yield
         begin_steps(tx, total)
-        tally = _Tally(Counter(), Counter(), set())
-        for batch in _batches(read()):
-            tx = yield
+        while True:
+            _prepare(batches, waiting)
+            if not waiting:
+                return _imported(tally)
+            batch = waiting.pop()
             _take(tx, given, batch, tally)
             for _ in batch:
                 count_step(tx)
-    return _imported(tally)
+            tx = yield
+
+
+def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequence[str]:
+    """Reads the next batch, if none is waiting; the texts that it embeds."""
+    if not waiting:
+        waiting.extend(islice(batches, 1))
+    return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
 
 
 def preview(open_: Open, tx: Tx, given: Source) -> Imported:
     """What the import would do now; nothing is written."""
     with ExitStack() as stack:
-        read = open_(given, stack)
+        read = partial(_guarded, given, open_(given, stack))
         begin_steps(tx, _count(given, read))
         tally = _Tally(Counter(), Counter(), set())
         for batch in _batches(read()):
@@ -67,6 +80,14 @@ def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
     return partial(run, open_)
 
 
+def _guarded(given: Source, read: Read) -> Iterator[Item]:
+    """What is read; a file that is not there, or is a folder, is refused as what is damaged is."""
+    try:
+        yield from read()
+    except OSError as error:
+        raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
+
+
 def _count(given: Source, read: Read) -> int:
     """Reads the source to its end, so that damage is found before the first write; the number of its items."""
     total = sum(1 for _ in read())
@@ -79,20 +100,21 @@ def _take(tx: Tx, given: Source, batch: Sequence[Item], tally: _Tally) -> None:
     """Adds a batch to the dialects of its records, in the order of the source."""
     waiting: dict[str, list[Record]] = {}
     for item in batch:
-        record = item if isinstance(item, LeftOut) else _screened(item)
-        if isinstance(record, LeftOut):
-            tally.left_out[record.reason] += 1
-        elif _is_repeated(record, tally):
+        if isinstance(item, LeftOut):
+            tally.left_out[item.reason] += 1
+        elif _is_repeated(item, tally):
             tally.counts[_ALREADY] += 1
         else:
-            waiting.setdefault(record.dialect, []).append(record)
+            waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
         for record, new in zip(records, given.take[dialect](tx, records), strict=True):
             tally.counts[_PLURALS.get(record.kind, f"{record.kind}s") if new else _ALREADY] += 1
 
 
-def _screened(record: Record) -> Item:
-    """The record without private text, or why it is left out."""
+def _screened(record: Item) -> Item:
+    """A record without private text, or why it is left out."""
+    if isinstance(record, LeftOut):
+        return record
     text = without_private(record.text)
     if not text.strip() and record.kind not in {"entity", "link", "relation"}:
         return LeftOut(_EMPTY)
@@ -114,7 +136,7 @@ def _is_repeated(record: Record, tally: _Tally) -> bool:
 
 def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
     batch, size = list[Item](), 0
-    for item in items:
+    for item in map(_screened, items):
         own = len(item.text) if isinstance(item, Record) else 0
         if batch and (len(batch) == _BATCH_RECORDS or size + own > _BATCH_CHARACTERS):
             yield batch

@@ -57,13 +57,17 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         created_by=_AUTHOR,
     )
     entries.mark_imported(tx, GUIDELINE, number, normal_name(record.title))
+    _index(tx, record, number, created)
+    for tag in map(normal_name, record.tags):
+        attach(tx, GUIDELINE.name, number, id_by_name(tx, tag) or create(tx, tag)[0].id)
+
+
+def _index(tx: Tx, record: Record, number: str, created: str) -> None:
     row, current = entries.get(tx, GUIDELINE, number)
     writer, text = ("scopes", *tx.call_context.writer[1:]), entries.entry_text(row, current)
     origin = index.Origin(writer, created, record.updated_at or created)
     history.append(tx, GUIDELINE.space, number, "imported", after=text, at=created, by=writer)
     index.put(tx, GUIDELINE.space, number, text, scope=entries.entry_scope_key(row), origin=origin)
-    for tag in map(normal_name, record.tags):
-        attach(tx, GUIDELINE.name, number, id_by_name(tx, tag) or create(tx, tag)[0].id)
 
 
 def _project(tx: Tx, record: Record) -> str:

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel import app
 from kernel.cli.faults import or_raise
@@ -20,7 +21,7 @@ from kernel.maintenance import portable_import, undo
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Ahead, Import, Imported, Source
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.slices import MORE, Slices, Unfinished
@@ -28,9 +29,14 @@ from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
+from kernel.text import one_line
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -46,10 +52,15 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         raise Fault("invalid", f"The variable {secret} is unset or empty")
     origin = CallContext(chosen.dialect, f"import {chosen.kind}")
     with temporary_folder(config.home / "import") as copies:
+        ahead = Ahead()
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
-        source = Source(arguments.path, password, shared.settings, copies, take)
+        source = Source(arguments.path, password, shared.settings, copies, take, ahead)
         work = _preview if arguments.dry_run else partial(_import, alone)
-        done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        try:
+            done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        except Fault as fault:
+            fault.message = _printable(fault.message)  # names from outside may hold what a terminal obeys
+            raise
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
         show({"kind": chosen.kind, "counts": done.counts, "remarks": done.remarks, **dry}, "", as_json=True)
@@ -59,8 +70,12 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
-        note(remark)
+        note(_printable(remark))
     return 0
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _chosen(kind: str | None, path: Path) -> Import:
@@ -74,7 +89,7 @@ def _chosen(kind: str | None, path: Path) -> Import:
         found = next((found for found in known if found.matches and found.matches(path)), None)
         if found is None:
             raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
-        note(f"{path.name or path} is taken for {found.kind}: {found.about}")
+        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {found.kind}: {found.about}")
         return found
     if (found := next((found for found in known if found.kind == kind), None)) is None:
         raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")
@@ -104,11 +119,24 @@ def _import(
         with open_writer(file, shared) as db:
             politeness = Politeness(db, slices, alone=alone)
             while job.answer in (None, MORE):
+                vectors = _embedded(shared, source)
                 with politeness, db.writing(origin) as tx:
+                    tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)
     if isinstance(job.answer, Fault):
         raise _failed(job, partial(_take_back, file, shared, origin) if chosen.matches else None)
     return job.answer
+
+
+def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
+    """The embeddings of what the next slice begins with, computed before it holds the lock."""
+    prepare, embedder = source.ahead.prepare, shared.embedder
+    texts = prepare() if prepare is not None else ()
+    if embedder is None or not texts:
+        return {}
+    with suppress(OSError, ValueError):  # a model that cannot be read: the slice does without, or says so
+        return dict(zip(texts, embedder.embed(texts), strict=True))
+    return {}
 
 
 def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:

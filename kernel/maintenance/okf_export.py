@@ -54,7 +54,7 @@ def write_bundle(tx: Tx, root: Path, version: str) -> Written:
     concepts = quarantined = 0
     with _new(root / "index.md") as top:
         top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
-        memories = tx.each("kernel.portable.memories", _Memory)
+        memories = tx.each("kernel.okf_export.memories", _Memory)
         for folder, group in groupby(memories, lambda one: (one.space, one.scope)):
             kept = 0
             with ExitStack() as stack:
@@ -123,7 +123,7 @@ def _written(folder: Path, memory: _Memory, version: str) -> str:
 def _write_log(tx: Tx, root: Path) -> None:
     with _new(root / "log.md") as file:
         file.write("# Log\n")
-        for day, rows in groupby(tx.each("kernel.portable.days", _Day), lambda row: row.day):
+        for day, rows in groupby(tx.each("kernel.okf_export.days", _Day), lambda row: row.day):
             file.write(f"\n## {day}\n\n")
             for row in rows:
                 file.write(f"- {row.dialect}: {row.times} {_label(row.operation)}\n")

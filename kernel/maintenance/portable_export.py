@@ -76,9 +76,9 @@ def _values(dialects: Sequence[Dialect], tx: Tx) -> Iterator[Mapping[str, Any]]:
     for table, (_, columns) in tables(dialects, tx).items():
         for row in tx.tables.rows(table, columns):
             yield {"table": table, "row": dict(zip(columns, row, strict=True))}
-    for event in tx.each("kernel.portable.history", _Event):
+    for event in tx.each("kernel.portable_export.history", _Event):
         yield {"history": event._asdict()}
-    for release in tx.each("kernel.portable.releases", _Release):
+    for release in tx.each("kernel.portable_export.releases", _Release):
         yield {"release": release._asdict()}
-    for document in tx.each("kernel.portable.documents", _Document):
+    for document in tx.each("kernel.portable_export.documents", _Document):
         yield {"doc": document._asdict()}

@@ -129,7 +129,7 @@ def _imported(state: _State) -> Imported:
 
 
 def _state(dialects: Sequence[Dialect], tx: Tx, name: str) -> _State:
-    fresh = [one.name for one in dialects if not tx.one("kernel.portable.is_touched", int, dialect=one.name)]
+    fresh = [one.name for one in dialects if not tx.one("kernel.portable_import.is_touched", int, dialect=one.name)]
     by_name = {dialect.name: dialect for dialect in dialects}
     return _State(name, tables(dialects, tx), by_name, frozenset(fresh), {}, Counter())
 
@@ -189,7 +189,7 @@ def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
         elif line.history is not None:
             _add_event(tx, state, line.history)
         elif line.release is not None and not tx.readonly:
-            tx.run("kernel.portable.add_release", **msgspec.structs.asdict(line.release))
+            tx.run("kernel.portable_import.add_release", **msgspec.structs.asdict(line.release))
         elif line.doc is not None:
             documents.append(line.doc)
     if documents and not tx.readonly:
@@ -221,7 +221,7 @@ def _add_event(tx: Tx, state: _State, event: _Event) -> None:
     """Adds an event of what had no history before."""
     key = hash((event.space, event.key))
     if key not in state.had_history:
-        found = tx.one("kernel.portable.has_history", int, space=event.space, key=event.key)
+        found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
         state.had_history[key] = bool(found)
     if not state.had_history[key]:
         state.counts["events of the history"] += 1
@@ -235,7 +235,7 @@ def _index(tx: Tx, state: _State, documents: Sequence[_Document]) -> None:
     asked = {
         (one.space, one.key): one
         for one in documents
-        if not tx.one("kernel.portable.is_indexed", int, space=one.space, key=one.key)
+        if not tx.one("kernel.portable_import.is_indexed", int, space=one.space, key=one.key)
     }
     for name, dialect in state.dialects.items():
         own = [key for key in asked if key[0].partition(":")[0] == name]

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -40,6 +42,15 @@ Take = Callable[[Tx, Sequence[Record]], list[bool]]
 """Adds the records that are not there yet, and says of each whether it is new; a read only says so."""
 
 
+class Ahead(Struct):
+    """What an import does before a slice, without a transaction: it reads the next records, and returns their texts.
+
+    The import sets it where it can; what has been embedded by then is not embedded while others wait.
+    """
+
+    prepare: Callable[[], Sequence[str]] | None = None
+
+
 class Source(NamedTuple):
     """What is imported: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
@@ -51,6 +62,7 @@ class Source(NamedTuple):
     settings: Mapping[str, Any]
     copies: Path
     take: Mapping[str, Take] = _NONE
+    ahead: Ahead = Ahead()
 
 
 class Imported(NamedTuple):
