@@ -13,7 +13,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
     "Connect": ("setup", "serve", "service", "stdio", "key", "completion"),
     "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
+    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -43,6 +43,10 @@ TEXTS: Mapping[str, Help] = {
             "quipu backup --all ~/backups/today",
             "quipu backup --to ~/backups --keep 24",
         ),
+    ),
+    "replica": Help(
+        "Keeps a copy of everything in another folder, which follows each change until this is interrupted.",
+        ("quipu replica /srv/quipu-copy", "quipu serve --data /srv/quipu-copy --follow --port 7848"),
     ),
     "restore": Help(
         "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",
