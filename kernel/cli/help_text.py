@@ -129,6 +129,7 @@ _TOP_EXAMPLES = (
     "quipu serve",
     'quipu add "The garage opens at eight."',
     'quipu recall "when does the garage open"',
+    "quipu doctor",
 )
 _ENVIRONMENT = """environment:
   QUIPU_DATA, QUIPU_MODEL, HOST and PORT stand for --data, --model, --host and --port; every other setting is a
