@@ -15,6 +15,7 @@ from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.maintenance.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
 from kernel.maintenance.data_access import DataAccess, check_log_now, open_shared
+from kernel.maintenance.replica import open_replica, refuse_replica
 from kernel.maintenance.scheduled_backup import BackupLoop, Schedule
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
@@ -191,9 +192,13 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
-    access, stored = open_data(config, shared, new_life=True)
+    if config.follow:
+        database, stored = open_replica(config, shared, _stored)
+    else:
+        access, stored = open_data(config, shared, new_life=True)
+        database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
     store = Store(
-        SqliteDatabase(config.file, shared, durable=config.durable, release=access.close),
+        database,
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
@@ -204,7 +209,7 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     )
     store.start()
     for dialect in dialects:
-        if dialect.recover is not None:
+        if dialect.recover is not None and not config.follow:
             store.write_later(dialect.recover, CallContext(dialect.name))
     return store, stored
 
@@ -218,6 +223,7 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+    refuse_replica(config.data)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))

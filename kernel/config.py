@@ -55,7 +55,8 @@ class Config(NamedTuple):
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
     their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
-    folder `backup_to`, where the newest `backup_keep` copies stay. `workers` is how many processes serve HTTP. `open`
+    folder `backup_to`, where the newest `backup_keep` copies stay. With `follow` the data directory is one that
+    `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
     """
@@ -93,6 +94,7 @@ class Config(NamedTuple):
     backup_to: Path | None = None
     backup_every: int = 3600
     backup_keep: int = 24
+    follow: bool = False
 
     @property
     def home(self) -> Path:
@@ -140,6 +142,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         oauth=_oauth(values),
         backup_to=Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
         backup_every=duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
+        follow=_flag(values, "QUIPU_FOLLOW"),
         backup_keep=_number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
     )
 

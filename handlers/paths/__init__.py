@@ -21,6 +21,7 @@ _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
     "conflict": "MEMORY_ALREADY_EXISTS",
     "busy": "MEMORY_STORAGE_ERROR",
+    "disabled": "MEMORY_STORAGE_ERROR",
     "storage": "MEMORY_STORAGE_ERROR",
     "internal": "MEMORY_STORAGE_ERROR",
 }

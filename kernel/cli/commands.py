@@ -23,6 +23,7 @@ from kernel.maintenance.compact import Freed, compact
 from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
 from kernel.maintenance.page_check import trust_pages
+from kernel.maintenance.replica import refuse_replica
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -44,6 +45,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens, as_json=arguments.json)
+    refuse_replica(config.data)
     if arguments.command == "key":
         return KEY_COMMANDS[arguments.key](arguments, config)
     if arguments.command in backup_commands.COMMANDS:

@@ -13,7 +13,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
     "Connect": ("setup", "hook", "serve", "service", "stdio", "key", "completion"),
     "Look": ("prime", "doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
+    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -43,6 +43,10 @@ TEXTS: Mapping[str, Help] = {
             "quipu backup --all ~/backups/today",
             "quipu backup --to ~/backups --keep 24",
         ),
+    ),
+    "replica": Help(
+        "Keeps a copy of everything in another folder, which follows each change until this is interrupted.",
+        ("quipu replica /srv/quipu-copy", "quipu serve --data /srv/quipu-copy --follow --port 7848"),
     ),
     "restore": Help(
         "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",
@@ -142,6 +146,7 @@ _TOP_EXAMPLES = (
     "quipu serve",
     'quipu add "The garage opens at eight."',
     'quipu recall "when does the garage open"',
+    "quipu doctor",
 )
 _ENVIRONMENT = """environment:
   QUIPU_DATA, QUIPU_MODEL, HOST and PORT stand for --data, --model, --host and --port; every other setting is a

@@ -19,7 +19,7 @@ from kernel.security.permissions import Permission
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
 
-_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "backup_to", "backup_every", "backup_keep")
+_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "backup_to", "backup_every", "backup_keep", "follow")
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key", "ui", "completion"}:
+        if name not in {"serve", "service", "stdio", "key", "ui", "completion", "replica"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -296,6 +296,12 @@ def _memories(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return memory_commands.run(arguments, chosen)
 
 
+def _replica(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import replica_command
+
+    return replica_command.run(arguments, chosen)
+
+
 def _completion(arguments: argparse.Namespace, _chosen: config.Config) -> int:
     from kernel.cli import completion
 
@@ -320,6 +326,7 @@ _COMMANDS = {
     "service": _service,
     "doctor": _doctor,
     "completion": _completion,
+    "replica": _replica,
     **dict.fromkeys(memory_parsers.COMMANDS, _memories),
 }
 

@@ -89,12 +89,13 @@ def _on_file(config: Config) -> Send:
         from kernel import app
         from kernel.console.command_routes import local_caller, run_command
         from kernel.console.printing import printed
+        from kernel.maintenance.replica import is_replica
         from kernel.security.local_access import LocalAccess
 
         caller = local_caller(LocalAccess(config.data, ""), config.tenant)
         if command != "add" or config.tenant != MAIN:
             app.require_database(config)
-        kernel = app.open_kernel(config)
+        kernel = app.open_kernel(config._replace(follow=is_replica(config.data)))
         try:
             result = asyncio.run(run_command(kernel.dispatch, caller, command, body))
         finally:

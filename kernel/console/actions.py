@@ -156,18 +156,13 @@ async def forget_with(dispatch: Dispatch, visit: Visit, place: Place, version: s
 
 
 async def call_tool(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> Reply:
-    """Calls a tool that changes a memory of this version; raises the Fault in the words of its dialect."""
-    changed: list[Fault] = []
+    """Calls a tool that changes a memory of this version; raises the Fault."""
 
     def check(tx: Tx) -> None:
         if version_of(tx, dispatch, place) != version:
-            changed.append(Fault("conflict", _CHANGED))
-            raise changed[0]
+            raise Fault("conflict", _CHANGED)
 
-    try:
-        return await call_for_person(dispatch, visit, call, before=check)
-    except Fault as fault:
-        raise changed[0] if changed else fault from None
+    return await call_for_person(dispatch, visit, call, before=check)
 
 
 async def call_for_person(
@@ -177,7 +172,7 @@ async def call_for_person(
     before: Callable[[Tx], None] = lambda _tx: None,
     after: Callable[[Tx], None] = lambda _tx: None,
 ) -> Reply:
-    """Calls a tool with steps around it in its transaction; raises the Fault in the words of its dialect.
+    """Calls a tool with steps around it in its transaction; raises the Fault.
 
     What a person changes can be undone, whatever the tool.
     """
@@ -190,12 +185,21 @@ async def call_for_person(
         after(tx)
         return result
 
+    faults: list[Fault] = []
+
+    def fail(fault: Fault) -> Reply:
+        faults.append(fault)
+        return entry.dialect.fail(fault)
+
     hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
-    made = ToolEntry(entry.dialect, tool._replace(handler=handle, hooks=hooks, hints=hints))
+    dialect = entry.dialect._replace(fail=fail)
+    made = ToolEntry(dialect, tool._replace(handler=handle, hooks=hooks, hints=hints))
     made.observers = entry.observers
     reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
     if not isinstance(reply, Reply):
         raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
+    if faults:
+        raise Fault(faults[0].code, faults[0].message)
     if reply.fault is not None:
         raise Fault(reply.fault, _words(reply))
     return reply

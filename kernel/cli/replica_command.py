@@ -1,0 +1,28 @@
+"""The command `quipu replica`: keeps a copy of the data directory, which `quipu serve --follow` serves."""
+
+import argparse
+import signal
+import sys
+import threading
+from contextlib import closing
+
+from kernel import app
+from kernel.cli.faults import or_raise
+from kernel.cli.output import note
+from kernel.config import Config
+from kernel.dispatch import catch_faults
+from kernel.maintenance.replica import Replica
+
+
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Follows until it is interrupted or terminated."""
+    app.require_database(config)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    with closing(or_raise(Replica, config, arguments.target)) as replica:
+        or_raise(replica.refresh)
+        note(f"{arguments.target} follows {config.data}")
+        sys.stderr.flush()
+        replica.run(stopping, catch_faults)
+    return 0
