@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
-_GROUP_SIZE_IN_POOL = 2  # near-duplicates in the pool, so that one text repeated leaves room for others; not measured
+_GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
 # Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
 # do: what is alike is a list, no conversation. Chosen on development data, see README.md.
 _COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
