@@ -24,9 +24,10 @@ from handlers.sessions.schemas import (
     SearchResults,
     with_session,
 )
-from handlers.sessions.scoring import FARTHEST, NEAREST, Candidate, rank
+from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
 from handlers.sessions.settings import option, weights
 from kernel.search import index
+from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read
 
@@ -72,9 +73,7 @@ def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, in
     if not lexical and not semantic:
         return {}
     within = [(SPACE, scope)]
-    found = index.ranked(
-        tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic
-    )
+    found = ranked(tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic)
     return {int(one.hit.id): one for one in found}
 
 
@@ -94,10 +93,10 @@ def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
 
 def _candidate(row: MemoryRow, found: index.Scored | None, query: str) -> Candidate:
     by_words = found is not None and found.hit.text_rank is not None
-    by_meaning = found is not None and found.hit.similarity is not None
+    near = LEXICAL_BASE_SCORE if found is not None and found.hit.similarity is None else NEAREST
     return Candidate(
         row.id,
-        FARTHEST - (FARTHEST - NEAREST) * found.score if found and by_meaning else None,
+        FARTHEST - (FARTHEST - near) * found.score if found else None,
         by_words,
         row.priority,
         _seconds(row.created_at),
@@ -141,8 +140,8 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: score",
                 "the distance of the vectors, where 0 counts as 1; hits by words alone start from 1",
-                "with vectors on, the same range: .2 for the best by all evidence that `recall` has (words, meaning, "
-                "word by word, neighbours), 2 for none; content equal to the query comes first",
+                "the same range: .2 for the best by all evidence that `recall` has (words, meaning, word by word, "
+                "neighbours), 1 for the best by words alone, 2 for none; content equal to the query comes first",
                 "The distance alone ranks below plain FTS5: nDCG@10 .32 against .43 on turns of conversations",
             ),
             Deviation(
