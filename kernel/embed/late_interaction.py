@@ -58,6 +58,24 @@ def interaction(
     return scores
 
 
+def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> float:
+    """How heavy the token is that is least like any of the other text, over the mean weight of all; 0 for no token.
+
+    The weight of a token is the length of its vector, times what the best cosine leaves to 1.
+    """
+    import numpy as np
+
+    if not len(one) or not len(other):
+        return 0.0
+    (vectors, weights), (others, other_weights) = token_vectors(one), token_vectors(other)
+    cosines = _cosines(others, other_weights, vectors, weights)[:-1]
+    left = max(
+        float((weights * (1 - cosines.max(axis=1))).max()), float((other_weights * (1 - cosines.max(axis=0))).max())
+    )
+    mean = float(np.concatenate([weights, other_weights]).mean())
+    return left / mean if mean > _EPSILON else 0.0
+
+
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     """The texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the longest."""
     import numpy as np

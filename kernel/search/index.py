@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
+from kernel.search.equivalence import is_common, is_negated, says_the_same, tell_apart
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, candidates
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
@@ -16,7 +17,7 @@ from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
-from kernel.search.words import completed, indexed_words
+from kernel.search.words import character_pairs, completed, indexed_words
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -33,6 +34,7 @@ __all__ = [
     "SearchCache",
     "Weights",
     "Within",
+    "character_pairs",
     "clear",
     "containing",
     "count",
@@ -48,6 +50,8 @@ __all__ = [
     "in_folder",
     "indexed_words",
     "insert_vectors",
+    "is_common",
+    "is_negated",
     "is_quarantining",
     "last_doc_id",
     "model_id",
@@ -57,8 +61,10 @@ __all__ = [
     "put",
     "renew",
     "rerank",
+    "says_the_same",
     "search",
     "set_provenance",
+    "tell_apart",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations

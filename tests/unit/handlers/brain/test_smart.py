@@ -138,11 +138,11 @@ def test_only_active_memories_of_this_database_are_similar_and_no_entity(call_ok
 
 
 def test_inactive_memories_do_not_hide_an_active_duplicate(call_ok: CallOk, home: dict[str, Any]) -> None:
-    for number in range(12):
-        near = call_ok("smart_save_memory", db="core", content=f"{HOME} {number}", category="fact", force_add=True)
+    for mark in "abcdefghijkl":
+        near = call_ok("smart_save_memory", db="core", content=f"{HOME} ({mark})", category="fact", force_add=True)
         call_ok("update_memory", db="core", id=near["memory"]["id"], status="archived")
 
-    answer = call_ok("smart_save_memory", db="core", content=f"{HOME} 5", category="fact")
+    answer = call_ok("smart_save_memory", db="core", content=f"{HOME} (e)", category="fact")
 
     assert [memory["id"] for memory in answer["similar"]] == [home["id"]]
 
