@@ -88,8 +88,8 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
 
-    def unmatched(self, one: bytes, other: bytes) -> float:
-        """The weight of what one of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
+    def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
+        """The weights of what each of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
 
