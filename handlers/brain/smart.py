@@ -249,13 +249,16 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: distance",
                 "below 0.9",
-                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.55",
-                "0.9 was chosen for another model; see [how the threshold was chosen](#the-duplicate-threshold)",
+                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.7, and saying the same: no word that matters is in one text "
+                "alone, and numbers, names and negation agree; with `is_correction` below 0.7",
+                "0.9 was chosen for another model, and the meeting at 11 is not the one at 10; see "
+                "[how the limits were chosen](#the-duplicate-threshold)",
             ),
             Deviation(
                 "behaviour: words",
                 "if no vector matches, more than half the words in common",
-                "the same, but only for memories without an embedding",
+                "the same, or half the pairs of characters in scripts without blanks, but only for memories without an "
+                "embedding, and if numbers, names and negation agree",
                 "Facts of one kind share most words: of 180 new ones in the held-out set of the threshold, 120 would "
                 "be flagged; the price is that a duplicate farther than the distance is saved, even with most words in "
                 "common",
@@ -302,11 +305,10 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: content search",
                 "not mentioned",
-                "the best match that is as near as a duplicate or contains every word; otherwise nothing is archived "
-                "and `archived_memory_id` is null",
-                "Archiving the top hit unconditionally would retire unrelated memories; as the bundled model is "
-                "English, texts in scripts that it splits into letters may still be taken for near, so pass the id "
-                "there",
+                "the memory that says the same, as for smart_save_memory, or the only one that contains every word, "
+                "one of them no stop word, and denies what the content denies; otherwise nothing is archived and "
+                "`archived_memory_id` is null",
+                "Archiving the top hit unconditionally would retire unrelated memories",
             ),
             Deviation(
                 "behaviour: neither id nor content",
