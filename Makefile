@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-all test-ui test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
-	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
+	quality probes conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -107,6 +107,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
+
+probes: .venv/.ok ## ask a server for names, emoji, Thai, misspelt words, and in 16 languages
+	@$(VENV)/python -m loadtests.quality.probes
 
 load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
 	@$(VENV)/python -m loadtests.scenarios.mixed_load $(ARGS)

@@ -61,6 +61,22 @@ def interaction(
     return scores, exact
 
 
+def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
+    """How heavy the token of each text is that is least like any of the other text, over the mean weight of all.
+
+    The weight of a token is the length of its vector, times what the best cosine leaves to 1; 0 where there is none.
+    """
+    import numpy as np
+
+    if not len(one) or not len(other):
+        return 0.0, 0.0
+    (vectors, weights), (others, other_weights) = token_vectors(one), token_vectors(other)
+    cosines = _cosines(others, other_weights, vectors, weights)[:-1]
+    left = (weights * (1 - cosines.max(axis=1))).max(), (other_weights * (1 - cosines.max(axis=0))).max()
+    mean = max(float(np.concatenate([weights, other_weights]).mean()), _EPSILON)
+    return float(left[0]) / mean, float(left[1]) / mean
+
+
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     """The texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the longest."""
     import numpy as np

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel.embed.late_interaction import interaction
+from kernel.embed.late_interaction import interaction, unmatched
 from kernel.embed.tokenizer import ModelTokenizer, id_width
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ class Embedder:
         """Whether a word is a single token of the model."""
         tokenizer, vectors = self._loaded or self._load()
         return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
+
+    def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
+        """The weights of what each of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
+        _, vectors = self._loaded or self._load()
+        return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
 
     def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
         """The late-interaction score of each text for the query, and the share of the query that it holds.

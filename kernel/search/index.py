@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
+from kernel.search.equivalence import is_common, is_negated, says_the_same, tell_apart
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, candidates
 from kernel.search.lexical import (
@@ -24,7 +25,7 @@ from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
-from kernel.search.words import completed, indexed_words
+from kernel.search.words import character_pairs, completed, indexed_words
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -43,6 +44,7 @@ __all__ = [
     "Weights",
     "Within",
     "candidates",
+    "character_pairs",
     "clear",
     "containing",
     "count",
@@ -58,6 +60,8 @@ __all__ = [
     "in_folder",
     "indexed_words",
     "insert_vectors",
+    "is_common",
+    "is_negated",
     "is_quarantining",
     "last_doc_id",
     "least",
@@ -68,8 +72,10 @@ __all__ = [
     "put",
     "renew",
     "rerank",
+    "says_the_same",
     "search",
     "set_provenance",
+    "tell_apart",
     "verdict",
 ]
 

@@ -93,6 +93,11 @@ def pair_terms(text: str) -> list[Term]:
     return list(terms.values())
 
 
+def character_pairs(text: str) -> set[str]:
+    """The pairs of characters of a text in scripts that write no blanks between words."""
+    return {term.stem for term in pair_terms(text)}
+
+
 def as_written(word: str) -> str:
     """A word of the index as a text has it: with its own characters instead of letters of private use."""
     if word.isascii():
