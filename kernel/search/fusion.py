@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ids = NDArray[np.int64]
 
+_CLEAR_SHARE = 0.85  # of the best own score: only where others reach it may neighbours change who is first
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at a distance of one and of two; not measured singly
 
 
@@ -110,12 +111,24 @@ def fuse_candidates(
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):
-        parts[3] = neighbours * total * _neighbour_scores(found.docs, own, windows)
+        extra = neighbours * _neighbour_scores(found.docs, own, windows)
+        parts[3] = total * _with_a_clear_first(own, extra)
     scores = own + parts[3] / total
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")
     return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order], strengths(found)[order])
+
+
+def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
+    """What neighbours add; a document that is clearly first by its own evidence stays as clearly first."""
+    first = int(own.argmax())
+    before = own[first]
+    own[first] = -1.0
+    if own.max() < _CLEAR_SHARE * before:
+        extra[first] = max(extra[first], (own + extra).max() / _CLEAR_SHARE - before)
+    own[first] = before
+    return extra
 
 
 def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":

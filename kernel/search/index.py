@@ -42,6 +42,7 @@ __all__ = [
     "Verdict",
     "Weights",
     "Within",
+    "candidates",
     "clear",
     "containing",
     "count",
@@ -65,10 +66,12 @@ __all__ = [
     "partitions_of",
     "prefilter",
     "put",
+    "ranked",
     "rerank",
     "search",
     "set_provenance",
     "verdict",
+    "with_keys",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
@@ -238,6 +241,33 @@ def find(
         if semantic:
             near = vector_search(tx, text, partitions, limit, [*ranks], docs)
     return candidates(ranks, near, information(tx, text) if ranks else 0.0)
+
+
+def ranked(
+    tx: Tx,
+    text: str,
+    *,
+    within: Within,
+    limit: int,
+    lexical: bool = True,
+    semantic: bool = True,
+    weights: Weights | None = None,
+) -> list[Scored]:
+    """The `limit` best documents by all evidence, best first, with their space and key.
+
+    Without `weights` the usual ones; of words or meaning alone only that signal counts.
+    """
+    usual = Weights() if lexical and semantic else Weights(lexical, semantic, 0, 0)
+    found = find(tx, text, within=within, limit=max(CANDIDATES, limit), lexical=lexical, semantic=semantic)
+    best = rerank(tx, text, found, weights or usual).fused.scored(limit)
+    return with_keys(tx, best)
+
+
+def with_keys(tx: Tx, scored: Sequence[Scored]) -> list[Scored]:
+    """The same with the space and the key of each document."""
+    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", _Key, ids=[one.hit.doc for one in scored])}
+    held = [(one, keys[one.hit.doc]) for one in scored if one.hit.doc in keys]
+    return [one._replace(hit=one.hit._replace(space=row.space, id=row.key)) for one, row in held]
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
-_GROUP_SIZE_IN_POOL = 2  # near-duplicates in the pool, so that one text repeated leaves room for others; not measured
-_COHERENCE_RANGE = (0.02, 0.05)  # from which neighbours begin to count, and from which they count fully; not measured
+_GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
+# Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
+# do: what is alike is a list, no conversation. Chosen on development data, see README.md.
+_COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
@@ -107,7 +109,9 @@ def _windows(rows: list[Any]) -> "Ids":
 
 
 def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids") -> float:
-    """The share of their weight that neighbours have: all of it where documents are like their own neighbours."""
+    """The share of their weight that neighbours have: all of it where documents are like their own neighbours, as in a
+    conversation, but not the same but for a name, as in a list.
+    """
     import numpy as np
 
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
@@ -116,8 +120,7 @@ def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids")
     rising = np.argsort(docs)
     at = positions(docs[rising], windows)
     coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
-    low, high = _COHERENCE_RANGE
-    return min(1.0, max(0.0, (coherence - low) / (high - low)))
+    return float(np.interp(coherence, _COHERENCE_RANGE, (0.0, 1.0, 1.0, 0.0)))
 
 
 def _coherence(units: "Matrix", windows: "Ids") -> float:
