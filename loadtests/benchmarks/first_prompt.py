@@ -1,10 +1,11 @@
-"""Replays a thousand first prompts of developers: how often a hook adds memories where one answers, and where none does.
+"""Replays a thousand first prompts of developers: how often a hook adds memories where one answers, and elsewhere.
 
 `python -m loadtests.benchmarks.first_prompt` opens a store with the facts of `loadtests/lib/developer_prompts.py`, and
 for each prompt runs a session: session-start in the folder of the project, then first-prompt. It prints for each kind
 of prompt the share of sessions that got memories and the share that got the one that answers, and what a session costs.
 """
 
+import argparse
 import asyncio
 import json
 import tempfile
@@ -20,7 +21,7 @@ from kernel.calls import ToolEntry
 from kernel.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.tools import Reply
-from loadtests.lib.developer_prompts import Prompt, make
+from loadtests.lib.developer_prompts import SEED, Prompt, make
 
 
 class _Row(msgspec.Struct):
@@ -30,9 +31,9 @@ class _Row(msgspec.Struct):
     tokens: int = 0
 
 
-async def replay(kernel: app.Kernel) -> dict[str, _Row]:
+async def replay(kernel: app.Kernel, seed: int) -> dict[str, _Row]:
     """Runs every session; the counts by kind of prompt."""
-    replayed, dispatch = make(), kernel.dispatch
+    replayed, dispatch = make(seed), kernel.dispatch
     hooks = {
         method.tool.name: ToolEntry(dialect, method.tool) for dialect in dispatch.dialects for method in dialect.rest
     }
@@ -68,7 +69,7 @@ def _count(row: _Row, prompt: Prompt, began: str, found: str) -> None:
 
 def report(rows: dict[str, _Row]) -> None:
     """Prints one line for each kind of prompt, then the three figures."""
-    print(f"{'prompts':12} {'number':>6} {'got memories':>13} {'the right one':>14} {'tokens a session':>17}")
+    print("prompts      number  got memories  the right one  tokens a session")
     for kind, row in sorted(rows.items()):
         right = f"{row.answered / row.prompts:.1%}" if kind == "stored" else ""
         print(
@@ -85,10 +86,13 @@ def report(rows: dict[str, _Row]) -> None:
 
 def main() -> None:
     """Replays the prompts on a new store."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED, help="another set of prompts, made the same way")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         kernel = app.open_kernel(Config(data=Path(folder) / "data"))
         try:
-            report(asyncio.run(replay(kernel)))
+            report(asyncio.run(replay(kernel, arguments.seed)))
         finally:
             kernel.store.close()
 

@@ -1,14 +1,14 @@
 """First prompts of developers: made from tables, with a seed, so that each run has the same thousand.
 
-200 ask for a fact that the store holds; 200 ask the same way for one that it does not hold, about the same services;
-600 give work, ask for general knowledge, or go on with something. Facts and prompts share names of services, and the
+200 ask for a fact that the store holds; 50 ask the same way for one that it does not hold, about the same services;
+750 give work, ask for general knowledge, or go on with something. Facts and prompts share names of services, and the
 words of an attribute only where a person would hardly choose others.
 """
 
 import random
 from typing import NamedTuple
 
-_SEED = 20261123
+SEED = 20261123
 _SERVICES = """billing API|invoice worker|login page|search index|image resizer|mail gateway|report builder|chat bot|
 price feed|audit log|user directory|payment bridge|stock sync|video encoder|feature store|notification hub|map tiles|
 survey form|coupon engine|parcel tracker""".replace("\n", "").split("|")
@@ -146,9 +146,8 @@ _ATTRIBUTES = (
         ("Sentry", "GlitchTip", "Rollbar", "the ops channel", "Honeybadger"),
     ),
 )
-_VERBS = "Refactor|Rename|Document|Simplify|Speed up|Add types to|Write unit tests for|Split|Port|Remove dead code from".split(
-    "|"
-)
+_VERBS = """Refactor|Rename|Document|Simplify|Speed up|Add types to|Write unit tests for|Split|Port|
+Remove dead code from""".replace("\n", "").split("|")
 _THINGS = """the CSV parser|the settings dialog|the date picker|the retry decorator|the graph layout|the JSON encoder|
 the command line parser|the colour picker|the thread pool|the markdown renderer|the undo stack|the diff view|
 the tokenizer|the file watcher|the matrix class""".replace("\n", "").split("|")
@@ -196,14 +195,14 @@ class Replay(NamedTuple):
     prompts: list[Prompt]
 
 
-def make() -> Replay:
-    """The thousand prompts, in random order, and 200 facts beside 100 notes on work that no prompt asks for."""
-    chance = random.Random(_SEED)
+def make(seed: int = SEED) -> Replay:
+    """The thousand prompts, in random order, and 200 facts beside 100 notes on what no prompt asks for."""
+    chance = random.Random(seed)
     pairs = [(service, attribute) for service in _SERVICES for attribute in _ATTRIBUTES]
     chance.shuffle(pairs)
     memories: dict[str, str] = {}
     prompts: list[Prompt] = []
-    for number, (service, attribute) in enumerate(pairs):
+    for number, (service, attribute) in enumerate(pairs[:250]):
         text = chance.choice(attribute.prompts).format(service=service)
         path = ""
         if number < 200:
@@ -213,7 +212,7 @@ def make() -> Replay:
     work = [f"{verb} {thing} {end}" for verb in _VERBS for thing in _THINGS for end in _ENDS]
     knowledge = [ask.format(topic).capitalize() for ask in _KNOWLEDGE for topic in _TOPICS]
     ongoing = [f"{text} {place}" for text in _ONGOING for place in _PLACES]
-    prompts += [Prompt(text, "", "work") for text in chance.sample(work, 400)]
+    prompts += [Prompt(text, "", "work") for text in chance.sample(work, 550)]
     prompts += [Prompt(text, "", "knowledge") for text in knowledge]
     prompts += [Prompt(text, "", "going on") for text in ongoing]
     notes = [text.format(thing=thing) for text in _NOTES for thing in _OTHER_THINGS]
