@@ -27,6 +27,7 @@ from handlers.brain.search import QueryText
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit, Scored
+from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read
 
@@ -143,14 +144,14 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     types = request.types or KINDS
     width = max(index.CANDIDATES, CANDIDATES_PER_RESULT * request.limit)
     places, mix = _partitions(tx, request.db, types), relevance_weights(weights)
-    found = index.ranked(tx, request.query, within=places, limit=width, weights=mix)
+    found = ranked(tx, request.query, within=places, limit=width, weights=mix)
     candidates = _evidence(tx, request.db, found, types)
     counted = weights if index.has_model(tx) else replace(weights, vector=0.0)
     scored = [signals(evidence, counted) for _, evidence in candidates]
-    ranked = sorted(
+    in_order = sorted(
         zip(scored, (hit for hit, _ in candidates), strict=True), key=lambda pair: (-total_score(pair[0]), pair[1].doc)
     )
-    best = ranked[: request.limit]
+    best = in_order[: request.limit]
     # Scored with four columns of each candidate; the full rows are read for the returned ones only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
     results = [_result(hit.id, found, rows[hit.id]) for found, hit in best if hit.id in rows]
@@ -189,8 +190,8 @@ def _configured_weights(tx: Tx) -> dict[str, str]:
     return {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
 
 
-def _evidence(tx: Tx, db: str, ranked: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
-    ids = [one.hit.id for one in ranked]
+def _evidence(tx: Tx, db: str, found: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
+    ids = [one.hit.id for one in found]
     half_life = decay.half_life_days(tx)
     marks: dict[str, _ScoreInputs] = {}
     if "memory" in types:
@@ -203,12 +204,12 @@ def _evidence(tx: Tx, db: str, ranked: Sequence[Scored], types: Sequence[ResultK
         )
     if "note" in types:
         marks.update((row.id, row) for row in tx.all("brain.hybrid_search.note_signals", _ScoreInputs, db=db, ids=ids))
-    found: list[tuple[Hit, Evidence]] = []
-    for one in ranked:
+    evidence: list[tuple[Hit, Evidence]] = []
+    for one in found:
         if mark := marks.get(one.hit.id):
             present = decay.decayed(mark.decay_score, mark.since, tx.now, half_life)
-            found.append((one.hit, Evidence(one.score, one.parts, present, mark.importance)))
-    return found
+            evidence.append((one.hit, Evidence(one.score, one.parts, present, mark.importance)))
+    return evidence
 
 
 def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind]) -> dict[str, _ResultRow]:

@@ -9,7 +9,7 @@ from kernel.search.pagination import MAX_CURSOR_LENGTH
 
 _DEFAULT_WEIGHTS = index.Weights()
 HALF_LIFE_DAYS = 30.0
-DEFAULT_ALIKE = 5  # near-duplicates that count in full
+DEFAULT_ALIKE = 4  # near-duplicates that count in full
 
 Detail = Literal["line", "text"]
 Floor = index.Verdict | Annotated[float, Meta(ge=0, le=1)]

@@ -10,6 +10,7 @@ from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
 from kernel.lazy_regex import regex
 from kernel.search import index
+from kernel.search.ranked import ranked
 from kernel.settings import setting
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
@@ -63,7 +64,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     limit = request.limit or _DEFAULT_SEARCH_LIMIT
     within = [(space(name), kind) for name in names]
     width = max(limit, index.CANDIDATES)  # scores do not depend on the limit
-    found = index.ranked(tx, request.query, within=within, limit=width, semantic=way != "search")
+    found = ranked(tx, request.query, within=within, limit=width, semantic=way != "search")
     best = scoring.reaching(found, index.least("weak") if way != "search" else 0.0)[:limit]
     keys = [(one.hit.space.partition(":")[2], one.hit.id) for _, one in best]
     rows = {(row.project, row.path): row for row in tx.all("notes.recall.by_keys", _FileRow, keys=keys)}

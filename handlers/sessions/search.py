@@ -27,6 +27,7 @@ from handlers.sessions.schemas import (
 from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
 from handlers.sessions.settings import option, weights
 from kernel.search import index
+from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read
 
@@ -72,9 +73,7 @@ def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, in
     if not lexical and not semantic:
         return {}
     within = [(SPACE, scope)]
-    found = index.ranked(
-        tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic
-    )
+    found = ranked(tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic)
     return {int(one.hit.id): one for one in found}
 
 

@@ -66,12 +66,10 @@ __all__ = [
     "partitions_of",
     "prefilter",
     "put",
-    "ranked",
     "rerank",
     "search",
     "set_provenance",
     "verdict",
-    "with_keys",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
@@ -120,7 +118,9 @@ class _Kept(NamedTuple):
     created_at: str
 
 
-class _Key(NamedTuple):
+class Key(NamedTuple):
+    """The space and the key of a document."""
+
     doc: int
     space: str
     key: str
@@ -243,33 +243,6 @@ def find(
     return candidates(ranks, near, information(tx, text) if ranks else 0.0)
 
 
-def ranked(
-    tx: Tx,
-    text: str,
-    *,
-    within: Within,
-    limit: int,
-    lexical: bool = True,
-    semantic: bool = True,
-    weights: Weights | None = None,
-) -> list[Scored]:
-    """The `limit` best documents by all evidence, best first, with their space and key.
-
-    Without `weights` the usual ones; of words or meaning alone only that signal counts.
-    """
-    usual = Weights() if lexical and semantic else Weights(lexical, semantic, 0, 0)
-    found = find(tx, text, within=within, limit=max(CANDIDATES, limit), lexical=lexical, semantic=semantic)
-    best = rerank(tx, text, found, weights or usual).fused.scored(limit)
-    return with_keys(tx, best)
-
-
-def with_keys(tx: Tx, scored: Sequence[Scored]) -> list[Scored]:
-    """The same with the space and the key of each document."""
-    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", _Key, ids=[one.hit.doc for one in scored])}
-    held = [(one, keys[one.hit.doc]) for one in scored if one.hit.doc in keys]
-    return [one._replace(hit=one.hit._replace(space=row.space, id=row.key)) for one, row in held]
-
-
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
     """The partitions to search, None for all; none for a text without words."""
     tx.flush_deferred()
@@ -279,7 +252,7 @@ def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None
 
 
 def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hit]:
-    rows = tx.all("kernel.index.keys_of", _Key, ids=[*cosines, *(doc for doc in ranks if doc not in cosines)])
+    rows = tx.all("kernel.index.keys_of", Key, ids=[*cosines, *(doc for doc in ranks if doc not in cosines)])
     return [
         Hit(
             row.doc,

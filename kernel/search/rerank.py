@@ -24,6 +24,7 @@ _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeate
 # Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
 # do: what is alike is a list, no conversation. Chosen on development data, see README.md.
 _COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
+_PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
@@ -52,6 +53,8 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
 
     The best `most` are reranked, at most two of each group of near-duplicates.
     """
+    import numpy as np
+
     order = preliminary_order(found, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
@@ -76,7 +79,14 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
         at = found.docs.searchsorted(pool.windows[held, 2])
         found.late[at], found.exact[at] = scores, exact
     fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
+    if weights.words > 0 and np.isnan(found.words).all() and _is_in_pieces(embedder, query[0], text):
+        fused = fused._replace(strengths=np.zeros(len(fused.scores)))
     return Ranking(fused, pool.duplicates.leaders)
+
+
+def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
+    """Whether the model does not know the words of a query, but only pieces of them, whose nearness means nothing."""
+    return int(embedder.counts([query.tokens])[0]) >= _PIECES * len(text.split())
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:

@@ -1,14 +1,14 @@
 """Texts of the generated collections: what agents store beside conversations, with the questions asked for it."""
 
 TASKS = """
-roll back the last release|undo a bad deployment|stop the traffic;select the previous image;start it;watch the error rate
-restore the nightly backup|bring lost data back|list the snapshots;copy the newest one;check its sum;start the database from it
+roll back the last release|undo a bad deployment|stop the traffic;select the previous image;start it
+restore the nightly backup|bring lost data back|list the snapshots;copy the newest one;check its sum
 rotate the signing keys|replace old credentials|make a new pair;publish the public half;wait a day;revoke the old pair
-add a new customer|set up an account for somebody|create the tenant;choose a plan;send the welcome mail;check the first login
-renew the certificate|what to do when TLS runs out|request it from the authority;install the chain;reload the proxy;test with curl
-migrate the schema|change tables without downtime|write the migration;run it on a copy;apply it in two steps;drop old columns later
-drain a worker node|take a machine out of service|mark it unschedulable;wait for its jobs;power it off;remove it from the list
-answer an alert at night|who does what when the pager rings|acknowledge it;open the dashboard;follow the runbook;write the timeline
+add a new customer|set up an account for somebody|create the tenant;choose a plan;send the welcome mail
+renew the certificate|what to do when TLS runs out|request it from the authority;install the chain;reload the proxy
+migrate the schema|change tables without downtime|write the migration;run it on a copy;apply it in two steps
+drain a worker node|take a machine out of service|mark it unschedulable;wait for its jobs;power it off
+answer an alert at night|who does what when the pager rings|acknowledge it;open the dashboard;follow the runbook
 publish the monthly report|send out the numbers|freeze the ledger;run the query;render the slides;mail the board
 onboard an engineer|first day of a new colleague|order the laptop;grant the groups;pair for a day;assign a first ticket
 """

@@ -202,7 +202,7 @@ def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
 def test_memories_over_the_token_budget_are_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(30)})
 
-    found = list(pages(recall, limit=10, max_tokens=200))
+    found = list(pages(recall, limit=10, max_tokens=300))
 
     assert {len(page) for page in found[:-1]} <= set(range(1, 10))
     assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
