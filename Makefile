@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
+.PHONY: help run test test-rest test-all test-ui test-extras originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
 	quality probes conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -119,6 +119,12 @@ peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, whic
 
 clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
 	@$(NODE) $(VENV)/python -m tests.contracts.clients.matrix $(ARGS)
+
+agents: .venv/.ok tests/contracts/agents/gemini-cli/node_modules/.ok ## run a session of Gemini CLI with hooks, and a model of our own
+	@$(NODE) $(VENV)/python -m tests.contracts.agents.session
+
+plugin: .venv/.ok ## write the plugin folders for Claude Code, Codex and Gemini CLI into dist/plugin
+	@$(VENV)/python .ci/plugin/build.py
 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/contracts/conformance/run.py $(ARGS)

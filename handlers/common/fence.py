@@ -13,8 +13,9 @@ NOTICE = "Between the tags stands stored data with id, author and date: facts to
 # How the lines before a fence begin.
 INTRO, ABOUT_PROMPT = "Quipu keeps memories", "Quipu remembers this about the question"
 _PRIVATE = regex(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCED = regex(rf"{OPEN}.*?{CLOSE}", re.DOTALL | re.IGNORECASE)
-_TAG = regex(r"quipu-memories\s*>", re.IGNORECASE)
+# Some clients escape what hooks add.
+_FENCED = regex(r"(?:<|&lt;)quipu-memories(?:>|&gt;).*?(?:<|&lt;)/quipu-memories(?:>|&gt;)", re.DOTALL | re.IGNORECASE)
+_TAG = regex(r"quipu-memories\s*(?:>|&gt;)", re.IGNORECASE)
 _LEADS = regex(rf"^.*(?:{INTRO}|{ABOUT_PROMPT}|{re.escape(NOTICE)}).*$\n?", re.MULTILINE)
 _BACKTICKS = regex(r"`{3,}")
 # The end of a line that `item` makes.

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from handlers.common import fence, hook_shapes
-from handlers.common.evidence import strong_hits
+from handlers.common.evidence import PROMPT_FLOOR, hits_above
 from handlers.common.hook_shapes import Client, Event
 from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
 from kernel.errors import Fault
@@ -87,7 +87,7 @@ def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
     given = _sessions(tx).take_prompt(session, tx.now)
     if given is None:
         return answer
-    found = strong_hits(tx, prompt, MOST_HITS, given)
+    found = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, given)
     answer.text = compose(_ABOUT_PROMPT, hit_lines(found), _PROMPT_TOKENS).text
     return answer
 

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from handlers.common import fence
-from handlers.common.evidence import strong_hits
+from handlers.common.evidence import hits_above
 from handlers.common.filters import is_left_out
 from kernel.search import index
 from kernel.search.index import Document
@@ -156,4 +156,4 @@ def _item(text: str, document: Document) -> str:
 
 
 def _hits(tx: Tx, query: str, given: Collection[str]) -> list[_Line]:
-    return hit_lines(strong_hits(tx, query, MOST_HITS, given)) if query.strip() else []
+    return hit_lines(hits_above(tx, query, "strong", MOST_HITS, given)) if query.strip() else []

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,6 +10,9 @@ from kernel.cli import hook_client
 from kernel.cli.output import show
 from kernel.config import Config
 from kernel.errors import Fault
+
+if TYPE_CHECKING:
+    from kernel.store.transaction import Tx
 
 _PRIVACY = """What hooks do:
   They talk to this machine, or to the https address you configured, and to nothing else.
@@ -55,11 +58,14 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     from kernel.store.context import CallContext
     from kernel.store.sqlite.connection import Connection
 
+    def run(tx: "Tx") -> Any:
+        return tool.handler(tx, request)
+
     shared = app.context_of(config)
     access, *_ = app.open_data(config, shared)
     db = Connection(config.file, shared, readonly=True)
     try:
-        found: Any = or_raise(db.read, CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
+        found: Any = or_raise(db.read, CallContext("common", "prime"), run)
     finally:
         db.close()
         access.close()

@@ -201,7 +201,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> 
         else:
             parent[keys[-1]] = _inline(table) if old is None else _table(table)
         return document.as_string()
-    except (TOMLKitError, KeyError, RecursionError):
+    except (TOMLKitError, KeyError, ValueError, RecursionError):
         return ""
 
 

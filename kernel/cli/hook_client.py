@@ -9,7 +9,8 @@ import sys
 from _thread import start_new_thread
 from time import monotonic, sleep
 
-if False:  # for type checkers; `typing` takes as long as the rest
+TYPE_CHECKING = False  # `typing` takes as long as the rest
+if TYPE_CHECKING:
     from socket import socket
 
 # Seconds for each event, the start of the interpreter not included.
@@ -178,7 +179,8 @@ def _main_worktree(git: str) -> str:
 
 def _read(descriptor: int) -> bytes:
     """All of an input; empty where it is too long, which is read to its end all the same."""
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while part := os.read(descriptor, 1 << 16):
         size += len(part)
         if size <= _MOST_INPUT:

@@ -85,8 +85,8 @@ def installed(client: HookClient, file: Path) -> list[str]:
     try:
         text = _text(file)
         if client.form == "plugin":
-            events = client.recall if '"first-prompt"' in text else {}
-            return [*client.prime.values(), *events.values()] if text.startswith(MARK) else []
+            recall = [*client.recall.values()] if '"first-prompt"' in text else []
+            return [*client.prime.values(), *recall] if text.startswith(MARK) else []
         return events_of(own(text))
     except Fault:
         return []

@@ -3,13 +3,17 @@
 import os
 import sys
 
+TYPE_CHECKING = False  # `typing` is slow to import
 _PACKAGES = {"kernel", "handlers"}
 
 
 def main() -> None:
     """Run the command line with the packages of the wheel first on `sys.path`, before others of the same name."""
     if sys.argv[1:2] == ["hook"]:
-        from quipu_memory import hook_client  # pyright: ignore[reportMissingImports]  # beside this file in the wheel
+        if TYPE_CHECKING:
+            from kernel.cli import hook_client
+        else:
+            from quipu_memory import hook_client  # beside this file in the wheel
 
         if hook_client.is_event(sys.argv[1:]):
             hook_client.main(sys.argv[2:])

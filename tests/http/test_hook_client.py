@@ -174,7 +174,7 @@ def test_a_linked_worktree_belongs_to_its_repository(stub: Callable[..., Stub], 
 def test_hooks_that_are_switched_off_send_nothing(how: str, stub: Callable[..., Stub], tmp_path: Path) -> None:
     made, project = stub(), tmp_path / "web"
     (project / ".quipu").mkdir(parents=True)
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     if how == "file":
         (project / ".quipu" / "off").touch()
     elif how == "variable":
