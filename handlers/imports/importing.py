@@ -114,7 +114,7 @@ def _screened(record: Item) -> Item:
         return LeftOut(_LARGE)
     if find_secret([text, record.title, *record.tags]):
         return LeftOut(_SECRET)
-    return record if text is record.text else record._replace(text=text)
+    return record._replace(text=text, title=without_private(record.title))
 
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:

@@ -20,6 +20,7 @@ from handlers.imports.records import (
     tags_of,
     text_of,
     time_in,
+    without_private,
 )
 from handlers.imports.text_files import TextFile, files_below, read_text
 from kernel.store.imports import Record, Source
@@ -78,7 +79,7 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
 
 def note_items(system: str, file: TextFile) -> Iterator[Item]:
     """A note, its observations, and its links to other pages."""
-    page = markdown.page(file.text)
+    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})

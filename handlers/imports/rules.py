@@ -8,7 +8,17 @@ from pathlib import Path
 
 from handlers.imports import markdown
 from handlers.imports.importing import Read
-from handlers.imports.records import Item, LeftOut, clean_line, damaged, filled, tags_of, text_of, texts_in
+from handlers.imports.records import (
+    Item,
+    LeftOut,
+    clean_line,
+    damaged,
+    filled,
+    tags_of,
+    text_of,
+    texts_in,
+    without_private,
+)
 from handlers.imports.text_files import TextFile, files_below, read_text
 from kernel.lazy_regex import regex
 from kernel.store.imports import Record, Source
@@ -83,7 +93,7 @@ def file_items(root: Path, path: Path, name: str, project: str, priority: int) -
 
 
 def _sections(file: TextFile, project: str, root: str, priority: int) -> Iterator[Item]:
-    page = markdown.page(file.text)
+    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
     scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     numbers = Counter[str]()
