@@ -19,3 +19,24 @@ def test_private_text_over_several_items_or_sections_is_left_out_of_each(shell: 
     shell.bring(folder(tmp_path / "project", AGENTS=text))
     exported = shell.export().read_bytes()
     assert (b"Public" in exported, b"4711" in exported, b"Jane Roe" in exported) == (True, False, False)
+
+
+def test_files_of_one_name_in_two_folders_are_two_notes(shell: Shell, tmp_path: Path) -> None:
+    for name in ("home", "work"):
+        done = shell.bring(folder(tmp_path / name, inbox=f"What is open at {name}."))
+        assert done["counts"] == {"notes": 1, "already there": 0, "left out": 0}
+
+
+def test_an_observation_that_is_added_above_others_is_the_only_new_one(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(folder(tmp_path / "vault", note="- [fact] first\n- [fact] second"))
+    done = shell.bring(folder(tmp_path / "vault", note="- [fact] new\n- [fact] first\n- [fact] second"))
+    assert done["counts"] == {"links": 1, "memories": 1, "already there": 6, "left out": 0}
+    assert shell.export().read_bytes().count(b'"content":"second"') == 1
+
+
+def test_one_project_of_claude_code_is_the_same_by_itself_and_with_all_others(shell: Shell, tmp_path: Path) -> None:
+    project = folder(tmp_path / "claude", **{"projects/-work-app/memory/MEMORY": "- a list"}) / "projects" / "-work-app"
+    folder(project / "memory", style="We indent by four spaces.")
+    assert shell.bring(project / "memory")["counts"]["notes"] == 1
+    for again in (project, tmp_path / "claude"):
+        assert shell.bring(again)["counts"] == {"already there": 1, "left out": 1}
