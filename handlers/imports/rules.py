@@ -55,8 +55,8 @@ def is_rules(path: Path) -> bool:
 def open_rules(given: Source, _stack: ExitStack) -> Read:
     """The rules of one file, or of a project by its folder."""
     if given.path.is_file():
-        root = given.path.resolve().parent
-        return partial(_file_of_project, root, given.path)
+        path = given.path.resolve()
+        return partial(_file_of_project, path.parent, path)
     if not given.path.is_dir():
         raise damaged(given.path.name, "is no rules file and no folder")
     return partial(_items, given.path.resolve())
@@ -68,7 +68,9 @@ def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
 
 def _items(root: Path) -> Iterator[Item]:
     for name in FILES:
-        if (root / name).is_file():
+        if (root / name).is_symlink():  # such as CLAUDE.md, where it is AGENTS.md
+            yield LeftOut("a link")
+        elif (root / name).is_file():
             yield from file_items(root, root / name, name, root.name, _PROJECT_PRIORITY)
     for folder in _FOLDERS:
         if (root / folder).is_dir():

@@ -62,7 +62,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[tuple[Path, str]]:
         here, prefix, depth = waiting.pop()
         folders: list[tuple[Path, str, int]] = []
         for entry in _entries(here):
-            name = f"{prefix}{entry.name}"
+            name = f"{prefix}{os.fsencode(entry.name).decode(errors='backslashreplace')}"
             if entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):

@@ -1,7 +1,13 @@
 """What sources hold that is easily lost, mixed up or let through."""
 
+import os
+import sys
 from pathlib import Path
 
+import pytest
+
+from handlers.imports import IMPORTS
+from kernel.errors import Fault
 from tests.imports.harness import Shell
 
 
@@ -40,3 +46,25 @@ def test_one_project_of_claude_code_is_the_same_by_itself_and_with_all_others(sh
     assert shell.bring(project / "memory")["counts"]["notes"] == 1
     for again in (project, tmp_path / "claude"):
         assert shell.bring(again)["counts"] == {"already there": 1, "left out": 1}
+
+
+def test_a_rules_file_that_is_a_link_to_another_is_read_once(shell: Shell, tmp_path: Path) -> None:
+    project = folder(tmp_path / "project", AGENTS="# Style\n\nUse tabs.")
+    (project / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert shell.bring(project)["counts"] == {"guidelines": 1, "already there": 0, "left out": 1}
+    assert shell.bring(project / "CLAUDE.md")["counts"] == {"already there": 1, "left out": 0}
+
+
+@pytest.mark.parametrize("kind", sorted(found.kind for found in IMPORTS))
+def test_a_source_that_is_missing_or_a_folder_is_refused_in_a_sentence(kind: str, shell: Shell, tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"There is no file and no folder"):
+        shell.run("import", kind, str(tmp_path / "none"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Fault, match=r"cannot be read: Is a directory|nothing that can be imported|holds no manifest"):
+        shell.run("import", kind, str(tmp_path / "empty"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_a_file_whose_name_is_no_text_is_imported(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("A note from another system.")
+    assert shell.bring(tmp_path)["counts"] == {"notes": 1, "already there": 0, "left out": 0}
