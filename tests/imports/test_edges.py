@@ -68,3 +68,8 @@ def test_a_source_that_is_missing_or_a_folder_is_refused_in_a_sentence(kind: str
 def test_a_file_whose_name_is_no_text_is_imported(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("A note from another system.")
     assert shell.bring(tmp_path)["counts"] == {"notes": 1, "already there": 0, "left out": 0}
+
+
+def test_a_vault_with_a_folder_of_projects_is_not_taken_for_claude_code(shell: Shell, tmp_path: Path) -> None:
+    done = shell.bring(folder(tmp_path / "vault", **{"projects/house": "Paint it.", "daily": "Rain."}))
+    assert (done["kind"], done["counts"]["notes"]) == ("obsidian", 2)
