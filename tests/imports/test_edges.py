@@ -1,5 +1,6 @@
 """What sources hold that is easily lost, mixed up or let through."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -73,3 +74,12 @@ def test_a_file_whose_name_is_no_text_is_imported(shell: Shell, tmp_path: Path) 
 def test_a_vault_with_a_folder_of_projects_is_not_taken_for_claude_code(shell: Shell, tmp_path: Path) -> None:
     done = shell.bring(folder(tmp_path / "vault", **{"projects/house": "Paint it.", "daily": "Rain."}))
     assert (done["kind"], done["counts"]["notes"]) == ("obsidian", 2)
+
+
+def test_blocks_of_one_name_or_label_are_all_kept(shell: Shell, tmp_path: Path) -> None:
+    labels = ["persona", "persona", "a/b/c", "a/b/d", "to do", "to-do"]
+    blocks = [{"id": f"b{at}", "label": label, "value": f"text {at}"} for at, label in enumerate(labels)]
+    agents = [{"id": f"a{at}", "name": "bot", "block_ids": [f"b{at}"]} for at in range(len(labels))]
+    (tmp_path / "bots.af").write_text(json.dumps({"agents": agents, "blocks": blocks}))
+    for counts in ({"memory blocks": 6, "already there": 0, "left out": 0}, {"already there": 6, "left out": 0}):
+        assert shell.bring(tmp_path / "bots.af")["counts"] == counts
