@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.imports import IMPORTS
+from handlers.imports import IMPORTS, json_files
 from kernel.errors import Fault
 from tests.imports.harness import Shell
 
@@ -83,3 +83,13 @@ def test_blocks_of_one_name_or_label_are_all_kept(shell: Shell, tmp_path: Path) 
     (tmp_path / "bots.af").write_text(json.dumps({"agents": agents, "blocks": blocks}))
     for counts in ({"memory blocks": 6, "already there": 0, "left out": 0}, {"already there": 6, "left out": 0}):
         assert shell.bring(tmp_path / "bots.af")["counts"] == counts
+
+
+@pytest.mark.parametrize("start", [b'[{"id": "1", "memory": "x", "metadata": {"a": [', b"[["])
+def test_an_element_of_many_values_is_refused_before_it_fills_the_memory(
+    start: bytes, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_files, "MAX_PARTS", 1000)
+    (tmp_path / "wide.json").write_bytes(start + b"1," * 1001)
+    with pytest.raises(Fault, match=r"wide.json, near byte \d+: has an element of more than 64 MB or 1,000 values"):
+        shell.run("import", "mem0", str(tmp_path / "wide.json"))
