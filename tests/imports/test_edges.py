@@ -93,3 +93,10 @@ def test_an_element_of_many_values_is_refused_before_it_fills_the_memory(
     (tmp_path / "wide.json").write_bytes(start + b"1," * 1001)
     with pytest.raises(Fault, match=r"wide.json, near byte \d+: has an element of more than 64 MB or 1,000 values"):
         shell.run("import", "mem0", str(tmp_path / "wide.json"))
+
+
+def test_a_line_of_a_million_blanks_is_read_at_once(shell: Shell, tmp_path: Path) -> None:
+    blanks = " " * 900_000
+    done = shell.bring(folder(tmp_path / "vault", note=f"- [fact] one{blanks}two (the context)"))
+    assert done["counts"]["memories"] == 1
+    assert rb"\"context\":\"the context\"" in shell.export().read_bytes()
