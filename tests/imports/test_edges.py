@@ -9,6 +9,7 @@ import pytest
 
 from handlers.imports import IMPORTS, json_files
 from kernel.errors import Fault
+from kernel.maintenance import okf_export
 from tests.imports.harness import Shell
 
 
@@ -100,3 +101,8 @@ def test_a_line_of_a_million_blanks_is_read_at_once(shell: Shell, tmp_path: Path
     done = shell.bring(folder(tmp_path / "vault", note=f"- [fact] one{blanks}two (the context)"))
     assert done["counts"]["memories"] == 1
     assert rb"\"context\":\"the context\"" in shell.export().read_bytes()
+
+
+def test_names_of_a_bundle_are_different_for_a_hundred_thousand_memories() -> None:
+    names = {okf_export.safe_name("\u65e5\u672c\u8a9e", always=f"brain:core/{number}") for number in range(100_000)}
+    assert len(names) == 100_000
