@@ -87,10 +87,11 @@ def _from_file(system: str, path: Path) -> Iterator[Item]:
 
 
 def _from_zip(system: str, archive: ZipFile, name: str) -> Iterator[Item]:
+    conversations = set(_conversation_files(archive))
     for member in archive.namelist():
         base = member.rpartition("/")[2]
         try:
-            if member in _conversation_files(archive):
+            if member in conversations:
                 with archive.open(member) as file:
                     yield from _conversations(system, file, f"{name}, {member}")
             elif system == CLAUDE and base == "projects.json":
