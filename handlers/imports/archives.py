@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from types import SimpleNamespace
+from typing import IO, NamedTuple, cast
 
 from handlers.imports.records import damaged
 from kernel.errors import Fault
@@ -17,6 +18,7 @@ MAX_MEMBERS = 100_000
 MAX_MEMBER_BYTES = 512 << 20
 MAX_BYTES = 2 << 30  # of all members together
 _COPY_BYTES = 1 << 20
+_HEADER_BYTES = 1 << 20  # of what describes a member; `tarfile` reads it whole
 UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _ENCRYPTED = 1  # the bit of a member that needs a password
 
@@ -75,8 +77,8 @@ def head_of(path: Path, size: int) -> bytes:
 def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
     """The files of a compressed TAR archive with one of these endings, copied into a folder."""
     try:
-        with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
-            for name, file in _members(path.name, archive):
+        with gzip.open(path) as whole:
+            for name, file in _members(path.name, whole):
                 if name.endswith(suffixes):
                     place = target.joinpath(*PurePosixPath(name).parts)
                     place.parent.mkdir(parents=True, exist_ok=True)
@@ -95,11 +97,27 @@ def _read_to_end(name: str, file: gzip.GzipFile) -> None:
         _check_sizes(name, [MAX_MEMBER_BYTES - min(left, 0)])
 
 
-def _members(name: str, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+def _metered(name: str, file: gzip.GzipFile, left: list[int]) -> IO[bytes]:
+    """A file of which no more is read than what is left: the members that are known, and the header of another."""
+
+    def read(size: int) -> bytes:
+        data = file.read(size)
+        left[0] -= len(data)
+        if left[0] < 0:
+            raise damaged(name, f"has a header of more than {_HEADER_BYTES >> 20} MB")
+        return data
+
+    return cast("IO[bytes]", SimpleNamespace(read=read))
+
+
+def _members(name: str, whole: gzip.GzipFile) -> Iterator[tuple[str, IO[bytes]]]:
     sizes: list[int] = []
+    left = [_HEADER_BYTES]
+    archive = tarfile.open(fileobj=_metered(name, whole, left), mode="r|")  # noqa: SIM115
     for info in archive:
         sizes.append(info.size)
         _check_sizes(name, sizes)
+        left[0] = info.size + _HEADER_BYTES
         _check_name(name, info.name)
         if not info.isfile() and not info.isdir():
             raise damaged(name, f"its member {info.name} is a link or no ordinary file")

@@ -1,8 +1,10 @@
 """What sources hold that is easily lost, mixed up or let through."""
 
+import gzip
 import json
 import os
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,12 @@ def test_a_line_of_a_million_blanks_is_read_at_once(shell: Shell, tmp_path: Path
 def test_names_of_a_bundle_are_different_for_a_hundred_thousand_memories() -> None:
     names = {okf_export.safe_name("\u65e5\u672c\u8a9e", always=f"brain:core/{number}") for number in range(100_000)}
     assert len(names) == 100_000
+
+
+def test_an_archive_with_a_header_without_bounds_is_refused(shell: Shell, tmp_path: Path) -> None:
+    header = tarfile.TarInfo("PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+    with gzip.open(tmp_path / "bomb.cogx.tar.gz", "wb") as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(3 << 20))
+    with pytest.raises(Fault, match=r"has a header of more than 1 MB"):
+        shell.run("import", "cogx", str(tmp_path / "bomb.cogx.tar.gz"))
