@@ -1,17 +1,20 @@
 """What sources hold that is easily lost, mixed up or let through."""
 
 import gzip
+import hashlib
 import json
 import os
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handlers.imports import IMPORTS, json_files
 from kernel.errors import Fault
-from kernel.maintenance import okf_export
+from kernel.maintenance import okf_export, portable_import
+from kernel.store import slices
 from tests.imports.harness import Shell
 
 
@@ -117,3 +120,37 @@ def test_an_archive_with_a_header_without_bounds_is_refused(shell: Shell, tmp_pa
         file.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(3 << 20))
     with pytest.raises(Fault, match=r"has a header of more than 1 MB"):
         shell.run("import", "cogx", str(tmp_path / "bomb.cogx.tar.gz"))
+
+
+def everything(target: Path, *values: dict[str, Any]) -> Path:
+    """A file as `quipu export jsonl` writes it."""
+    data = b"".join(json.dumps(value).encode() + b"\n" for value in ({"quipu": "memories", "version": 1}, *values))
+    end = {"end": data.count(b"\n"), "sha256": hashlib.sha256(data).hexdigest()}
+    target.write_bytes(data + json.dumps(end).encode())
+    return target
+
+
+def test_an_import_of_everything_that_was_killed_goes_on_within_the_history(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = {"dialect": "paths", "tool": "add_memory", "actor": "local", "at": "2026-01-01T00:00:00.000Z"}
+    texts = {"space": "paths", "before": None, "after": "x", "reason": None}
+    rows = [{"history": {"key": f"k{n % 30}", "operation": f"{n}", **texts, **who}} for n in range(90)]
+    path, left = everything(tmp_path / "all.jsonl", *rows), [2]
+
+    def batches(path: Path) -> Any:
+        for batch in original(path):
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            yield batch
+
+    original = portable_import._batches  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(portable_import, "_batches", batches)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
+    with pytest.raises(KeyboardInterrupt):
+        shell.run("import", "jsonl", str(path))
+    left[0] = 99
+    shell.run("import", "jsonl", str(path))
+    exported = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
+    assert [line for line in exported if "history" in line] == rows
