@@ -226,7 +226,9 @@ def _add_event(tx: Tx, state: _State, event: _Event) -> None:
     """
     key = hash((event.space, event.key))
     if key not in state.kept_events:
-        state.kept_events[key] = tx.one("kernel.portable_import.events_kept", int, space=event.space, key=event.key) or 0
+        state.kept_events[key] = (
+            tx.one("kernel.portable_import.events_kept", int, space=event.space, key=event.key) or 0
+        )
     if state.kept_events[key] > 0:
         state.kept_events[key] -= 1
     else:

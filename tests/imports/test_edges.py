@@ -6,12 +6,15 @@ import json
 import os
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from handlers.imports import IMPORTS, json_files
+from kernel import app
+from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.maintenance import okf_export, portable_import
 from kernel.store import slices
@@ -154,3 +157,34 @@ def test_an_import_of_everything_that_was_killed_goes_on_within_the_history(
     shell.run("import", "jsonl", str(path))
     exported = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
     assert [line for line in exported if "history" in line] == rows
+
+
+def test_what_a_person_has_deleted_is_not_imported_again(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    (tmp_path / "mem0.json").write_text(json.dumps([{"id": "1", "memory": "wrong"}, {"id": "2", "memory": "right"}]))
+    blocks = [{"id": "b1", "label": "persona", "value": "a bot"}]
+    (tmp_path / "bot.af").write_text(
+        json.dumps({"agents": [{"id": "a1", "name": "bot", "block_ids": ["b1"]}], "blocks": blocks})
+    )
+    sources = [tmp_path / "mem0.json", tmp_path / "bot.af"]
+    for source in sources:
+        shell.bring(source)
+    rows = [json.loads(line).get("row", {}) for line in shell.export().read_bytes().splitlines()]
+    number = next(row["id"] for row in rows if row.get("content") == "wrong")
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    call = caller(kernel.dispatch)
+    assert call("delete_memory", db="core", id=number).fault is None
+    assert call("drop_memory", path="agents/bot/persona").fault is None
+    kernel.store.close()
+    deleted = shell.export().read_bytes()
+    for source in sources:
+        assert {name for name, count in shell.bring(source)["counts"].items() if count} == {"already there"}
+    assert shell.export().read_bytes() == deleted
+
+
+def test_what_was_undone_can_be_imported_again(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mem0.json").write_text(json.dumps([{"id": "1", "memory": "one"}]))
+    for _ in range(2):
+        assert shell.bring(tmp_path / "mem0.json")["counts"]["memories"] == 1
+        shell.run("undo", str(shell.audit()[0]["id"]))
