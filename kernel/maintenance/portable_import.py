@@ -204,6 +204,8 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
         what = "table" if dialect is None else "column"
         unknown = table if dialect is None else ", ".join(sorted(set(row) - set(columns)))
         raise _refused(state.name, number, f"holds the {what} {unknown}, which this version does not have")
+    if not row:
+        raise _refused(state.name, number, f"holds an empty row of {table}")
     outside = dialect.outside.get(table)
     if outside is not None and outside.restore is not None:
         state.counts[dialect.name if outside.restore(tx, row) else _ALREADY] += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handlers.imports import IMPORTS, json_files
+from handlers.imports import IMPORTS, json_files, records
 from kernel import app
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
@@ -201,3 +201,24 @@ def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: She
     done = shell.bring(tmp_path)
     assert dry == {**done, "dry_run": True}
     assert done["counts"] == {"links": 1, "memories": 71, "already there": 68, "left out": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (20240115, "2024-01-15T00:00:00.000Z"),
+        ("202401151230", "2024-01-15T12:30:00.000Z"),
+        (20240115123045, "2024-01-15T12:30:45.000Z"),
+        (946684800000, "2000-01-01T00:00:00.000Z"),
+        (1700000000, "2023-11-14T22:13:20.000Z"),
+        ("1700000000123", "2023-11-14T22:13:20.123Z"),
+    ],
+)
+def test_a_date_as_one_number_is_no_number_of_seconds(given: str | int, found: str) -> None:
+    assert records.utc_of(given) == found
+
+
+def test_an_empty_row_of_everything_is_refused(shell: Shell, tmp_path: Path) -> None:
+    path = everything(tmp_path / "all.jsonl", {"table": "brain_memory", "row": {}})
+    with pytest.raises(Fault, match=r"line 2: holds an empty row of brain_memory. Nothing was imported."):
+        shell.run("import", str(path))
