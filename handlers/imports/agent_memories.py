@@ -24,11 +24,7 @@ def is_claude_code(path: Path) -> bool:
     if path.is_file():
         return chats.is_session(path)
     in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
-    return (
-        in_project
-        or (path / _MEMORY_FOLDER / _INDEX).is_file()
-        or any((path / "projects").glob(f"*/{_MEMORY_FOLDER}/{_INDEX}"))
-    )
+    return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"projects/*/{_MEMORY_FOLDER}"))
 
 
 def is_codex(path: Path) -> bool:

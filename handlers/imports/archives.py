@@ -1,15 +1,16 @@
 """Opens archives within bounds: no path that leads out, no link, and no more than fits."""
 
 import gzip
+import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
-from typing import IO, NamedTuple, cast
+from typing import IO, NamedTuple
 
 from handlers.imports.records import damaged
 from kernel.errors import Fault
@@ -18,8 +19,20 @@ MAX_MEMBERS = 100_000
 MAX_MEMBER_BYTES = 512 << 20
 MAX_BYTES = 2 << 30  # of all members together
 _COPY_BYTES = 1 << 20
-_HEADER_BYTES = 1 << 20  # of what describes a member; `tarfile` reads it whole
-UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+_END_BYTES = 1 << 17  # of a ZIP archive, in which its last records stand, with a comment of the longest kind
+_MAX_DIRECTORY_BYTES = 16 << 20  # of the list of its members
+_BLOCK = 512  # bytes of a header of a TAR archive, and of what its members are multiples of
+_LONG_KINDS, _MAX_LONG_BYTES = (b"x", b"g", b"L", b"K"), 1 << 16  # headers that tarfile reads whole
+UNREADABLE = (
+    zipfile.BadZipFile,
+    ValueError,
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+)
 _ENCRYPTED = 1  # the bit of a member that needs a password
 
 
@@ -33,6 +46,7 @@ class Member(NamedTuple):
 def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
     """A ZIP archive of which every member is within bounds."""
     try:
+        _check_directory(path)
         archive = stack.enter_context(zipfile.ZipFile(path))
         found = archive.infolist()
     except UNREADABLE as error:
@@ -45,6 +59,24 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
     if len({info.filename for info in found}) < len(found):
         raise damaged(path.name, "has two members of one name")
     return archive
+
+
+def _check_directory(path: Path) -> None:
+    """The list of the members is read whole, so its size comes first; it stands in a record at the end of the file."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        tail_at = max(0, size - _END_BYTES)
+        file.seek(tail_at)
+        tail = file.read()
+        at = tail.rfind(b"PK\5\6")
+        if at < 0 or len(tail) < at + 20:
+            raise zipfile.BadZipFile("it has no end")
+        (listed,) = struct.unpack_from("<L", tail, at + 12)
+        large = tail.rfind(b"PK\6\6", 0, at)
+        if large >= 0 and len(tail) >= large + 48:
+            (listed,) = struct.unpack_from("<Q", tail, large + 40)
+    if listed > _MAX_DIRECTORY_BYTES:
+        raise zipfile.BadZipFile(f"its list of members has {listed} bytes")
 
 
 def open_member(archive: zipfile.ZipFile, name: str, stack: ExitStack, archive_name: str) -> IO[bytes]:
@@ -77,8 +109,9 @@ def head_of(path: Path, size: int) -> bytes:
 def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
     """The files of a compressed TAR archive with one of these endings, copied into a folder."""
     try:
-        with gzip.open(path) as whole:
-            for name, file in _members(path.name, whole):
+        _check_headers(path)
+        with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
+            for name, file in _members(path.name, archive):
                 if name.endswith(suffixes):
                     place = target.joinpath(*PurePosixPath(name).parts)
                     place.parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +122,21 @@ def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
     return target
 
 
+def _check_headers(path: Path) -> None:
+    """Reads the headers alone: tarfile takes what one says of its size for granted."""
+    sizes: list[int] = []
+    with gzip.open(path) as file:
+        while len(head := file.read(_BLOCK)) == _BLOCK and head.strip(b"\0"):
+            digits = head[124:136].strip(b" \0")
+            if not digits.isdigit():
+                raise damaged(path.name, f"its member {len(sizes) + 1} has no size that is read")
+            sizes.append(int(digits, 8))
+            if head[156:157] in _LONG_KINDS and sizes[-1] > _MAX_LONG_BYTES:
+                raise damaged(path.name, f"its member {len(sizes)} has a name of {sizes[-1]} bytes")
+            _check_sizes(path.name, sizes)
+            file.seek(-(-sizes[-1] // _BLOCK) * _BLOCK, os.SEEK_CUR)
+
+
 def _read_to_end(name: str, file: gzip.GzipFile) -> None:
     """What follows the members is read for the checksum at the end; it is short, or no archive."""
     left = MAX_MEMBER_BYTES
@@ -97,27 +145,11 @@ def _read_to_end(name: str, file: gzip.GzipFile) -> None:
         _check_sizes(name, [MAX_MEMBER_BYTES - min(left, 0)])
 
 
-def _metered(name: str, file: gzip.GzipFile, left: list[int]) -> IO[bytes]:
-    """A file of which no more is read than what is left: the members that are known, and the header of another."""
-
-    def read(size: int) -> bytes:
-        data = file.read(size)
-        left[0] -= len(data)
-        if left[0] < 0:
-            raise damaged(name, f"has a header of more than {_HEADER_BYTES >> 20} MB")
-        return data
-
-    return cast("IO[bytes]", SimpleNamespace(read=read))
-
-
-def _members(name: str, whole: gzip.GzipFile) -> Iterator[tuple[str, IO[bytes]]]:
+def _members(name: str, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
     sizes: list[int] = []
-    left = [_HEADER_BYTES]
-    archive = tarfile.open(fileobj=_metered(name, whole, left), mode="r|")  # noqa: SIM115
     for info in archive:
         sizes.append(info.size)
         _check_sizes(name, sizes)
-        left[0] = info.size + _HEADER_BYTES
         _check_name(name, info.name)
         if not info.isfile() and not info.isdir():
             raise damaged(name, f"its member {info.name} is a link or no ordinary file")

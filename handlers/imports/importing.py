@@ -37,7 +37,7 @@ class _Tally(NamedTuple):
 def run(open_: Open, given: Source) -> Steps[Imported]:
     """The steps of an import."""
     with ExitStack() as stack:
-        read = _opened(open_, given, stack)
+        read = partial(_guarded, given, open_(given, stack))
         total = _count(given, read)
         tally, batches = _Tally(Counter(), Counter(), set()), _batches(read())
         waiting: list[list[Item]] = []
@@ -65,7 +65,7 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
 def preview(open_: Open, tx: Tx, given: Source) -> Imported:
     """What the import would do now; nothing is written."""
     with ExitStack() as stack:
-        read = _opened(open_, given, stack)
+        read = partial(_guarded, given, open_(given, stack))
         begin_steps(tx, _count(given, read))
         tally = _Tally(Counter(), Counter(), set())
         for batch in _batches(read()):
@@ -80,19 +80,12 @@ def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
     return partial(run, open_)
 
 
-def _opened(open_: Open, given: Source, stack: ExitStack) -> Read:
-    """Opens a source; what the system says of one that cannot be read becomes a Fault, now and while it is read."""
-
-    def read() -> Iterator[Item]:
-        try:
-            yield from opened()
-        except OSError as error:
-            raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
-
-    if not given.path.exists():
-        raise Fault("invalid", f"There is no file and no folder {given.path}.")
-    opened = open_(given, stack)
-    return read
+def _guarded(given: Source, read: Read) -> Iterator[Item]:
+    """What is read; a file that is not there, or is a folder, is refused as what is damaged is."""
+    try:
+        yield from read()
+    except OSError as error:
+        raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
 
 
 def _count(given: Source, read: Read) -> int:

@@ -22,6 +22,7 @@ from handlers.imports.records import (
     time_in,
     without_private,
 )
+from handlers.imports.rules import is_rules
 from handlers.imports.text_files import TextFile, files_below, read_text
 from kernel.store.imports import Record, Source
 from kernel.text import utc_time
@@ -52,8 +53,10 @@ def is_basic_memory(path: Path) -> bool:
 
 
 def is_obsidian(path: Path) -> bool:
-    """Whether a folder is a vault, or holds Markdown at all."""
-    return path.is_dir() and ((path / ".obsidian").is_dir() or any(True for _ in _first_files(path)))
+    """Whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
+    if not path.is_dir() or (path / ".obsidian").is_dir():
+        return path.is_dir()
+    return not is_rules(path) and bool(_first_files(path))
 
 
 def _first_files(path: Path) -> list[Path]:

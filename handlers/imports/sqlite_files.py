@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from handlers.imports.archives import head_of
 from handlers.imports.records import damaged
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.imports import Source
@@ -12,6 +13,11 @@ from kernel.store.imports import Source
 _MAGIC = b"SQLite format 3\0"
 _LOOKED_AT_BYTES = 16 << 20  # the schema of a file was written before its rows
 _CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,64})")
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether a file begins as a SQLite database does."""
+    return head_of(path, len(_MAGIC)) == _MAGIC
 
 
 def has_tables(path: Path, *names: str) -> bool:

@@ -23,6 +23,7 @@ from handlers.imports import (
 )
 from handlers.imports.archives import head_of
 from handlers.imports.importing import Open, Read, preview, run
+from handlers.imports.sqlite_files import is_sqlite
 from kernel.store.imports import Import, Source
 
 _HEAD_BYTES = 1 << 16
@@ -126,12 +127,6 @@ _PROGRAMS = (
         ),
     ),
     _Program(
-        "rules",
-        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
-        "scopes",
-        (_Form(rules.is_rules, rules.open_rules),),
-    ),
-    _Program(
         "okf",
         "a bundle of the Open Knowledge Format",
         "brain",
@@ -149,6 +144,12 @@ _PROGRAMS = (
         "brain",
         (_Form(markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),),
     ),
+    _Program(
+        "rules",
+        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
+        "scopes",
+        (_Form(rules.is_rules, rules.open_rules),),
+    ),
 )
 
 
@@ -157,10 +158,11 @@ def _matches(program: _Program, path: Path) -> bool:
 
 
 def _opener(program: _Program) -> Open:
-    """Opens a source in the form that it has; one that is named and has none is opened as the last form."""
+    """Opens a source in the form that it has; of a named one that has none, a database is the first form."""
 
     def open_(given: Source, stack: ExitStack) -> Read:
-        form = next((form for form in program.forms if form.matches(given.path)), program.forms[-1])
+        own = program.forms[0 if is_sqlite(given.path) else -1]
+        form = next((form for form in program.forms if form.matches(given.path)), own)
         return form.open(given, stack)
 
     return open_

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from handlers.imports.records import damaged, shown, utc_of
 from kernel.errors import Fault
+from kernel.lazy_regex import regex
 
 MAX_FILES = 100_000
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
@@ -16,6 +17,7 @@ _MAX_DEPTH = 40  # folders in folders
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _READ = os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | getattr(os, "O_BINARY", 0)
+_SURROGATE = regex(r"[\ud800-\udfff]")  # what stands for bytes of a name that are no UTF-8
 _SKIPPED_FOLDERS = {".git", ".obsidian", ".trash", "node_modules", ".venv", "__pycache__"}
 
 
@@ -62,7 +64,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[tuple[Path, str]]:
         here, prefix, depth = waiting.pop()
         folders: list[tuple[Path, str, int]] = []
         for entry in _entries(here):
-            name = f"{prefix}{os.fsencode(entry.name).decode(errors='backslashreplace')}"
+            name = f"{prefix}{entry.name}"
             if entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -79,6 +81,10 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[tuple[Path, str]]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         raise damaged(str(folder), f"cannot be read: {error.strerror}") from None
+    odd = next((entry.name for entry in entries if _SURROGATE.search(entry.name)), None)
+    if odd is not None:
+        raise damaged(odd, "has a name that is no text")
+    return entries

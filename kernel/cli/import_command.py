@@ -29,12 +29,14 @@ from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
+from kernel.text import one_line
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -54,7 +56,11 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
         source = Source(arguments.path, password, shared.settings, copies, take, ahead)
         work = _preview if arguments.dry_run else partial(_import, alone)
-        done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        try:
+            done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        except Fault as fault:
+            fault.message = _printable(fault.message)  # names from outside may hold what a terminal obeys
+            raise
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
         show({"kind": chosen.kind, "counts": done.counts, "remarks": done.remarks, **dry}, "", as_json=True)
@@ -64,8 +70,12 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
-        note(remark)
+        note(_printable(remark))
     return 0
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _chosen(kind: str | None, path: Path) -> Import:
@@ -79,7 +89,7 @@ def _chosen(kind: str | None, path: Path) -> Import:
         found = next((found for found in known if found.matches and found.matches(path)), None)
         if found is None:
             raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
-        note(f"{path.name or path} is taken for {found.kind}: {found.about}")
+        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {found.kind}: {found.about}")
         return found
     if (found := next((found for found in known if found.kind == kind), None)) is None:
         raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")

@@ -4,11 +4,14 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from handlers.imports import archives, text_files
@@ -120,6 +123,21 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(
         shell.run("import", "cogx", str(tmp_path / "bomb.cogx.tar.gz"))
 
 
+def test_lists_and_names_that_are_larger_than_an_archive_are_refused(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MAX_DIRECTORY_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(100):
+            archive.writestr(f"conversations-{number}.json", "[]")
+    with pytest.raises(Fault, match=r"its list of members has \d+ bytes"):
+        shell.run("import", "chatgpt", str(tmp_path / "many.zip"))
+    with tarfile.open(tmp_path / "long.cogx.tar.gz", "w:gz", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("a" * 70_000), io.BytesIO())
+    with pytest.raises(Fault, match=r"its member 1 has a name of 70001 bytes"):
+        shell.run("import", "cogx", str(tmp_path / "long.cogx.tar.gz"))
+
+
 @pytest.mark.parametrize("name", ["../out.json", "/tmp/out.json", "a\\..\\b.json", "C:/x.json"])
 def test_an_archive_whose_members_lead_out_of_it_is_refused(name: str, shell: Shell, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
@@ -189,6 +207,47 @@ def test_a_gzip_that_is_cut_off_is_refused(shell: Shell, tmp_path: Path) -> None
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes())[:3000]))
     with pytest.raises(Fault, match=r"is no archive that can be read|holds no manifest"):
         shell.run("import", "cogx", str(path))
+
+
+def test_what_cannot_be_opened_is_refused_with_its_name(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, problem in {
+        "folder": "cannot be read: Is a directory|is no folder",
+        "none": "cannot be read: No such",
+    }.items():
+        with pytest.raises(Fault, match=rf"^{name}: ({problem})"):
+            shell.run("import", "mem0", str(tmp_path / name))
+    with pytest.raises(Fault, match=r"^none: is no folder"):
+        shell.run("import", "obsidian", str(tmp_path / "none"))
+    db = apsw.Connection(str(tmp_path / "view.db"))
+    db.execute("CREATE TABLE sdk_sessions (x); CREATE VIEW observations AS SELECT 1 AS id")
+    db.close()
+    with pytest.raises(Fault, match=r"^view\.db: has no table observations"):
+        shell.run("import", "claude-mem", str(tmp_path / "view.db"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems have no names that are no text")
+def test_a_name_that_is_no_text_is_refused(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "vault") + b"/a\xff.md")).write_text("A.")
+    with pytest.raises(Fault, match="has a name that is no text"):
+        shell.run("import", "obsidian", str(tmp_path / "vault"))
+
+
+def test_values_of_other_types_and_sizes_are_taken_or_left_out(shell: Shell, tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "memory": "large", "metadata": {"x": "y" * 5_000_000}},
+        {"id": "2", "memory": "NUL \0 inside", "created_at": 1e308},
+        {"id": 3, "memory": "numbers", "categories": 5, "metadata": [], "created_at": -1, "user_id": {"a": 1}},
+        {"id": "4", "memory": {"no": "text"}},
+    ]
+    done = shell.bring(json_file("mem0.json", rows)(tmp_path))
+    assert done["counts"] == {"memories": 3, "already there": 0, "left out": 1}
+    loop = {"id": "c", "current_node": "a", "mapping": {"a": {"parent": "b"}, "b": {"parent": "a"}}}
+    odd = [loop, {"mapping": [1], "current_node": ["x"]}, {"mapping": {"a": 3}, "current_node": "a", "title": {"a": 1}}]
+    done = json.loads(shell.run("import", "chatgpt", str(json_file("conversations.json", odd)(tmp_path)), "--json"))
+    assert done["counts"] == {"already there": 0, "left out": 3}
+    shell.run("check")
 
 
 def test_an_unknown_version_is_refused(shell: Shell, tmp_path: Path) -> None:

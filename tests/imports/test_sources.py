@@ -96,3 +96,8 @@ def test_names_from_outside_reach_no_terminal_as_controls(shell: Shell, tmp_path
         shell.run("import", "obsidian", str(bad))
     assert caught.value.message.isprintable()
     assert "is no UTF-8 text: byte 0 is 0xff" in caught.value.message
+    (tmp_path / "b\x1b[31m.db").write_bytes(b"no database")
+    for kind in ("claude-mem", "code-memory", "server-memory", "jsonl"):
+        with pytest.raises(Fault) as caught:
+            shell.run("import", kind, str(tmp_path / "b\x1b[31m.db"))
+        assert caught.value.message.isprintable()
