@@ -40,14 +40,14 @@ class _Row(NamedTuple):
 
 
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the records whose id is not there; a read only says which these are."""
+    """Adds the records whose id is not there, and was not deleted; a read only says which these are."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, record.place or databases(tx)[0]), []).append(number)
     new = [False] * len(records)
     for (kind, db), numbers in groups.items():
         rows = [_ROWS[kind](tx, db, records[number]) for number in numbers]
-        known = _known(tx, kind, db, rows)
+        known = _known(tx, kind, db, rows) | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, row in zip(numbers, rows, strict=True):
             new[number] = row.id not in known
         if not tx.readonly:

@@ -49,13 +49,14 @@ def open_codex(given: Source, _stack: ExitStack) -> Read:
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:
-    root = folder.resolve().parent.name if folder.name == _MEMORY_FOLDER else ""
+    is_memory = folder.name == _MEMORY_FOLDER
     for path, name in files_below(folder, ".md"):
         parent, own = path.parent.name, path.name
         if own == _INDEX:
             yield LeftOut("a list of other memories")
-        elif parent == _MEMORY_FOLDER or root:
-            yield from note_items(CLAUDE_CODE, read_text(path, f"{root}/{name}" if root else name))
+        elif parent == _MEMORY_FOLDER or is_memory:
+            project = (folder if is_memory else path.parent).resolve().parent.name
+            yield from note_items(CLAUDE_CODE, read_text(path, f"{project}/{name if is_memory else own}"))
         elif own == "CLAUDE.md" and "/" not in name:
             yield from rules.file_items(folder, path, name, "", _USER_PRIORITY)
 

@@ -11,6 +11,7 @@ from handlers.imports.records import damaged
 
 MAX_ITEM_BYTES = 64 << 20  # of one line, or of one element of a list
 MAX_ITEMS = 10_000_000
+MAX_PARTS = 1_000_000  # brackets and commas of one element: each value is many times as large in memory as here
 _CHUNK_BYTES = 1 << 18
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
@@ -34,7 +35,8 @@ class _State(Struct):
     depth: int = 0
     level: int = 1
     member: str = ""
-    pieces: list[bytes] = msgspec.field(default_factory=list[bytes])
+    held: bytearray = msgspec.field(default_factory=bytearray)
+    parts: int = 0
     count: int = 0
     may_be_empty: bool = True  # nothing may stand before the next comma or bracket
 
@@ -79,7 +81,7 @@ def elements(file: IO[bytes], name: str) -> Iterator[Element]:
         elif token in _CLOSING or (token == b"," and state.depth == state.level):
             yield from _close(state, segment, token, place)
         else:
-            state.pieces.append(segment)
+            _keep(state, segment, place)
     if not state.top or state.depth:
         raise damaged(name, "ends before its end" if state.top else "holds no JSON list and no object")
 
@@ -101,6 +103,14 @@ def _tokens(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
         yield held, b"", offset
 
 
+def _keep(state: _State, segment: bytes, place: str) -> None:
+    """Adds a part to an element; raises Fault for one that is too large, before all of it is in memory."""
+    state.held += segment
+    state.parts += 1
+    if len(state.held) > MAX_ITEM_BYTES or state.parts > MAX_PARTS:
+        raise damaged(place, f"has an element of more than {MAX_ITEM_BYTES >> 20} MB or {MAX_PARTS:,} values")
+
+
 def _begin(state: _State, segment: bytes, token: bytes, place: str) -> None:
     if segment.strip(_BLANKS) != token or token not in _OPENING:
         raise damaged(place, "is no JSON list and no object")
@@ -110,11 +120,11 @@ def _begin(state: _State, segment: bytes, token: bytes, place: str) -> None:
 def _open(state: _State, segment: bytes, token: bytes, place: str) -> None:
     """A list that is a member of the document is read by its elements, everything else as a whole."""
     if token == b"[" and state.top == b"{" and state.depth == 1:
-        head = b"".join((*state.pieces, segment))
+        head = bytes(state.held + segment)
         state.member = next(iter(decoded(b"{" + head + b"]}", place)), "")
-        state.pieces, state.level, state.may_be_empty = [], 2, True
+        state.held, state.parts, state.level, state.may_be_empty = bytearray(), 0, 2, True
     else:
-        state.pieces.append(segment)
+        _keep(state, segment, place)
     state.depth += 1
 
 
@@ -122,10 +132,10 @@ def _close(state: _State, segment: bytes, token: bytes, place: str) -> Iterator[
     """A comma or bracket: the end of an element, of a list, or of something inside an element."""
     if state.depth > state.level:
         state.depth -= 1
-        state.pieces.append(segment)
+        _keep(state, segment, place)
         return
     in_list = state.top == b"[" or state.level == 2
-    body = b"".join((*state.pieces, segment[:-1])).strip(_BLANKS)
+    body = bytes(state.held + segment[:-1]).strip(_BLANKS)
     if token in _CLOSING and token != (b"]" if in_list else b"}"):
         raise damaged(place, "closes with another bracket than it opened with")
     if not body and not state.may_be_empty:
@@ -140,7 +150,7 @@ def _close(state: _State, segment: bytes, token: bytes, place: str) -> Iterator[
             members: dict[str, Any] = decoded(b"{" + body + b"}", place)
             yield from (Element(name, value, place) for name, value in members.items())
     ended = token in _CLOSING
-    state.pieces, state.may_be_empty = [], ended and state.level == 2
+    state.held, state.parts, state.may_be_empty = bytearray(), 0, ended and state.level == 2
     state.depth -= ended
     if ended:
         state.level, state.member = 1, ""

@@ -1,5 +1,6 @@
 """Letta: agent files, with their memory blocks, passages and messages."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -9,12 +10,14 @@ from typing import Any
 from handlers.imports import json_files
 from handlers.imports.importing import Read
 from handlers.imports.records import Item, LeftOut, filled, list_in, mapping_in, tags_of, text_of, time_in
+from kernel.lazy_regex import regex
 from kernel.store.imports import Record, Source
 
 SYSTEM = "letta"
 _PASSAGES = ("passages", "archival_memory")
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
+_WORD = regex(r"[\w-]+", 0)  # what a path keeps of a label
 Row = Mapping[str, Any]
 
 
@@ -25,6 +28,7 @@ def open_file(given: Source, _stack: ExitStack) -> Read:
 
 def _items(path: Path) -> Iterator[Item]:
     owners: dict[str, str] = {}
+    used = Counter[tuple[str, str]]()
     for row in _rows(path, "agents"):
         name = text_of(row, "name") or text_of(row, "id") or "agent"
         owners |= {str(number): name for number in _list(row, "block_ids")}
@@ -32,7 +36,7 @@ def _items(path: Path) -> Iterator[Item]:
     for element in _elements(path):
         row = mapping_in(element.value)
         if element.member in {"blocks", "core_memory"}:
-            yield _block(row, owners.get(text_of(row, "id"), single), path.name)
+            yield _block(row, owners.get(text_of(row, "id"), single), path.name, used)
         elif element.member in _PASSAGES:
             yield _passage(row, path.name)
         elif element.member == "agents":
@@ -56,8 +60,11 @@ def _list(row: Row, name: str) -> Sequence[Any]:
     return list_in(row.get(name))
 
 
-def _block(row: Row, agent: str, name: str) -> Item:
-    label = text_of(row, "label") or "block"
+def _block(row: Row, agent: str, name: str, used: Counter[tuple[str, str]]) -> Item:
+    """A block at a path of agent and label; agents of one name each keep theirs, by a number."""
+    label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
+    used[agent, label] += 1
+    label += f"-{used[agent, label]}" if used[agent, label] > 1 else ""
     origin = filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name})
     return Record("paths", "memory block", label, text_of(row, "value"), place=f"agents/{agent}", origin=origin)
 

@@ -118,9 +118,9 @@ def _observation(text: str) -> Observation | None:
     if found is None and (not tags or text.startswith("[")):
         return None
     body, context = (found[2] if found else text), ""
-    for last in _CONTEXT.finditer(body):
-        if last.end() == len(body):
-            body, context = body[: last.start()], last[1]
+    open_ = body.rfind("(")  # found from the end: a search for blanks before it takes quadratic time
+    if open_ > 0 and body[open_ - 1] in " \t" and (last := _CONTEXT.fullmatch(body, open_ - 1)):
+        body, context = body[:open_].rstrip(), last[1]
     return Observation(found[1].strip() if found else "", body, tags, context)
 
 

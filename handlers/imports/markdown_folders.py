@@ -20,6 +20,7 @@ from handlers.imports.records import (
     tags_of,
     text_of,
     time_in,
+    without_private,
 )
 from handlers.imports.rules import is_rules
 from handlers.imports.text_files import TextFile, files_below, read_text
@@ -72,23 +73,24 @@ def _head(path: Path) -> str:
 
 
 def _items(system: str, folder: Path) -> Iterator[Item]:
+    own = folder.resolve().name  # another folder has files of the same names
     for path, name in files_below(folder, *SUFFIXES):
         if system == _OKF and name.rpartition("/")[2] in _RESERVED:
             yield LeftOut("a list of other pages")
         else:
-            yield from note_items(system, read_text(path, name))
+            yield from note_items(system, read_text(path, name), own)
 
 
-def note_items(system: str, file: TextFile) -> Iterator[Item]:
-    """A note, its observations, and its links to other pages."""
-    page = markdown.page(file.text)
+def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
+    """A note, its observations, and its links to other pages; its key begins with the name of its folder."""
+    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})
     note = Record(
         "brain",
         "note",
-        f"{system}:{file.name}",
+        f"{system}:{folder}/{file.name}" if folder else f"{system}:{file.name}",
         page.body.strip() or text_of(page.head, "description"),
         title=title,
         category=file.name.rpartition("/")[0],
@@ -110,9 +112,9 @@ def note_items(system: str, file: TextFile) -> Iterator[Item]:
 def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
     """A memory for each observation, and a link from it to what the page is about."""
     entity = _entity_key(system, note.title)
-    for number, found in enumerate(markdown.observations(page.body)):
+    for found in markdown.observations(page.body):
         start, end = markdown.span(found.text)
-        key = f"{note.key}#{number}"
+        key = f"{note.key}#{found.category}#{found.text}"  # not its place, which an item above it moves
         yield note._replace(
             kind="memory",
             key=key,

@@ -16,6 +16,7 @@ MAX_NAME = 1000  # characters of a title, a name or a tag
 MAX_TAGS = 64
 _SHOWN_NAME = 120  # characters of a name in a sentence
 _SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
+_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of the names of many notes, by length
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 _OPEN, _CLOSE = "<private>", "</private>"
 
@@ -52,9 +53,11 @@ def text_of(values: Values, *names: str) -> str:
 
 def utc_of(value: object) -> str:
     """A time in any of the forms that other programs write, as stored here; empty for what is none."""
-    if isinstance(value, str):
-        bare = value.strip()
-        if not _DIGITS.fullmatch(bare):
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        bare = str(value).strip()
+        if len(bare) in _COMPACT and (found := _compact(bare)):
+            return found
+        if isinstance(value, str) and not _DIGITS.fullmatch(bare):
             return utc_time(bare) or ""
         value = float(bare)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -67,6 +70,15 @@ def utc_of(value: object) -> str:
     except (OverflowError, OSError, ValueError):
         return ""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if value > 0 else ""
+
+
+def _compact(digits: str) -> str:
+    """A date that is written as one number; empty for what is none, as most numbers of seconds are."""
+    try:
+        moment = datetime.strptime(digits, _COMPACT[len(digits)]).replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if 1990 <= moment.year < 2100 else ""
 
 
 def time_in(values: Values, *names: str) -> str:

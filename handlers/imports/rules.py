@@ -8,7 +8,17 @@ from pathlib import Path
 
 from handlers.imports import markdown
 from handlers.imports.importing import Read
-from handlers.imports.records import Item, LeftOut, clean_line, damaged, filled, tags_of, text_of, texts_in
+from handlers.imports.records import (
+    Item,
+    LeftOut,
+    clean_line,
+    damaged,
+    filled,
+    tags_of,
+    text_of,
+    texts_in,
+    without_private,
+)
 from handlers.imports.text_files import TextFile, files_below, read_text
 from kernel.lazy_regex import regex
 from kernel.store.imports import Record, Source
@@ -45,8 +55,8 @@ def is_rules(path: Path) -> bool:
 def open_rules(given: Source, _stack: ExitStack) -> Read:
     """The rules of one file, or of a project by its folder."""
     if given.path.is_file():
-        root = given.path.resolve().parent
-        return partial(_file_of_project, root, given.path)
+        path = given.path.resolve()
+        return partial(_file_of_project, path.parent, path)
     if not given.path.is_dir():
         raise damaged(given.path.name, "is no rules file and no folder")
     return partial(_items, given.path.resolve())
@@ -58,7 +68,9 @@ def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
 
 def _items(root: Path) -> Iterator[Item]:
     for name in FILES:
-        if (root / name).is_file():
+        if (root / name).is_symlink():  # such as CLAUDE.md, where it is AGENTS.md
+            yield LeftOut("a link")
+        elif (root / name).is_file():
             yield from file_items(root, root / name, name, root.name, _PROJECT_PRIORITY)
     for folder in _FOLDERS:
         if (root / folder).is_dir():
@@ -83,7 +95,7 @@ def file_items(root: Path, path: Path, name: str, project: str, priority: int) -
 
 
 def _sections(file: TextFile, project: str, root: str, priority: int) -> Iterator[Item]:
-    page = markdown.page(file.text)
+    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
     scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     numbers = Counter[str]()

@@ -13,13 +13,15 @@ _MAX_SEGMENT, _MAX_SEGMENTS = 60, 4
 
 
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the records whose path is free; a read only says which these are."""
+    """Adds the records whose path is free, and was always; a read only says which these are."""
     return [_take(tx, record) for record in records]
 
 
 def _take(tx: Tx, record: Record) -> bool:
     path, size = path_of(record.place, record.key), checked_size(record.text)
     created = record.created_at or tx.now
+    if history.known(tx, SPACE, [path]):
+        return False
     if tx.readonly:
         return get_memory(tx, path) is None
     if tx.one("paths.add", str, path=path, content=record.text, content_size=size, now=created) is None:

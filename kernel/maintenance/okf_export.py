@@ -18,7 +18,7 @@ from kernel.text import one_line, yaml_block
 OKF_VERSION = "0.2"
 _TITLE_CHARS = 80
 _NAME_CHARS = 60
-_DIGEST_CHARS = 8
+_DIGEST_CHARS = 16  # 64 bits: of 100,000 memories without a Latin letter, two of 32 bits would be the same
 _RESERVED = {"con", "prn", "aux", "nul", "index", "log", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))}
 
 

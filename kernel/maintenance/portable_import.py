@@ -75,13 +75,15 @@ class _Line(Struct, forbid_unknown_fields=True):
 
 
 class _State(NamedTuple):
-    """What is known of the store: its tables, the dialects that had no memory before, and what was found of keys."""
+    """What is known of the store: its tables, the dialects that had no memory before, and how many events
+    of a key are still to come that are there.
+    """
 
     name: str
     tables: Mapping[str, tuple[Dialect, Sequence[str]]]
     dialects: Mapping[str, Dialect]
     fresh: frozenset[str]
-    had_history: dict[int, bool]
+    kept_events: dict[int, int]
     counts: Counter[str]
 
 
@@ -202,6 +204,8 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
         what = "table" if dialect is None else "column"
         unknown = table if dialect is None else ", ".join(sorted(set(row) - set(columns)))
         raise _refused(state.name, number, f"holds the {what} {unknown}, which this version does not have")
+    if not row:
+        raise _refused(state.name, number, f"holds an empty row of {table}")
     outside = dialect.outside.get(table)
     if outside is not None and outside.restore is not None:
         state.counts[dialect.name if outside.restore(tx, row) else _ALREADY] += 1
@@ -218,12 +222,18 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
 
 
 def _add_event(tx: Tx, state: _State, event: _Event) -> None:
-    """Adds an event of what had no history before."""
+    """Adds an event of what had no history before, or only the first events, as an import that was cut off leaves it.
+
+    That one had not come to the index: what is indexed has its history.
+    """
     key = hash((event.space, event.key))
-    if key not in state.had_history:
-        found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
-        state.had_history[key] = bool(found)
-    if not state.had_history[key]:
+    if key not in state.kept_events:
+        state.kept_events[key] = (
+            tx.one("kernel.portable_import.events_kept", int, space=event.space, key=event.key) or 0
+        )
+    if state.kept_events[key] > 0:
+        state.kept_events[key] -= 1
+    else:
         state.counts["events of the history"] += 1
         if not tx.readonly:
             tx.run("kernel.history.append", rows=[msgspec.structs.astuple(event)])

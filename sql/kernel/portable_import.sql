@@ -1,5 +1,10 @@
--- name: has_history
-SELECT EXISTS (SELECT 1 FROM history WHERE space = :space AND key = :key);
+-- name: events_kept
+-- The number of events of a key; without end where it is indexed.
+SELECT iif(
+    EXISTS (SELECT 1 FROM doc WHERE space = :space AND key = :key),
+    9223372036854775807,
+    (SELECT count(*) FROM history WHERE space = :space AND key = :key)
+);
 
 -- name: is_indexed
 SELECT EXISTS (SELECT 1 FROM doc WHERE space = :space AND key = :key);
