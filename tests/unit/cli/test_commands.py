@@ -199,6 +199,7 @@ def test_parser_has_the_documented_commands() -> None:
         "health",
         "export",
         "completion",
+        "replica",
         *memory_parsers.COMMANDS,
         "prime",
         "hook",
