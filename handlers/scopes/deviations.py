@@ -58,8 +58,8 @@ QUERY = (
     Deviation(
         "behaviour: semanticThreshold",
         "similarity score",
-        "a logistic of the cosine: .5 (cosine .12) is between related and unrelated; the default of .7 (.2) admits what "
-        "answers a question in other words, .95 (.4) what says nearly the same",
+        "a logistic of the cosine: .5 (cosine .12) is between related and unrelated; the default of .7 (.2) admits "
+        "what answers a question in other words, .95 (.4) what says nearly the same",
         "The document does not say what is measured; with the built-in model 17 of 20 paraphrases reach .7",
     ),
     Deviation(
