@@ -12,7 +12,7 @@ from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filt
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
-from kernel.search import index, past
+from kernel.search import index
 from kernel.search.index import Candidates, Document, Scored
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
@@ -96,7 +96,7 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
             semantic=asked.weights.meaning > 0,
         )
         exhausted = len(found.docs) < width
-        found = past.joined(found, asked.changed.found) if asked.changed else found
+        found = found.joined(asked.changed.found) if asked.changed else found
         ranked = _rank(tx, asked, found, before + wanted)
         enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
         # What comes after a hit below the floor is hardly better.

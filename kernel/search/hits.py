@@ -49,8 +49,16 @@ class Candidates(NamedTuple):
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
         """The documents at these positions, or where a mask is true."""
-        docs, *evidence = (column[at] for column in self.columns)
-        return Candidates(docs, *evidence, self.information)
+        evidence = self.words[at], self.meaning[at], self.late[at], self.exact[at]
+        return Candidates(self.docs[at], *evidence, self.information)
+
+    def joined(self, other: "Candidates") -> "Candidates":
+        """Both, in rising order of their ids."""
+        import numpy as np
+
+        pairs: Any = zip(self.columns, other.columns, strict=True)
+        docs, words, meaning, late, exact = map(np.concatenate, pairs)
+        return Candidates(docs, words, meaning, late, exact, self.information).sorted()
 
     def sorted(self) -> "Candidates":
         """The same in rising order of their ids."""

@@ -173,16 +173,8 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     if embedder and held and weights.late > 0:
         tokens = [vectors[kept[at] + 1].tokens for at in held]
         late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
-    evidence = (np.array(values, np.float64) for values in (words, meaning, late, exact))
+    evidence = np.array(words, np.float64), np.array(meaning, np.float64), late, exact
     return Candidates(np.array(docs, np.int64), *evidence, information(tx, query))
-
-
-def joined(found: Candidates, other: Candidates) -> Candidates:
-    """Both, in rising order of their ids."""
-    import numpy as np
-
-    columns = (np.concatenate(pair) for pair in zip(found.columns, other.columns, strict=True))
-    return Candidates(*columns, found.information).sorted()
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:

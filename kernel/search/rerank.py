@@ -162,6 +162,4 @@ def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Emb
 
     none = np.full(len(docs), np.nan)
     cosines = none if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    added = (docs, none, cosines, none, none)
-    columns = (np.concatenate(pair) for pair in zip(found.columns, added, strict=True))
-    return Candidates(*columns, found.information).sorted()
+    return found.joined(Candidates(docs, none, cosines, none, none))

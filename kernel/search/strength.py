@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["strong", "weak", "none"]
 # A logistic of the cosine and the share of the query's tokens that the text holds; of BM25 over `information`
-# where nothing has a vector. Fitted by `python -m loadtests.quality.strength`, see loadtests/quality/README.md.
+# where nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
 BIAS, MEANING, EXACT = -9.5, 20.1, 4.2
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.002  # from here on a hit may answer: 2 % of the right answers of each collection are weaker

@@ -4,7 +4,7 @@ Invented for this purpose, so that nothing has a licence of its own. Each is the
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from loadtests.quality import generated_texts as texts
 from loadtests.quality.dataset import Collection, Doc, Query
@@ -67,7 +67,7 @@ def languages() -> Collection:
     return Collection("languages", _shuffled(docs), queries)
 
 
-def _advice(chance: random.Random, topic: str, words: list[str]) -> str:
+def _advice(chance: random.Random, topic: str, words: Sequence[str]) -> str:
     pairs = [chance.sample(words, 2) for _ in range(_SENTENCES)]
     return " ".join(chance.choice(texts.TEMPLATES).format(topic=topic, a=one, b=other) for one, other in pairs)
 
