@@ -62,7 +62,7 @@ def test_texts_say_the_same_if_no_word_that_matters_is_missing(store: IndexedSto
 
     found = store.reader.read(CALLER, lambda tx: index.says_the_same(tx, others[1], others))
 
-    assert found == [True, True, False, False, False, False, False, True]
+    assert found == [True, True, *[False] * 6]
     assert store.reader.read(CALLER, lambda tx: index.says_the_same(tx, others[1], [])) == []
 
 
