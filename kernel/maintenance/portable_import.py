@@ -218,12 +218,13 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
 
 
 def _add_event(tx: Tx, state: _State, event: _Event) -> None:
-    """Adds an event of what had no history before."""
+    """Adds an event: of what had a history here, as after an import that was killed, only one that is not in it."""
     key = hash((event.space, event.key))
     if key not in state.had_history:
         found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
         state.had_history[key] = bool(found)
-    if not state.had_history[key]:
+    values = msgspec.structs.asdict(event)
+    if not state.had_history[key] or not tx.one("kernel.portable_import.has_event", int, **values):
         state.counts["events of the history"] += 1
         if not tx.readonly:
             tx.run("kernel.history.append", rows=[msgspec.structs.astuple(event)])
