@@ -75,15 +75,13 @@ class _Line(Struct, forbid_unknown_fields=True):
 
 
 class _State(NamedTuple):
-    """What is known of the store: its tables, the dialects that had no memory before, and how many events
-    of a key are still to come that are there.
-    """
+    """What is known of the store: its tables, the dialects that had no memory before, and what was found of keys."""
 
     name: str
     tables: Mapping[str, tuple[Dialect, Sequence[str]]]
     dialects: Mapping[str, Dialect]
     fresh: frozenset[str]
-    kept_events: dict[int, int]
+    had_history: dict[int, bool]
     counts: Counter[str]
 
 
@@ -222,18 +220,13 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
 
 
 def _add_event(tx: Tx, state: _State, event: _Event) -> None:
-    """Adds an event of what had no history before, or only the first events, as an import that was cut off leaves it.
-
-    That one had not come to the index: what is indexed has its history.
-    """
+    """Adds an event: of what had a history here, as after an import that was killed, only one that is not in it."""
     key = hash((event.space, event.key))
-    if key not in state.kept_events:
-        state.kept_events[key] = (
-            tx.one("kernel.portable_import.events_kept", int, space=event.space, key=event.key) or 0
-        )
-    if state.kept_events[key] > 0:
-        state.kept_events[key] -= 1
-    else:
+    if key not in state.had_history:
+        found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
+        state.had_history[key] = bool(found)
+    values = msgspec.structs.asdict(event)
+    if not state.had_history[key] or not tx.one("kernel.portable_import.has_event", int, **values):
         state.counts["events of the history"] += 1
         if not tx.readonly:
             tx.run("kernel.history.append", rows=[msgspec.structs.astuple(event)])

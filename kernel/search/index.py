@@ -9,14 +9,14 @@ from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.equivalence import is_common, is_negated, says_the_same, tell_apart
 from kernel.search.fusion import Parts, Scored, Weights, fuse
-from kernel.search.hits import Candidates, Hit, candidates
+from kernel.search.hits import Candidates, Hit, Reading, candidates
 from kernel.search.lexical import (
     bm25_search,
     bm25_search_all,
     bm25_search_each,
     bm25_search_of,
     coverage,
-    information,
+    read_query,
 )
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
@@ -249,14 +249,15 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near = dict[int, float](), dict[int, float]()
+    ranks, near, query = dict[int, float](), dict[int, float](), Reading(text)
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
+        query = read_query(tx, text) if ranks else query
         if semantic:
-            near = vector_search(tx, text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near, information(tx, text) if ranks else 0.0)
+            near = vector_search(tx, query.text, partitions, limit, [*ranks], docs)
+    return candidates(ranks, near, query)
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
+from kernel.search.hits import Reading
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
     PartitionFilter,
@@ -20,7 +21,7 @@ from kernel.search.query import (
     partition_query,
     partition_term,
 )
-from kernel.search.typos import respelled
+from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
 from kernel.search.words import indexed_words, pair_terms, query_terms
 from kernel.store.transaction import Tx
 
@@ -105,12 +106,15 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
     return found
 
 
-def information(tx: Tx, text: str) -> float:
-    """The BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count most."""
+def read_query(tx: Tx, text: str) -> Reading:
+    """The query with words of the index for those that look misspelt, and what it would tell of a text to hold it."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
+    if (meant := respelled(text, _near(tx, terms, frequency))) != text:
+        text, terms = meant, _terms(tx, meant)
+        frequency, _ = _frequencies(tx, terms, ())
     counts = [min(total, frequency.get(term.stem, 0)) for term in terms]
-    return sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts)
+    return Reading(text, sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts))
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
@@ -227,13 +231,29 @@ def _count(tx: Tx, stems: list[str]) -> dict[str, int]:
 
 def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Term]:
     """The terms with words of the index for those that look misspelt, which are counted in `frequency` too."""
-    if all(map(frequency.get, (term.stem for term in terms))):
+    near = _near(tx, terms, frequency)
+    if not near:
         return terms
+    added = {one.stem: one for found in near.values() for one in found if not frequency.get(one.stem)}
+    frequency |= {stem: one.docs for stem, one in added.items()}
+    return [
+        *(term for term in terms if term.surface not in near),
+        *(Term(one.stem, one.surface) for one in added.values()),
+    ]
+
+
+def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> dict[str, Sequence[Near]]:
+    """For each word that looks misspelt the words of the index that are near."""
+    if all(map(frequency.get, (term.stem for term in terms))):
+        return {}
     embedder = tx.context.embedder
     knows = embedder.knows if embedder is not None and embedder.ready else _knows_nothing
-    terms, found = respelled(terms, frequency, partial(_stems, tx), partial(_count, tx), knows)
-    frequency |= found
-    return terms
+    words = [term.surface for term in misspelt(terms, frequency, knows)[:MAX_WORDS]]
+    cache: SearchCache = tx.context.search_cache
+    find = partial(near_words, stems=partial(_stems, tx), count=partial(_count, tx))
+    if not cache.can_cache(tx):
+        return {word: find(word) for word in words}
+    return cache.near_words(cache.last_ids(tx).doc, words, find)
 
 
 def _knows_nothing(_word: str) -> bool:

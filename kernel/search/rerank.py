@@ -55,6 +55,7 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
     """
     import numpy as np
 
+    text = found.query.text or text
     order = preliminary_order(found, weights)
     model = model_id(tx)
     embedder = tx.context.embedder

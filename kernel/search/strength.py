@@ -26,7 +26,11 @@ def strengths(found: Candidates) -> "Floats":
     """The strength of each candidate, in [0, 1]; 0 for what is far behind the best and does not hold the query."""
     import numpy as np
 
-    words = np.fmax(found.words, 0.0) / found.information if found.information > 0 else np.zeros(len(found.docs))
+    words = (
+        np.fmax(found.words, 0.0) / found.query.information
+        if found.query.information > 0
+        else np.zeros(len(found.docs))
+    )
     words = np.where(np.isnan(words), 0.0, np.minimum(words, _MOST_WORDS))
     if np.isnan(found.meaning).all():
         return _logistic(WORDS_BIAS + WORDS * words)

@@ -1,13 +1,15 @@
 """Words of a query that neither the index nor the model knows: the words of the index one edit away stand for them."""
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from kernel.search.query import Term
 
 _MIN_LENGTH = 5  # letters; most shorter words are one edit away from other words; not measured
 _MAX_LENGTH = 24  # letters; bounds the look-ups, 54 for each letter; not measured
-_MAX_WORDS = 2  # of a query: .6 ms each in a store of 1,000 memories, 5 ms in one of 20,000
+MAX_WORDS = 2  # of a query: .6 ms each in a store of 1,000 memories, 5 ms in one of 20,000
 _MAX_CORRECTIONS = 4  # of a word, those in most documents; not measured
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -21,29 +23,33 @@ Count = Callable[[list[str]], dict[str, int]]
 """The number of documents that hold each of these stems, of those in the index."""
 
 
-def respelled(
-    terms: Sequence[Term],
-    frequency: Mapping[str, int],
-    stems: Callable[[str], Sequence[str]],
-    count: Count,
-    knows: Callable[[str], bool],
-) -> tuple[list[Term], dict[str, int]]:
-    """The terms without those it replaces, with the words that stand for these, and in how many documents they are.
+class Near(NamedTuple):
+    """A word of the index near one that looks misspelt, and the number of documents that hold it."""
 
-    `knows` tells words that are spelt right although no document has them.
-    """
-    unknown = [term for term in terms if not frequency.get(term.stem) and _is_word(term) and not knows(term.surface)]
-    if not unknown:
-        return [*terms], {}
-    found: dict[str, int] = {}
-    added: list[Term] = []
-    for term in unknown[:_MAX_WORDS]:
-        words = sorted(one_edit_away(term.surface))
-        surfaces = dict(zip(stems(" ".join(words)), words, strict=True))
-        near = sorted(count([*surfaces]).items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_CORRECTIONS]
-        added += [Term(stem, surfaces[stem]) for stem, _ in near if not frequency.get(stem) and stem not in found]
-        found |= dict(near)
-    return [*(term for term in terms if term not in unknown), *added], found
+    stem: str
+    surface: str
+    docs: int
+
+
+def misspelt(terms: Sequence[Term], frequency: Mapping[str, int], knows: Callable[[str], bool]) -> list[Term]:
+    """The terms that no document holds; `knows` tells words that are spelt right all the same."""
+    return [term for term in terms if not frequency.get(term.stem) and _is_word(term) and not knows(term.surface)]
+
+
+def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
+    """The words of the index one edit away, those in most documents first."""
+    words = sorted(one_edit_away(word))
+    surfaces = dict(zip(stems(" ".join(words)), words, strict=True))
+    near = sorted(count([*surfaces]).items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_CORRECTIONS]
+    return [Near(stem, surfaces[stem], docs) for stem, docs in near]
+
+
+def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
+    """The text with the first of the near words in place of each that has some."""
+    for word, found in near.items():
+        if found:
+            text = re.sub(rf"\b{word}\b", found[0].surface, text, flags=re.IGNORECASE)
+    return text
 
 
 def one_edit_away(word: str) -> set[str]:

@@ -1,9 +1,13 @@
--- name: events_kept
--- The number of events of a key; without end where it is indexed.
-SELECT iif(
-    EXISTS (SELECT 1 FROM doc WHERE space = :space AND key = :key),
-    9223372036854775807,
-    (SELECT count(*) FROM history WHERE space = :space AND key = :key)
+-- name: has_history
+SELECT EXISTS (SELECT 1 FROM history WHERE space = :space AND key = :key);
+
+-- name: has_event
+SELECT EXISTS (
+    SELECT 1
+    FROM history
+    WHERE
+        space = :space AND key = :key AND operation = :operation AND before IS :before AND after IS :after
+        AND reason IS :reason AND dialect = :dialect AND tool = :tool AND actor = :actor AND at = :at
 );
 
 -- name: is_indexed

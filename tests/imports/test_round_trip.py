@@ -6,7 +6,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from kernel import app
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
+from kernel.maintenance import portable_import
 from kernel.store import slices
 from tests.imports.harness import Shell
 
@@ -136,6 +137,26 @@ def test_everything_comes_back_equal_in_an_empty_store(
     number = next(row["id"] for row in other.audit() if row["outcome"] == "done")
     other.run("undo", str(number))
     assert other.export().read_bytes() == empty
+    other.run("check")
+
+
+def test_an_import_that_was_killed_goes_on(filled: Shell, other: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = filled.export()
+    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    written = portable_import._batches  # a batch is a slice
+
+    def cut(path: Path) -> Iterator[Any]:
+        for number, batch in enumerate(written(path)):
+            if number == SIZE // 20:
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(portable_import, "_batches", cut)
+    with pytest.raises(KeyboardInterrupt):
+        other.run("import", str(first))
+    monkeypatch.undo()
+    other.bring(first)
+    assert other.export().read_bytes() == first.read_bytes()
     other.run("check")
 
 

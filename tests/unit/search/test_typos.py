@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.config import MODEL
+from kernel.search import index
 from kernel.search.query import Term
-from kernel.search.typos import one_edit_away, respelled
-from tests.unit.index_fixtures import open_indexed_store
+from kernel.search.typos import Near, misspelt, near_words, one_edit_away, respelled
+from kernel.store.transaction import Tx
+from tests.unit.index_fixtures import CALLER, open_indexed_store
 
 TEXTS = [
     "The deployment to Frankfurt needs an approval",
@@ -46,18 +48,39 @@ def test_a_misspelt_word_finds_what_the_word_finds(tmp_path: Path, query: str, f
         assert store.lexical_keys(query, within=[("docs", "")], per_partition=True) == found
 
 
-def test_only_words_that_neither_the_index_nor_the_model_knows_are_respelled() -> None:
+def test_words_that_neither_the_index_nor_the_model_knows_are_misspelt() -> None:
     terms = [Term("billing", "billing"), Term("vehicl", "vehicle"), Term("tomatos", "tomatos"), Term("to", "to")]
-    counted = {"billing": 3, "tomato": 2, "potato": 9}
+
+    assert misspelt(terms, {"billing": 3}, {"vehicle"}.__contains__) == [terms[2]]
+
+
+def test_near_words_are_those_of_the_index_the_most_frequent_first() -> None:
+    counted = {"tomato": 2, "tomatoe": 5, "potato": 9}
 
     def count(stems: list[str]) -> dict[str, int]:
         return {stem: counted[stem] for stem in stems if stem in counted}
 
-    assert respelled(terms, {"billing": 3}, str.split, count, {"vehicle"}.__contains__) == (
-        [Term("billing", "billing"), Term("vehicl", "vehicle"), Term("to", "to"), Term("tomato", "tomato")],
-        {"tomato": 2},
-    )
-    assert respelled(terms[:2], {"billing": 3}, str.split, count, {"vehicle"}.__contains__) == (terms[:2], {})
+    assert near_words("tomatos", str.split, count) == [Near("tomatoe", "tomatoe", 5), Near("tomato", "tomato", 2)]
+
+
+def test_a_query_is_read_with_the_most_frequent_near_words() -> None:
+    near = {"tomatos": [Near("tomato", "tomato", 2), Near("tomatoe", "tomatoe", 1)], "grwe": []}
+
+    assert respelled("Where do Tomatos grwe?", near) == "Where do tomato grwe?"
+
+
+def test_a_misspelt_query_is_as_strong_as_the_query(tmp_path: Path) -> None:
+    with open_indexed_store(tmp_path, MODEL) as store:
+        store.put(TEXTS)
+
+        def strengths(query: str) -> list[float]:
+            def read(tx: Tx) -> list[float]:
+                found = index.rerank(tx, query, index.find(tx, query), index.Weights())
+                return [round(one, 6) for one in found.fused.strengths.tolist()]
+
+            return store.reader.read(CALLER, read)
+
+        assert strengths("the billling service") == strengths("the billing service")
 
 
 @given(st.text(max_size=40))
