@@ -196,10 +196,8 @@ async def call_for_person(
     reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
     if not isinstance(reply, Reply):
         raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
-    if faults:
-        raise Fault(faults[0].code, faults[0].message)
     if reply.fault is not None:
-        raise Fault(reply.fault, _words(reply))
+        raise Fault(reply.fault, faults[0].message if faults else _words(reply))
     return reply
 
 
