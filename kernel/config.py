@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kernel import data_dir
 from kernel.data_dir import MAIN
@@ -140,11 +140,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
-        backup_to=Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
-        backup_every=duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
         follow=_flag(values, "QUIPU_FOLLOW"),
-        backup_keep=_number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
-    )
+    )._replace(**_backups(values))
 
 
 class _Asked(Mapping[str, str]):
@@ -185,6 +182,15 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _backups(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the scheduled backups."""
+    return {
+        "backup_to": Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
+        "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
+        "backup_keep": _number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
+    }
 
 
 def duration(name: str, given: str) -> int:

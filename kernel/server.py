@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import closing
 from functools import partial
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
@@ -218,16 +219,16 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
     # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
     address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
-    local = LocalAccess.fresh(config.data)
-    if config.workers == 1:
-        return _serve(Server(config, address, local, guide=guide), sockets)
-    from kernel.workers.supervisor import Supervisor
+    with closing(LocalAccess.fresh(config.data)) as local:
+        if config.workers == 1:
+            return _serve(Server(config, address, local, guide=guide), sockets)
+        from kernel.workers.supervisor import Supervisor
 
-    sockets = sockets or _bound_for_workers(config)
-    supervisor = Supervisor(config.workers, config.data, sockets)
-    local.publish(sockets)
-    outcome = supervisor.run()
-    return outcome if isinstance(outcome, int) else _serve(Server(config, address, local, outcome, guide), sockets)
+        sockets = sockets or _bound_for_workers(config)
+        supervisor = Supervisor(config.workers, config.data, sockets)
+        local.publish(sockets)
+        outcome = supervisor.run()
+        return outcome if isinstance(outcome, int) else _serve(Server(config, address, local, outcome, guide), sockets)
 
 
 def _serve(server: Server, sockets: list[socket]) -> int:

@@ -24,7 +24,7 @@ from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
 from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
-from kernel.tools import Reply
+from kernel.tools import Reply, Tool
 
 Fields = Mapping[str, str]
 _CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
@@ -191,18 +191,20 @@ async def call_for_person(
         faults.append(fault)
         return entry.dialect.fail(fault)
 
-    hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
-    dialect = entry.dialect._replace(fail=fail)
-    made = ToolEntry(dialect, tool._replace(handler=handle, hooks=hooks, hints=hints))
+    made = ToolEntry(entry.dialect._replace(fail=fail), _undoable(tool._replace(handler=handle)))
     made.observers = entry.observers
     reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
     if not isinstance(reply, Reply):
         raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
-    if faults:
-        raise Fault(faults[0].code, faults[0].message)
     if reply.fault is not None:
-        raise Fault(reply.fault, _words(reply))
+        raise Fault(reply.fault, faults[0].message if faults else _words(reply))
     return reply
+
+
+def _undoable(tool: Tool) -> Tool:
+    """The tool as one call in one transaction, whose changes are kept for undo."""
+    hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
+    return tool._replace(hooks=hooks, hints=hints)
 
 
 def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:

@@ -34,7 +34,9 @@ _log = logging.getLogger("quipu")
 
 def is_replica(data: Path) -> bool:
     """Whether a data directory is a copy that follows another."""
-    return (data / MARK).is_file()
+    with suppress(OSError):  # the folder is of another user, which those who open it will tell
+        return (data / MARK).is_file()
+    return False
 
 
 def source_of(data: Path) -> str:

@@ -35,11 +35,12 @@ class LocalAccess(NamedTuple):
 
     data: Path
     token: str
+    process: int = 0
 
     @classmethod
     def fresh(cls, data: Path) -> Self:
         """A token of its own for each start."""
-        return cls(data, secrets.token_urlsafe(24))
+        return cls(data, secrets.token_urlsafe(24), os.getpid())
 
     def publish(self, sockets: Sequence[_Listening]) -> None:
         """Writes the file with the address of these sockets, and holds it until the process ends.
@@ -59,6 +60,12 @@ class LocalAccess(NamedTuple):
         except OSError:
             if descriptor >= 0:
                 os.close(descriptor)
+
+    def close(self) -> None:
+        """Deletes the file, if it is this one's and this is the process that made the token: workers share it."""
+        with suppress(OSError):
+            if os.getpid() == self.process and self.token.encode() in (self.data / FILE).read_bytes():
+                (self.data / FILE).unlink()
 
 
 def connectable(host: str) -> str:
