@@ -1,6 +1,6 @@
 """An export of everything: into an empty store it brings back the same file, and the store is sound and answers alike.
 
-`ROUND_TRIP=10000` is the number of memories of `make faults`; by default 2,000 of them are enough.
+There are 2,000 memories, or as many as `ROUND_TRIP` says.
 """
 
 import hashlib
