@@ -7,8 +7,8 @@ from handlers.common.schemas import Floor, Recall
 from kernel.search.index import Document
 from kernel.store.transaction import Tx
 
-# Least strength for a prompt, which as a rule asks nothing: with .95, a twelfth of the prompts without an answer get
-# memories, with .99 a quarter of those with one get none (`loadtests.benchmarks.first_prompt`).
+# Least strength for a prompt, which as a rule asks nothing: with .95, 6 to 9 % of the prompts without an answer get
+# memories, with .99 three tenths of those with one get none (`loadtests.benchmarks.first_prompt`).
 PROMPT_FLOOR = 0.98
 _QUERY_CHARS = 1000  # of a prompt; the rest is often a log or a file
 
