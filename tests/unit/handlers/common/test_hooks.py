@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kernel import app
 from kernel.app import Kernel
 from kernel.store.briefing import HookSession, HookSessions
 from tests.conftest import Call, Clock, everything
@@ -122,6 +123,22 @@ def test_a_session_without_an_id_has_no_first_prompt_and_no_handoff(hook: Any, c
     assert hook("post-compact", session_id="a\nb", compact_summary=SUMMARY).body == b""
     assert handoffs(call) == []
     assert hook("session-start", session_id=None, source="startup").body
+
+
+def test_another_tenant_gets_nothing_and_has_sessions_of_its_own(
+    hook: Any, call: Call, kernel: Kernel, caller: Any
+) -> None:
+    call("add_memory", path="web/port", content="The API listens on port 8123.")
+    other = app.open_tenant(kernel, "acme")
+    try:
+        asked = {"client": "claude", "session_id": "s", "cwd": "/w/web"}
+        assert hook("session-start", source="startup").body
+        assert caller(other.dispatch)("hook session-start", source="startup", **asked).body == b""
+        prompt = "Which port does the API listen on?"
+        assert caller(other.dispatch)("hook first-prompt", prompt=prompt, **asked).body == b""
+        assert other.store.context.hook_sessions is not kernel.store.context.hook_sessions
+    finally:
+        other.store.close()
 
 
 @pytest.mark.parametrize("wrong", [{"client": "vi"}, {"cwd": 1}, {"prompt": "x" * 70_000}, {"workspace_roots": "/w"}])
