@@ -40,7 +40,8 @@ _POINT = regex(f"[{_POINTS}]+")
 _JOINERS = regex("[\u200b-\u200d]+")
 _SIGNED = regex(f"[{_WITH_VOWEL_SIGNS}\u200c\u200d]*[{_WITH_VOWEL_SIGNS}][{_WITH_VOWEL_SIGNS}\u200c\u200d]*")
 _RUN = regex(f"[{_UNSPACED}]+")
-_ATTACHED = regex(f"(?<=[{_UNSPACED}])[0-9A-Za-z]+|[0-9A-Za-z]+(?=[{_UNSPACED}])")
+_CUT = _UNSPACED + _WITH_VOWEL_SIGNS
+_ATTACHED = regex(f"(?<=[{_CUT}])[^\\W_{_CUT}]+|[^\\W_{_CUT}]+(?=[{_CUT}])")
 # Flags are two letters; a tone of skin is no emoji of its own.
 _EMOJI = regex(
     "[\U0001f1e6-\U0001f1ff]{2}|[\u203c\u2049\u231a\u231b\u23e9-\u23fa\u2600-\u27bf\u2b05-\u2b07\u2b1b-\u2b55"
@@ -121,9 +122,10 @@ def _parts(name: str) -> Iterator[str]:
 def _missed(text: str) -> Iterable[str]:
     if text.isascii() or not _MISSED.search(text):
         return []
+    attached = _ATTACHED.findall(text)
     text = unicodedata.normalize("NFKC", text)
     pairs = [_private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
-    return [*_whole_words(text), *pairs, *_ATTACHED.findall(text)]
+    return [*_whole_words(text), *pairs, *attached]
 
 
 def _whole_words(text: str) -> list[str]:
@@ -140,7 +142,6 @@ def _without_cut_words(text: str) -> str:
     """A text without the words that the tokenizer would cut into letters."""
     if not _MISSED.search(text):
         return text
-    text = unicodedata.normalize("NFKC", text)
     return _POINTED.sub(" ", _SIGNED.sub(" ", _RUN.sub(" ", text)))
 
 

@@ -125,8 +125,8 @@ def test_any_text_has_bounded_words_and_renewing_them_changes_nothing(text: str,
     assert completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part)) == found
 
 
-@given(WILD)
-def test_terms_of_any_text_are_terms_of_the_index(store: IndexedStore, text: str) -> None:
+@given(st.text(st.one_of(MISSED, st.sampled_from("abcé0129 .,-ßж한ñ")), max_size=60))
+def test_terms_of_a_text_are_terms_of_the_index(store: IndexedStore, text: str) -> None:
     def terms(tx: Tx) -> tuple[list[Term], set[str]]:
         held = tx.tokenize(f"{text} {indexed_words(text)}".replace("\0", " "))
         return query_terms(text, tx.tokenize), {token[2] for token in held}
