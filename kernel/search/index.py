@@ -240,7 +240,8 @@ def find(
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         if semantic:
             near = vector_search(tx, text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near, information(tx, text) if ranks else 0.0)
+    # Beside vectors the share of words is not needed.
+    return candidates(ranks, near, information(tx, text) if ranks and not near else 0.0)
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
