@@ -19,7 +19,7 @@ WEAK = 0.002  # from here on a hit may answer: 2 % of the right answers of each 
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
 _USUAL_EXACT = 0.3  # where the tokens of no hit were compared
 _MOST_WORDS = 1.5  # of `information`: short texts score more
-_FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; 1 % of the right answers on LoCoMo
+_FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; at 8 LoCoMo loses 1.7 % of its answers
 _MUCH = 0.5  # of the query; a hit that holds so much of it always counts
 
 
