@@ -30,8 +30,9 @@ def verdicts(store: IndexedStore, query: str) -> dict[str, index.Verdict]:
 
     def read(tx: Tx) -> dict[str, index.Verdict]:
         fused = index.rerank(tx, query, index.find(tx, query), index.Weights()).fused
-        found = zip(fused.found.docs.tolist(), map(index.verdict, fused.strengths.tolist()), strict=True)
-        return {TEXTS[doc - 1]: said for doc, said in found if said != "none"}
+        said: list[index.Verdict] = [index.verdict(strength) for strength in fused.strengths.tolist()]
+        found = zip(fused.found.docs.tolist(), said, strict=True)
+        return {TEXTS[doc - 1]: one for doc, one in found if one != "none"}
 
     return store.reader.read(CALLER, read)
 
