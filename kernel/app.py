@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, files, graph, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder
+from kernel.data_dir import fsync_folder, make_private
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
@@ -24,7 +24,9 @@ from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine import CommandConnection, Database
 from kernel.store.migrations import migrate
+from kernel.store.opening import open_writer
 from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
@@ -113,7 +115,7 @@ def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> Stor
 def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
-    return shared._replace(
+    configured = shared._replace(
         settings=values,
         data=config.home.absolute(),
         call_limits=config.limits.engine,
@@ -122,6 +124,11 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
         past={dialect.name: dialect.past for dialect in dialects if dialect.past},
     )
+    if not config.store:
+        return configured
+    from kernel.store.postgres.database import postgres_context  # which only those who use it load
+
+    return postgres_context(configured, config.store, config.tenant, config.file, durable=config.durable)
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
@@ -172,9 +179,9 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
-    access, stored = open_data(config, shared, new_life=True)
+    database, stored = _open_shared(config, shared) if config.store else _open_file(config, shared)
     store = Store(
-        SqliteDatabase(config.file, shared, durable=config.durable, release=access.close),
+        database,
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
@@ -190,6 +197,27 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     return store, stored
 
 
+def _open_file(config: Config, shared: StoreContext) -> tuple[Database, Stored]:
+    access, stored = open_data(config, shared, new_life=True)
+    return SqliteDatabase(config.file, shared, durable=config.durable, release=access.close), stored
+
+
+def _open_shared(config: Config, shared: StoreContext) -> tuple[Database, Stored]:
+    """The tenant of the configuration in PostgreSQL; the data directory holds keys and the files of notes."""
+    from kernel.store.postgres.database import PostgresDatabase
+
+    return PostgresDatabase(config.file, shared), _prepare_shared(config, shared)
+
+
+def _prepare_shared(config: Config, shared: StoreContext) -> Stored:
+    make_private(config.home)
+    with open_writer(config.file, shared) as db:
+        stored = catch_faults(_settled, db, api_keys.needed(config.data))
+    if isinstance(stored, Fault):
+        raise stored
+    return stored
+
+
 def prepare_data(config: Config, shared: StoreContext) -> Stored:
     """Creates the data directory, private to the user, and migrates its file."""
     access, stored = open_data(config, shared)
@@ -199,6 +227,8 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+    if config.store:
+        return DataAccess(config.data, config.home, durable=config.durable), _prepare_shared(config, shared)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
@@ -222,7 +252,7 @@ def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored
 
 def require_database(config: Config) -> None:
     """Raises Fault("not_found") for a place without a database; nothing is made there."""
-    if not config.file.is_file():
+    if not config.store and not config.file.is_file():
         check_wal(config.file)
         raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
 
@@ -244,6 +274,8 @@ def note_keys(tx: Tx) -> None:
 
 def had_keys(config: Config) -> bool:
     """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    if config.store:
+        return _prepare_shared(config, context_of(config)).had_keys
     check_log_now(config.file, durable=config.durable)
     if not config.file.is_file():
         return False
@@ -261,16 +293,22 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
-            with db.writing() as tx:
-                tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
-                if needed:
-                    note_keys(tx)
+        found = _settled(db, needed)
         if new_life:
             log_stamp.begin_life(db)
         return found
     finally:
         db.close()
+
+
+def _settled(db: CommandConnection, needed: bool) -> Stored:
+    """What is stored of a database, which gets its seal key."""
+    while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
+        with db.writing() as tx:
+            tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
+            if needed:
+                note_keys(tx)
+    return found
 
 
 def _stored(tx: Tx) -> Stored | None:

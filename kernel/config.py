@@ -18,6 +18,7 @@ VERSION = "0.1.0"
 DEFAULT_PORT = 7847
 PREFIX = "QUIPU_"
 MOST_WORKERS = 64
+STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
@@ -55,6 +56,7 @@ class Config(NamedTuple):
     their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
+    `store` is the address of a PostgreSQL database, empty for the file in the data directory.
     """
 
     data: Path
@@ -87,6 +89,7 @@ class Config(NamedTuple):
     ui: bool = True
     ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
+    store: str = ""
 
     @property
     def home(self) -> Path:
@@ -132,6 +135,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
+        store=_store(values),
     )
 
 
@@ -182,6 +186,13 @@ def _limits(values: Mapping[str, str]) -> Limits:
         for field, allowed in BOUNDS.items()
     }
     return defaults._replace(**given)
+
+
+def _store(values: Mapping[str, str]) -> str:
+    given = values.get("QUIPU_STORE", "").strip()
+    if given and not given.startswith(STORE_SCHEMES):
+        raise Fault("invalid", "QUIPU_STORE is an address such as postgresql://user@host/database")
+    return given
 
 
 def _public(values: Mapping[str, str]) -> str:

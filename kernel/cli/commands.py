@@ -26,7 +26,7 @@ from kernel.maintenance.page_check import trust_pages
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
+from kernel.store.opening import open_reader, open_writer
 from kernel.store.transaction import TARGETS_SHOWN
 from kernel.text import one_line, one_word
 
@@ -40,12 +40,17 @@ _ADDRESSES = {
 }
 
 
+_OF_FILES = frozenset({"backup", "restore", "compact"})
+
+
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens, as_json=arguments.json)
     if arguments.command == "key":
         return KEY_COMMANDS[arguments.key](arguments, config)
+    if config.store and (arguments.command in _OF_FILES or (arguments.command == "check" and _of_file(arguments))):
+        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
     if arguments.command in backup_commands.COMMANDS:
         return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
@@ -60,6 +65,10 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     access, *_ = app.open_data(config, shared)
     with closing(access):
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
+
+
+def _of_file(arguments: argparse.Namespace) -> bool:
+    return arguments.cut_log or arguments.trust_pages
 
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
@@ -129,12 +138,9 @@ def _print_step(part: str) -> None:
 
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
-    db = Connection(config.file, shared, readonly=True)
-    try:
+    with open_reader(config.file, shared) as db:
         entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
         wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
-    finally:
-        db.close()
     for entry in entries:
         show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     if not entries:
@@ -154,13 +160,9 @@ def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContex
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print the quarantined memories, or release one."""
-    db = Connection(config.file, shared, readonly=False)
-    try:
-        with db.writing(CallContext("kernel", "quarantine")) as tx:
-            chosen = arguments.release
-            found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
-    finally:
-        db.close()
+    with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
+        chosen = arguments.release
+        found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
         origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"

@@ -14,7 +14,7 @@ from kernel.errors import Fault
 from kernel.limits import BOUNDS
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.imports import Export
-from kernel.store.sqlite.connection import Connection
+from kernel.store.opening import open_reader
 from kernel.store.transaction import Tx
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -28,11 +28,8 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
     target: Path = arguments.path
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
-    db = Connection(config.file, patient, readonly=True)
-    try:
+    with open_reader(config.file, patient) as db:
         count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
-    finally:
-        db.close()
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return 0
 

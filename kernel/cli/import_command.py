@@ -15,10 +15,10 @@ from kernel.errors import Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
 from kernel.store.imports import Import, Imported, Source
+from kernel.store.opening import open_writer
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.slices import MORE, Slices, Steps, Unfinished
-from kernel.store.sqlite.connection import open_writer
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx

@@ -14,8 +14,10 @@ from kernel.maintenance.page_check import check_pages
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
+from kernel.store.engine import CommandConnection
+from kernel.store.opening import open_writer
 from kernel.store.progress import OnProgress
-from kernel.store.sqlite.connection import Connection, open_writer
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect
@@ -46,9 +48,12 @@ def check(
     itself is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
-        found = check_pages(db, context, dialects, repair=repair, report=report)
-        found += _damaged_indexes(db, repair=repair) + _full_text(db)
-        found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
+        found: list[Finding] = []
+        if isinstance(db, Connection):
+            found += check_pages(db, context, dialects, repair=repair, report=report)
+            found += _damaged_indexes(db, repair=repair)
+            found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
+        found += _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx)
             found.append(Finding("counts", day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
@@ -137,7 +142,7 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
     return len(rows)
 
 
-def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
+def _embed_missing(db: CommandConnection, progress: OnProgress | None = None) -> int:
     done = 0
     while True:
         with db.writing() as tx:
@@ -151,7 +156,7 @@ def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
             progress(done, total)
 
 
-def _full_text(db: Connection) -> list[Finding]:
+def _full_text(db: CommandConnection) -> list[Finding]:
     with db.writing() as tx:
         sound = tx.passes_check("kernel.consistency.check_full_text")
         parts = tx.passes_check("kernel.consistency.check_parts")

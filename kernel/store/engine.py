@@ -1,6 +1,7 @@
-"""What the store needs of a database engine; `kernel.store.sqlite` is the engine there is."""
+"""What the store needs of a database engine: `kernel.store.sqlite`, or `kernel.store.postgres` where configured."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -60,6 +61,14 @@ class WriteConnection(Protocol):
 
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
+        ...
+
+
+class CommandConnection(ReadConnection, WriteConnection, Protocol):
+    """A connection for commands, which reads and writes by itself."""
+
+    def writing(self, call_context: CallContext = ...) -> AbstractContextManager[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception."""
         ...
 
 

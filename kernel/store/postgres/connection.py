@@ -1,0 +1,304 @@
+"""A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
+
+import msgspec
+
+from kernel.errors import CatchFaults, Fault
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.postgres.changes import Recorder
+from kernel.store.postgres.driver import escape, load_driver
+from kernel.store.postgres.errors import as_fault
+from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.statements import Statement
+from kernel.store.sqlite.tokenizers import Tokenizers
+from kernel.store.transaction import Tx
+from kernel.store.tx_engine import Cursor, Params, Token
+
+R = TypeVar("R")
+Row = tuple[Any, ...]
+
+BUSY_MILLISECONDS = 5000  # how long a writer waits for that of another process
+_LARGE_FACTOR = 60  # times the usual time limit, for a call with a transaction of its own
+_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_FATE_SECONDS = 30.0  # how long a writer asks what became of a commit whose answer was lost
+_FATE_POLL = 0.1
+_UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
+_UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
+_encode = msgspec.json.Encoder().encode
+
+
+class Rows:
+    """The rows of a statement."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def fetchall(self) -> list[Row]:
+        """All rows."""
+        return self._rows
+
+
+_NONE = Rows([])
+
+
+class Budget:
+    """PostgreSQL's statement_timeout limits calls."""
+
+    new_statement = False
+
+
+class Connection:
+    """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
+
+    def __init__(self, pool: Pool, context: StoreContext, tenant: int, filename: str, *, durable: bool = True) -> None:
+        self.context = context
+        self.filename = filename
+        self.budget = Budget()
+        self.tenant = tenant
+        self._pool = pool
+        self._durable = durable
+        self._psycopg = load_driver()
+        self._held: Any = None
+        self._cursor: Any = None
+        self._open_tx: Tx | None = None
+        self._count = 0
+        self._total = 0
+        self._changes_before = 0
+        self._cancelled = False
+        self._tokenizers = Tokenizers()
+
+    def changes(self) -> int:
+        """The number of rows the last statement changed."""
+        return self._count
+
+    def total_changes(self) -> int:
+        """The number of rows changed since the connection was opened."""
+        return self._total
+
+    def execute(self, text: str, params: Params | None) -> Cursor:
+        """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
+        if not isinstance(text, Statement):
+            self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return _NONE
+        if text.answered is not None:
+            before = self._total
+            rows = list(text.answered(self, params or {}))
+            self._count = self._total - before
+            return Rows(rows)
+        return self._run(text, _values(text, params or {}))
+
+    def query(self, name: str, /, **params: Any) -> list[Row]:
+        """The rows of a statement of `sql/postgres/engine`."""
+        text = cast("Statement", self.context.statements[name])
+        return self._run(text, _values(text, params), prepare=name not in _UNPREPARED).fetchall()
+
+    def _run(self, text: str, values: list[Any], *, prepare: bool = True) -> Rows:
+        limit = self.context.call_limits.value
+        if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
+            raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
+        cursor = self._cursor
+        try:
+            cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
+            rows = cursor.fetchall() if cursor.description else None
+        except self._psycopg.Error as error:
+            self._raise(error)
+        if (cursor.statusmessage or "").startswith("SELECT"):
+            self._count = 0
+        else:
+            self._count = max(0, cursor.rowcount)
+            self._total += self._count
+        return Rows(rows) if rows else _NONE
+
+    def _command(self, text: str) -> Any:
+        """Runs commands without parameters in one round trip; the cursor of the last one."""
+        try:
+            cursor = self._held.execute(text, prepare=False)
+            while cursor.nextset():
+                pass
+        except self._psycopg.Error as error:
+            self._raise(error)
+        return cursor
+
+    def _raise(self, error: Exception) -> NoReturn:
+        fault = as_fault(error, cancelled=self._cancelled)
+        self._cancelled = False
+        if fault is not None:
+            raise fault from error
+        raise error
+
+    def _begin(self, kind: str, *more: str) -> None:
+        if self._held is None:
+            self._held = self._pool.take()
+            self._cursor = self._psycopg.RawCursor(self._held)
+        limits = self.context.call_limits.milliseconds
+        settings = (
+            f"SET LOCAL quipu.tenant = '{self.tenant}'",
+            f"SET LOCAL statement_timeout = {limits}",
+            *more,
+        )
+        self._command("; ".join((f"BEGIN {kind}", *settings)))
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, if only a failed one."""
+        return self._held is not None and not self._held.closed and self._held.info.transaction_status != 0
+
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
+        limit = self.context.call_limits.milliseconds * (_LARGE_FACTOR if large else 1)
+        self._begin(
+            "",
+            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
+            f"SET LOCAL lock_timeout = {BUSY_MILLISECONDS}",
+            f"SET LOCAL statement_timeout = {limit}",
+            f"SELECT pg_advisory_xact_lock({_LOCKS}, {self.tenant})",
+        )
+        self._changes_before = self._total
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
+
+    def call(
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint; a Fault is rolled back."""
+        tx.begin_call(call_context)
+        self._command("SAVEPOINT call")
+        answer = catch_faults(work, tx)
+        if isinstance(answer, Fault):
+            if not self.in_transaction:
+                raise answer
+            self._command("ROLLBACK TO call; RELEASE call")
+            tx.discard_call()
+        else:
+            self._command("RELEASE call")
+        return answer
+
+    def commit(self, tx: Tx) -> None:
+        """Flushes deferred work and commits; no call of the group is answered before."""
+        tx.flush_deferred()
+        number = None
+        if self._total != self._changes_before:
+            ((_, number),) = self.query("engine.transaction.end")
+        try:
+            self._held.execute("COMMIT", prepare=False)
+        except self._psycopg.Error as error:
+            self._learn_fate(number, error)
+        self._open_tx = None
+        self._release()
+
+    def _learn_fate(self, number: Any, error: Exception) -> None:
+        """Asks what became of a transaction whose commit was not answered; raises unless it is committed."""
+        fault = as_fault(error)
+        if fault is None or not self._held.closed:
+            raise fault or error
+        end = time.monotonic() + _FATE_SECONDS
+        while number is not None and time.monotonic() < end:
+            fate = self._fate(number)
+            if fate == "committed":
+                return
+            if fate == "aborted":
+                raise fault from error
+            time.sleep(_FATE_POLL)
+        raise Fault("storage", _UNKNOWN) from error if number is not None else fault
+
+    def _fate(self, number: Any) -> str | None:
+        self._release()
+        try:
+            self._held = self._pool.take()
+            return self._held.execute(f"SELECT pg_xact_status('{int(number)}'::xid8)").fetchone()[0]
+        except (Fault, self._psycopg.Error):
+            return None
+
+    def rollback(self) -> None:
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self.in_transaction:
+                self._command("ROLLBACK")
+        finally:
+            self._release()
+            if tx is not None:
+                tx.rolled_back()
+
+    def _release(self) -> None:
+        held, self._held, self._cursor = self._held, None, None
+        if held is not None:
+            self._pool.give(held)
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
+        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        tx = Tx(self, call_context, readonly=True)
+        try:
+            return work(tx)
+        finally:
+            if self.in_transaction:
+                self._command("ROLLBACK")
+            self._release()
+
+    @contextmanager
+    def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        tx = self.begin(call_context, large=True)
+        try:
+            yield tx
+            self.commit(tx)
+        finally:
+            self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
+
+    def record_changes(self, limit_bytes: int) -> Recorder:
+        """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
+        return Recorder(self._command, self.query, limit_bytes)
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        if not changes:
+            return True
+        self._command("SAVEPOINT revert")
+        ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
+        self._command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
+        return bool(done)
+
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether a check finds nothing."""
+        return not self.execute(text, params).fetchall()
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The full-text tokens of `text`."""
+        return self._tokenizers.tokens(text)
+
+    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
+        """The stems of `text`, or its trigrams."""
+        return self._tokenizers.stems(text, trigrams=trigrams)
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Refuses: what is committed is copied by the database's own means."""
+        raise Fault("invalid", "A store in PostgreSQL is copied by the database's own means.")
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs on this connection."""
+        held = self._held
+        if held is not None:
+            self._cancelled = True
+            held.cancel_safe()
+
+    def close(self) -> None:
+        """Gives the connection back; safe to call twice."""
+        self._release()
+
+
+def _values(text: Statement, params: Mapping[str, Any]) -> list[Any]:
+    values = [params[name] for name in text.names]
+    return [escape(value) if isinstance(value, str) else value for value in values]

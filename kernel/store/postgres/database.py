@@ -1,0 +1,95 @@
+"""One tenant in PostgreSQL as a Store uses it."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kernel.errors import CatchFaults
+from kernel.store.context import StoreContext
+from kernel.store.postgres import full_text, vectors
+from kernel.store.postgres.connection import Connection
+from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.schema import migrate, tenant_id
+from kernel.store.postgres.statements import statements
+
+_pools: dict[str, Pool] = {}
+_making = Lock()
+
+
+@cache
+def texts() -> Mapping[str, str]:
+    """The statements as PostgreSQL takes them."""
+    return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
+
+
+def pool_of(address: str) -> Pool:
+    """The pool of this process for a database; its schema is current."""
+    with _making:
+        if address not in _pools:
+            pool = Pool(address)
+            migrate(pool)
+            pool.close()  # a connection of before does not know our types
+            _pools[address] = pool
+        return _pools[address]
+
+
+def postgres_context(
+    context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True
+) -> StoreContext:
+    """The context of a tenant in a database, which it connects to when it is first needed.
+
+    `file` stands for the tenant where a path is needed; there is nothing at it. Without `durable` a crash of the
+    database may lose the last commits.
+    """
+
+    @cache
+    def number() -> int:
+        return tenant_id(pool_of(address), tenant)
+
+    def connect(used: StoreContext) -> Connection:
+        return Connection(pool_of(address), used, number(), str(file), durable=durable)
+
+    return context._replace(statements=texts(), connect=connect)
+
+
+class PostgresDatabase:
+    """The tenant that a context connects to."""
+
+    def __init__(self, file: Path, context: StoreContext) -> None:
+        self.file = file
+        self.context = context
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Starts nothing: PostgreSQL does its upkeep itself."""
+
+    def reader(self) -> Connection:
+        """Opens a connection that reads."""
+        return self._connect()
+
+    def writer(self) -> Connection:
+        """Opens a connection that writes."""
+        return self._connect()
+
+    def _connect(self) -> Connection:
+        assert self.context.connect is not None
+        return self.context.connect(self.context)
+
+    @property
+    def after_commit(self) -> Callable[[Any], None]:
+        """Nothing is due after a commit."""
+        return _nothing_due
+
+    def sizes(self) -> tuple[int, int]:
+        """Nothing: the database tells its sizes itself."""
+        return 0, 0
+
+    def close(self, writer: Connection | None) -> None:
+        """Closes the connection of the writer."""
+        if writer is not None:
+            writer.close()
+
+
+def _nothing_due(_writer: Any) -> None:
+    """PostgreSQL writes its checkpoints itself."""

@@ -1,0 +1,35 @@
+"""Errors of PostgreSQL as Faults, by their SQLSTATE (www.postgresql.org/docs/current/errcodes-appendix.html)."""
+
+from typing import Any
+
+from kernel.errors import Code, Fault
+
+TOO_LONG = "The call takes too long, ask for less."
+CANCELED = "57014"
+_FAULTS: dict[str, tuple[Code, str]] = {
+    "40001": ("busy", "The store is busy, try again."),
+    "40P01": ("busy", "The store is busy, try again."),
+    "55P03": ("busy", "The store is busy, try again."),
+    "53200": ("busy", "Too little memory is free, try again."),
+    "53300": ("busy", "The database has no connection left, try again."),
+    "53100": ("storage", "Cannot write to storage, insufficient disk space."),
+    "25006": ("storage", "The database is a standby, which only reads."),
+    "42501": ("storage", "The role of the store lacks a right that it needs."),
+    "54000": ("invalid", "A key or a value is longer than PostgreSQL can hold."),
+    "22003": ("invalid", "A number is too large, or a text is not valid."),
+    "22021": ("invalid", "A number is too large, or a text is not valid."),
+    "22P05": ("invalid", "A number is too large, or a text is not valid."),
+}
+UNREACHABLE = "Cannot reach the database."
+
+
+def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
+    """The Fault for an error of psycopg; None for one that callers must not see, since it is a bug."""
+    state: Any = getattr(error, "sqlstate", None)
+    if state == CANCELED:
+        return Fault("busy", "The call was cancelled.") if cancelled else Fault("invalid", TOO_LONG)
+    if state in _FAULTS:
+        return Fault(*_FAULTS[state])
+    lost = state is None or state[:2] in {"08", "57", "58"}  # connections, shutdowns, and the system beneath
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return Fault("storage", UNREACHABLE) if lost and kinds & {"OperationalError", "InterfaceError"} else None
