@@ -15,6 +15,7 @@ from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.setup import DEFAULT_DIALECTS
+from kernel.cli.store_command import copy_store
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
@@ -40,6 +41,7 @@ _ADDRESSES = {
 }
 
 
+_ALONE = {**backup_commands.COMMANDS, "store": copy_store}  # these open what they need themselves
 _OF_FILES = frozenset({"backup", "restore", "compact"})
 
 
@@ -51,8 +53,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return KEY_COMMANDS[arguments.key](arguments, config)
     if config.store and (arguments.command in _OF_FILES or (arguments.command == "check" and _of_file(arguments))):
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
-    if arguments.command in backup_commands.COMMANDS:
-        return backup_commands.COMMANDS[arguments.command](arguments, config)
+    if arguments.command in _ALONE:
+        return _ALONE[arguments.command](arguments, config)
     shared = app.context_of(config)
     if arguments.command == "check" and arguments.cut_log:
         cut = cut_damaged_log(config, consistency.backup_time())

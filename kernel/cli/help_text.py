@@ -17,7 +17,7 @@ class Help(NamedTuple):
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect": ("setup", "serve", "service", "stdio", "key"),
     "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
+    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export", "store"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -53,6 +53,18 @@ TEXTS: Mapping[str, Help] = {
     "import": Help(
         "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
         ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+    ),
+    "store": Help(
+        "Copies a store from a file to PostgreSQL, or back.",
+        ("quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",),
+    ),
+    "store copy": Help(
+        "Copies all memories of a tenant, their history, the audit and the settings, and compares what arrived with "
+        "what was sent; calls made before can no longer be undone there.",
+        (
+            "quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",
+            "quipu store copy postgresql://quipu@db.internal/quipu ~/copy --tenant acme",
+        ),
     ),
     "export": Help(
         "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",

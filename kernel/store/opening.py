@@ -3,10 +3,13 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from kernel.store.context import StoreContext
+from kernel.store.copying import End
 from kernel.store.engine import CommandConnection
 from kernel.store.sqlite import connection as sqlite
+from kernel.store.sqlite.copy_end import FileEnd
 
 
 @contextmanager
@@ -32,6 +35,16 @@ def open_reader(file: Path, context: StoreContext) -> Generator[CommandConnectio
     else:
         with _connected(context) as other:
             yield other
+
+
+def end_of(db: CommandConnection) -> End:
+    """A connection that is in a transaction, as a copy uses it."""
+    if isinstance(db, sqlite.Connection):
+        return FileEnd(db)
+    from kernel.store.postgres.connection import Connection
+    from kernel.store.postgres.copy_end import TenantEnd
+
+    return TenantEnd(cast("Connection", db))
 
 
 @contextmanager

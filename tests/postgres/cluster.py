@@ -41,7 +41,7 @@ class Cluster:
         self.address = f"postgresql://postgres@127.0.0.1:{self.port}"
         self._log = folder / "log"
         self._user = next((name for name in _ACCOUNTS if _exists(name)), None) if os.geteuid() == 0 else None
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server: subprocess.Popen[Any] | None = None
         if self._user:
             shutil.chown(folder, self._user)
         options = ("-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
@@ -55,12 +55,13 @@ class Cluster:
         settings = {**_SETTINGS, "port": str(self.port), "listen_addresses": "127.0.0.1"}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with self._log.open("ab") as log:
-            self._server = subprocess.Popen(
+            server: subprocess.Popen[Any] = subprocess.Popen(
                 [programs() / "postgres", "-D", self.data, *options], stdout=log, stderr=log, **self._as_user()
             )
+        self._server = server
         end = time.monotonic() + _START_SECONDS
         while not self._answers():
-            if time.monotonic() > end or self._server.poll() is not None:
+            if time.monotonic() > end or server.poll() is not None:
                 raise RuntimeError(self._log.read_text(errors="replace")[-2000:])
             time.sleep(0.05)
 

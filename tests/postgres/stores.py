@@ -28,25 +28,19 @@ def of_worker() -> str:
     return new_database(f"quipu_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}")
 
 
-@cache
-def _clerk(address: str) -> Any:
-    return connect(address)
-
-
 def forget_tenants(address: str) -> None:
     """Renames all tenants, so that the next use of a name begins with an empty one."""
-    db = _clerk(address)
-    if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is not None:
-        db.execute("UPDATE quipu.directory SET name = name || ' ' || id WHERE name NOT LIKE '% %'")
+    with connect(address) as db:
+        if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is not None:
+            db.execute("UPDATE quipu.directory SET name = name || ' ' || id WHERE name NOT LIKE '% %'")
 
 
 def rows(address: str, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table of a tenant."""
-    db = _clerk(address)
-    (number,) = db.execute("SELECT id FROM quipu.directory WHERE name = %s", (tenant,)).fetchone()
-    names = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'").fetchall()
     found: dict[str, list[tuple[Any, ...]]] = {}
-    for (name,) in names:
-        stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number}").fetchall()
-        found[name] = sorted((row[1:] for row in stored), key=repr)
+    with connect(address) as db:
+        (number,) = db.execute("SELECT id FROM quipu.directory WHERE name = %s", (tenant,)).fetchone()
+        for (name,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'").fetchall():
+            stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number}").fetchall()
+            found[name] = sorted((row[1:] for row in stored), key=repr)
     return found

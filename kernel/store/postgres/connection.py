@@ -1,7 +1,8 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
+import itertools
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
@@ -14,13 +15,13 @@ from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import escape, load_driver
 from kernel.store.postgres.errors import as_fault
 from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.rows import NO_ROWS, Budget, Row, Rows
 from kernel.store.postgres.statements import Statement
 from kernel.store.sqlite.tokenizers import Tokenizers
 from kernel.store.transaction import Tx
 from kernel.store.tx_engine import Cursor, Params, Token
 
 R = TypeVar("R")
-Row = tuple[Any, ...]
 
 BUSY_MILLISECONDS = 5000  # how long a writer waits for that of another process
 _LARGE_FACTOR = 60  # times the usual time limit, for a call with a transaction of its own
@@ -32,40 +33,15 @@ _UNKNOWN = "It is not known whether the change was recorded: the connection to t
 _encode = msgspec.json.Encoder().encode
 
 
-class Rows:
-    """The rows of a statement."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
-
-    def fetchall(self) -> list[Row]:
-        """All rows."""
-        return self._rows
-
-
-_NONE = Rows([])
-
-
-class Budget:
-    """PostgreSQL's statement_timeout limits calls."""
-
-    new_statement = False
-
-
 class Connection:
     """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
 
-    def __init__(self, pool: Pool, context: StoreContext, tenant: int, filename: str, *, durable: bool = True) -> None:
+    def __init__(self, pool: Pool, tenant: int, context: StoreContext, filename: str, *, durable: bool = True) -> None:
         self.context = context
         self.filename = filename
         self.budget = Budget()
         self.tenant = tenant
-        self._pool = pool
+        self.pool = pool
         self._durable = durable
         self._psycopg = load_driver()
         self._held: Any = None
@@ -76,6 +52,7 @@ class Connection:
         self._changes_before = 0
         self._cancelled = False
         self._tokenizers = Tokenizers()
+        self._streams = itertools.count()
 
     def changes(self) -> int:
         """The number of rows the last statement changed."""
@@ -89,7 +66,7 @@ class Connection:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
         if not isinstance(text, Statement):
             self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return _NONE
+            return NO_ROWS
         if text.answered is not None:
             before = self._total
             rows = list(text.answered(self, params or {}))
@@ -117,9 +94,9 @@ class Connection:
         else:
             self._count = max(0, cursor.rowcount)
             self._total += self._count
-        return Rows(rows) if rows else _NONE
+        return Rows(rows) if rows else NO_ROWS
 
-    def _command(self, text: str) -> Any:
+    def command(self, text: str) -> Any:
         """Runs commands without parameters in one round trip; the cursor of the last one."""
         try:
             cursor = self._held.execute(text, prepare=False)
@@ -128,6 +105,26 @@ class Connection:
         except self._psycopg.Error as error:
             self._raise(error)
         return cursor
+
+    def stream(self, text: str, page: int) -> Iterator[Row]:
+        """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
+        name = f"page_{next(self._streams)}"
+        self.command(f"DECLARE {name} NO SCROLL CURSOR FOR {text}")
+        try:
+            while rows := self._held.execute(f"FETCH {page} FROM {name}", prepare=False, binary=True).fetchall():
+                yield from rows
+        except self._psycopg.Error as error:
+            self._raise(error)
+        self.command(f"CLOSE {name}")
+
+    def copy_in(self, text: str, rows: Iterable[Row]) -> None:
+        """Writes rows by COPY."""
+        try:
+            with self._held.cursor() as cursor, cursor.copy(text) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        except self._psycopg.Error as error:
+            self._raise(error)
 
     def _raise(self, error: Exception) -> NoReturn:
         fault = as_fault(error, cancelled=self._cancelled)
@@ -138,7 +135,7 @@ class Connection:
 
     def _begin(self, kind: str, *more: str) -> None:
         if self._held is None:
-            self._held = self._pool.take()
+            self._held = self.pool.take()
             self._cursor = self._psycopg.RawCursor(self._held)
         limits = self.context.call_limits.milliseconds
         settings = (
@@ -146,7 +143,7 @@ class Connection:
             f"SET LOCAL statement_timeout = {limits}",
             *more,
         )
-        self._command("; ".join((f"BEGIN {kind}", *settings)))
+        self.command("; ".join((f"BEGIN {kind}", *settings)))
 
     @property
     def in_transaction(self) -> bool:
@@ -172,15 +169,15 @@ class Connection:
     ) -> R | Fault:
         """Runs one call under its own savepoint; a Fault is rolled back."""
         tx.begin_call(call_context)
-        self._command("SAVEPOINT call")
+        self.command("SAVEPOINT call")
         answer = catch_faults(work, tx)
         if isinstance(answer, Fault):
             if not self.in_transaction:
                 raise answer
-            self._command("ROLLBACK TO call; RELEASE call")
+            self.command("ROLLBACK TO call; RELEASE call")
             tx.discard_call()
         else:
-            self._command("RELEASE call")
+            self.command("RELEASE call")
         return answer
 
     def commit(self, tx: Tx) -> None:
@@ -214,7 +211,7 @@ class Connection:
     def _fate(self, number: Any) -> str | None:
         self._release()
         try:
-            self._held = self._pool.take()
+            self._held = self.pool.take()
             return self._held.execute(f"SELECT pg_xact_status('{int(number)}'::xid8)").fetchone()[0]
         except (Fault, self._psycopg.Error):
             return None
@@ -224,7 +221,7 @@ class Connection:
         tx, self._open_tx = self._open_tx, None
         try:
             if self.in_transaction:
-                self._command("ROLLBACK")
+                self.command("ROLLBACK")
         finally:
             self._release()
             if tx is not None:
@@ -233,7 +230,7 @@ class Connection:
     def _release(self) -> None:
         held, self._held, self._cursor = self._held, None, None
         if held is not None:
-            self._pool.give(held)
+            self.pool.give(held)
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
@@ -242,7 +239,7 @@ class Connection:
             return work(tx)
         finally:
             if self.in_transaction:
-                self._command("ROLLBACK")
+                self.command("ROLLBACK")
             self._release()
 
     @contextmanager
@@ -260,15 +257,15 @@ class Connection:
 
     def record_changes(self, limit_bytes: int) -> Recorder:
         """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
-        return Recorder(self._command, self.query, limit_bytes)
+        return Recorder(self.command, self.query, limit_bytes)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
         if not changes:
             return True
-        self._command("SAVEPOINT revert")
+        self.command("SAVEPOINT revert")
         ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
-        self._command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
+        self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
         return bool(done)
 
     def passes_check(self, text: str, params: Params) -> bool:
@@ -284,8 +281,15 @@ class Connection:
         return self._tokenizers.stems(text, trigrams=trigrams)
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Refuses: what is committed is copied by the database's own means."""
-        raise Fault("invalid", "A store in PostgreSQL is copied by the database's own means.")
+        """Copies what is committed into a file of SQLite, without what the open transaction has written."""
+        from kernel.store.postgres.file_copy import copy_to_file
+
+        patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
+        other = Connection(self.pool, self.tenant, patient, self.filename)
+        try:
+            other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
+        finally:
+            other.close()
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""

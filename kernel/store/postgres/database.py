@@ -35,6 +35,12 @@ def pool_of(address: str) -> Pool:
         return _pools[address]
 
 
+def forget_pool(address: str) -> None:
+    """Lets what is opened from here on have connections of its own, as another process would."""
+    with _making:
+        _pools.pop(address, None)
+
+
 def postgres_context(
     context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True
 ) -> StoreContext:
@@ -45,11 +51,12 @@ def postgres_context(
     """
 
     @cache
-    def number() -> int:
-        return tenant_id(pool_of(address), tenant)
+    def place() -> tuple[Pool, int]:
+        pool = pool_of(address)
+        return pool, tenant_id(pool, tenant)
 
     def connect(used: StoreContext) -> Connection:
-        return Connection(pool_of(address), used, number(), str(file), durable=durable)
+        return Connection(*place(), used, str(file), durable=durable)
 
     return context._replace(statements=texts(), connect=connect)
 
@@ -86,9 +93,10 @@ class PostgresDatabase:
         return 0, 0
 
     def close(self, writer: Connection | None) -> None:
-        """Closes the connection of the writer."""
+        """Closes the connection of the writer, and those that are free; other tenants open theirs again."""
         if writer is not None:
             writer.close()
+            writer.pool.close()
 
 
 def _nothing_due(_writer: Any) -> None:
