@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras test-postgres originals test-lowest faults check lint cover mutation bench load peers clients \
+.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients \
 	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -42,6 +42,15 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers on it; PostgreSQL is unpacked where it is missing
 	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
 	@$(ON_POSTGRES) -m quick -n logical --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+
+run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL that is started for it; what it stores is gone afterwards
+	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$QUIPU_TEST_STORE/postgres $(ARGS)'
+
+bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes and recalls on PostgreSQL with those on SQLite
+	@.venv-postgres/bin/python -m tests.postgres.cluster .venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
+
+faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its processes, KILL_ROUNDS times, under load
+	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) $(ON_POSTGRES) -m postgres tests/postgres/test_processes.py -k killed $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }

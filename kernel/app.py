@@ -125,10 +125,13 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         past={dialect.name: dialect.past for dialect in dialects if dialect.past},
     )
     if not config.store:
+        if config.read_store:
+            raise Fault("invalid", "QUIPU_READ_STORE needs QUIPU_STORE, where writes go.")
         return configured
     from kernel.store.postgres.database import postgres_context  # which only those who use it load
 
-    return postgres_context(configured, config.store, config.tenant, config.file, durable=config.durable)
+    place = (config.store, config.tenant, config.file)
+    return postgres_context(configured, *place, durable=config.durable, replica=config.read_store)
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:

@@ -56,7 +56,8 @@ class Config(NamedTuple):
     their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
-    `store` is the address of a PostgreSQL database, empty for the file in the data directory.
+    `store` is the address of a PostgreSQL database, empty for the file in the data directory, and `read_store` that of
+    a replica for reads.
     """
 
     data: Path
@@ -90,6 +91,7 @@ class Config(NamedTuple):
     ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
     store: str = ""
+    read_store: str = ""
 
     @property
     def home(self) -> Path:
@@ -135,7 +137,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
-        store=_store(values),
+        store=_store(values, "QUIPU_STORE"),
+        read_store=_store(values, "QUIPU_READ_STORE"),
     )
 
 
@@ -188,10 +191,10 @@ def _limits(values: Mapping[str, str]) -> Limits:
     return defaults._replace(**given)
 
 
-def _store(values: Mapping[str, str]) -> str:
-    given = values.get("QUIPU_STORE", "").strip()
+def _store(values: Mapping[str, str], name: str) -> str:
+    given = values.get(name, "").strip()
     if given and not given.startswith(STORE_SCHEMES):
-        raise Fault("invalid", "QUIPU_STORE is an address such as postgresql://user@host/database")
+        raise Fault("invalid", f"{name} is an address such as postgresql://user@host/database")
     return given
 
 

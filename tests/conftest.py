@@ -33,7 +33,7 @@ from kernel.store.store import Store
 from kernel.tools import Dialect, Interaction, Reply, Tool
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
-from tests.postgres import stores
+from tests.postgres import differences, stores
 
 # Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,6 +54,8 @@ QUICK_CASES = 8  # of one unit test: three quarters of all cases belong to a ten
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` selects: marks the tests of the catalogue, and those that `make test` runs."""
     faults.mark(items)
+    if stores.ADDRESS:
+        differences.skip(items)
     cases: dict[tuple[str, Path, str], list[pytest.Item]] = {}
     for item in items:
         kind = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from kernel import config
 from kernel.cli import help_text, output
 from kernel.cli.environment import unknown_variables
+from kernel.cli.store_options import add_store_options, add_store_parser
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
-    data.add_argument("--store", type=_store, help="postgresql://user@host/database in place of a file (QUIPU_STORE)")
+    add_store_options(data)
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
     _add_server_parsers(commands, data)
     data = _Parser(add_help=False, parents=[data])
@@ -57,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
-    _add_store_parser(commands.add_parser("store", help="copy a store, to or from PostgreSQL"))
+    add_store_parser(commands.add_parser("store", help="copy a store, to or from PostgreSQL"))
     _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
@@ -84,13 +85,6 @@ def _port(given: str) -> int:
     if not given.isascii() or not given.isdigit() or int(given) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"{given} is not a port: a number from 0 to {_MAX_PORT}")
     return int(given)
-
-
-def _store(given: str) -> str:
-    try:
-        return config.from_mapping({"QUIPU_STORE": given}).store
-    except Fault as fault:
-        raise argparse.ArgumentTypeError(fault.message) from None
 
 
 def _workers(given: str) -> int:
@@ -124,13 +118,6 @@ def _add_import_parser(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"
     )
-
-
-def _add_store_parser(store: argparse.ArgumentParser) -> None:
-    copy = store.add_subparsers(dest="action", required=True).add_parser("copy", help="copy a tenant into an empty one")
-    copy.add_argument("source", help="data directory, or postgresql://user@host/database")
-    copy.add_argument("target", help="the same; it has no memories yet")
-    copy.add_argument("--tenant", help=f"tenant ({MAIN})")
 
 
 def _add_key_parsers(key: argparse.ArgumentParser) -> None:
@@ -198,12 +185,13 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
     setup.add_argument("--link", action="store_true", help="print a link that installs the entry in the client")
 
 
+_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "store", "read_store")
+
+
 def config_of(arguments: argparse.Namespace) -> config.Config:
     """The configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
-    given = {
-        name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant", "workers", "store")
-    }
+    given = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)

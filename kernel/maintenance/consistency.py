@@ -52,8 +52,8 @@ def check(
         if isinstance(db, Connection):
             found += check_pages(db, context, dialects, repair=repair, report=report)
             found += _damaged_indexes(db, repair=repair)
-            found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         found += _full_text(db)
+        found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx)
             found.append(Finding("counts", day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))

@@ -53,4 +53,4 @@ class StoreContext(NamedTuple):
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     past: Mapping[str, Any] = _NONE
-    connect: "Callable[[StoreContext], Any] | None" = None
+    connect: "Callable[..., Any] | None" = None

@@ -71,6 +71,10 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
         """A write transaction that commits at the end of the block and rolls back on any exception."""
         ...
 
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there, without those of derived tables."""
+        ...
+
 
 class Database(Protocol):
     """One database as a Store uses it. Its schema is current before the first connection is opened."""

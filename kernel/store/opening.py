@@ -3,13 +3,14 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from kernel.store.context import StoreContext
-from kernel.store.copying import End
 from kernel.store.engine import CommandConnection
 from kernel.store.sqlite import connection as sqlite
-from kernel.store.sqlite.copy_end import FileEnd
+
+if TYPE_CHECKING:
+    from kernel.store.copying import End
 
 
 @contextmanager
@@ -37,9 +38,11 @@ def open_reader(file: Path, context: StoreContext) -> Generator[CommandConnectio
             yield other
 
 
-def end_of(db: CommandConnection) -> End:
+def end_of(db: CommandConnection) -> "End":
     """A connection that is in a transaction, as a copy uses it."""
     if isinstance(db, sqlite.Connection):
+        from kernel.store.sqlite.copy_end import FileEnd
+
         return FileEnd(db)
     from kernel.store.postgres.connection import Connection
     from kernel.store.postgres.copy_end import TenantEnd

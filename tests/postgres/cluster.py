@@ -52,18 +52,22 @@ class Cluster:
 
     def start(self) -> None:
         """Starts the server and waits until it takes connections."""
-        settings = {**_SETTINGS, "port": str(self.port), "listen_addresses": "127.0.0.1"}
-        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        with self._log.open("ab") as log:
-            server: subprocess.Popen[Any] = subprocess.Popen(
-                [programs() / "postgres", "-D", self.data, *options], stdout=log, stderr=log, **self._as_user()
-            )
-        self._server = server
         end = time.monotonic() + _START_SECONDS
+        server = self._started()
         while not self._answers():
-            if time.monotonic() > end or server.poll() is not None:
+            if server.poll() is not None:  # what the one before had started still holds its memory
+                server = self._started()
+            if time.monotonic() > end:
                 raise RuntimeError(self._log.read_text(errors="replace")[-2000:])
             time.sleep(0.05)
+        self._server = server
+
+    def _started(self) -> subprocess.Popen[Any]:
+        settings = {**_SETTINGS, "port": str(self.port), "listen_addresses": "127.0.0.1"}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        command = [programs() / "postgres", "-D", self.data, *options]
+        with self._log.open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, **self._as_user())
 
     def _answers(self) -> bool:
         ready = [programs() / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]

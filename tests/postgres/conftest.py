@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kernel.store.postgres import database
 from tests.postgres import stores
 from tests.postgres.cluster import running
 
@@ -22,6 +23,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def address(server: str) -> str:
+def address(server: str) -> Iterator[str]:
     """The address of a new, empty database."""
-    return stores.new_database(f"test_{next(_numbers)}", server)
+    made = stores.new_database(f"test_{next(_numbers)}", server)
+    yield made
+    database.forget_pool(made)

@@ -41,6 +41,8 @@ def rows(address: str, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
     with connect(address) as db:
         (number,) = db.execute("SELECT id FROM quipu.directory WHERE name = %s", (tenant,)).fetchone()
         for (name,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'").fetchall():
-            stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number}").fetchall()
-            found[name] = sorted((row[1:] for row in stored), key=repr)
+            stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number} ORDER BY 2, 3").fetchall()
+            own = 2 if name == "scopes_predefined_tag" else 1  # columns that SQLite has not
+            found[name] = [row[own:] for row in stored]
+        found["migration"] = db.execute("SELECT * FROM quipu.migration ORDER BY name").fetchall()
     return found

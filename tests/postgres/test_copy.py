@@ -10,6 +10,7 @@ import pytest
 from kernel import app
 from kernel.cli.main import main
 from kernel.config import Config
+from kernel.errors import Fault
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.sqlite.connection import Connection
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.postgres
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("add_memory", {"path": "a/b", "content": "a cat\0 sat \ue000 on the mat 日本語"}),
     ("add_memory", {"path": "a/c", "content": "dogs run"}),
-    ("delete_memory", {"path": "a/c"}),
+    ("drop_memory", {"path": "a/c"}),
     ("save_memory", {"db": "core", "content": "likes tea", "category": "fact", "tags": ["x", "\0"]}),
     ("remember", {"text": "the build takes four minutes"}),
 )
@@ -95,6 +96,20 @@ def test_commands_on_files_refuse_a_database(address: str, tmp_path: Path, capsy
         assert "works on files" in capsys.readouterr().err
     assert main(["check", "--data", str(tmp_path), "--store", address]) == 0
     assert main(["audit", "--data", str(tmp_path), "--store", address]) == 0
+
+
+def test_a_replica_without_a_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="QUIPU_READ_STORE needs QUIPU_STORE"):
+        app.open_kernel(Config(data=tmp_path, read_store="postgresql://host/db"))
+
+
+def test_reads_go_to_the_replica(address: str, tmp_path: Path) -> None:
+    config = Config(data=tmp_path, store=address)
+    fill(config)
+
+    nowhere = config._replace(read_store="postgresql://postgres@127.0.0.1:1/none")
+    assert b"Cannot reach the database" in recall(nowhere, "cat")
+    assert b"cat" in recall(config._replace(read_store=f"{address}?application_name=replica"), "cat")
 
 
 def test_an_address_of_another_program_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
@@ -13,19 +13,20 @@ from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import escape, load_driver
-from kernel.store.postgres.errors import as_fault
+from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
 from kernel.store.postgres.pool import Pool
-from kernel.store.postgres.rows import NO_ROWS, Budget, Row, Rows
+from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
 from kernel.store.postgres.statements import Statement
 from kernel.store.sqlite.tokenizers import Tokenizers
 from kernel.store.transaction import Tx
-from kernel.store.tx_engine import Cursor, Params, Token
+from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
 
 R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a writer waits for that of another process
 _LARGE_FACTOR = 60  # times the usual time limit, for a call with a transaction of its own
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_PAGE = 200  # rows of a result that is read as it is needed
 _FATE_SECONDS = 30.0  # how long a writer asks what became of a commit whose answer was lost
 _FATE_POLL = 0.1
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
@@ -72,7 +73,11 @@ class Connection:
             rows = list(text.answered(self, params or {}))
             self._count = self._total - before
             return Rows(rows)
-        return self._run(text, _values(text, params or {}))
+        values = _values(text, params or {})
+        if self.budget.streamed:
+            self.budget.streamed = False
+            return Pages(self.stream(text, _PAGE, values))
+        return self._run(text, values)
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
         """The rows of a statement of `sql/postgres/engine`."""
@@ -106,11 +111,12 @@ class Connection:
             self._raise(error)
         return cursor
 
-    def stream(self, text: str, page: int) -> Iterator[Row]:
+    def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
         name = f"page_{next(self._streams)}"
-        self.command(f"DECLARE {name} NO SCROLL CURSOR FOR {text}")
+        cursor = self._psycopg.RawCursor(self._held)
         try:
+            cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values, prepare=False)
             while rows := self._held.execute(f"FETCH {page} FROM {name}", prepare=False, binary=True).fetchall():
                 yield from rows
         except self._psycopg.Error as error:
@@ -131,6 +137,8 @@ class Connection:
         self._cancelled = False
         if fault is not None:
             raise fault from error
+        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
+            raise ConstraintFailed(str(error).partition("\n")[0]) from error
         raise error
 
     def _begin(self, kind: str, *more: str) -> None:
@@ -196,7 +204,7 @@ class Connection:
     def _learn_fate(self, number: Any, error: Exception) -> None:
         """Asks what became of a transaction whose commit was not answered; raises unless it is committed."""
         fault = as_fault(error)
-        if fault is None or not self._held.closed:
+        if fault is None or not (self._held.closed or is_lost(error)):
             raise fault or error
         end = time.monotonic() + _FATE_SECONDS
         while number is not None and time.monotonic() < end:
@@ -267,6 +275,12 @@ class Connection:
         ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
         self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
         return bool(done)
+
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there."""
+        with self.writing():
+            ((found,),) = self.query("engine.changes.orphans")
+        return found
 
     def passes_check(self, text: str, params: Params) -> bool:
         """Whether a check finds nothing."""

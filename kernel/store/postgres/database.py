@@ -35,19 +35,26 @@ def pool_of(address: str) -> Pool:
         return _pools[address]
 
 
+def _replica_pool(address: str) -> Pool:
+    """The pool for a database that follows another, from which it has its schema."""
+    with _making:
+        return _pools.setdefault(address, Pool(address))
+
+
 def forget_pool(address: str) -> None:
     """Lets what is opened from here on have connections of its own, as another process would."""
     with _making:
-        _pools.pop(address, None)
+        if pool := _pools.pop(address, None):
+            pool.close()
 
 
 def postgres_context(
-    context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True
+    context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True, replica: str = ""
 ) -> StoreContext:
     """The context of a tenant in a database, which it connects to when it is first needed.
 
     `file` stands for the tenant where a path is needed; there is nothing at it. Without `durable` a crash of the
-    database may lose the last commits.
+    database may lose the last commits. Reads go to the `replica`, where one is named.
     """
 
     @cache
@@ -55,8 +62,11 @@ def postgres_context(
         pool = pool_of(address)
         return pool, tenant_id(pool, tenant)
 
-    def connect(used: StoreContext) -> Connection:
-        return Connection(*place(), used, str(file), durable=durable)
+    def connect(used: StoreContext, *, reading: bool = False) -> Connection:
+        pool, number = place()
+        if reading and replica:
+            pool = _replica_pool(replica)
+        return Connection(pool, number, used, str(file), durable=durable)
 
     return context._replace(statements=texts(), connect=connect)
 
@@ -73,15 +83,15 @@ class PostgresDatabase:
 
     def reader(self) -> Connection:
         """Opens a connection that reads."""
-        return self._connect()
+        return self._connect(reading=True)
 
     def writer(self) -> Connection:
         """Opens a connection that writes."""
         return self._connect()
 
-    def _connect(self) -> Connection:
+    def _connect(self, *, reading: bool = False) -> Connection:
         assert self.context.connect is not None
-        return self.context.connect(self.context)
+        return self.context.connect(self.context, reading=reading)
 
     @property
     def after_commit(self) -> Callable[[Any], None]:

@@ -6,6 +6,7 @@ from kernel.errors import Code, Fault
 
 TOO_LONG = "The call takes too long, ask for less."
 CANCELED = "57014"
+CONSTRAINTS = "23"  # the class of violated constraints
 _FAULTS: dict[str, tuple[Code, str]] = {
     "40001": ("busy", "The store is busy, try again."),
     "40P01": ("busy", "The store is busy, try again."),
@@ -20,6 +21,7 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "22021": ("invalid", "A number is too large, or a text is not valid."),
     "22P05": ("invalid", "A number is too large, or a text is not valid."),
 }
+_LOST = {"08", "57", "58"}  # connections, shutdowns and cancelling, the system beneath
 UNREACHABLE = "Cannot reach the database."
 
 
@@ -30,6 +32,11 @@ def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
         return Fault("busy", "The call was cancelled.") if cancelled else Fault("invalid", TOO_LONG)
     if state in _FAULTS:
         return Fault(*_FAULTS[state])
-    lost = state is None or state[:2] in {"08", "57", "58"}  # connections, shutdowns, and the system beneath
+    return Fault("storage", UNREACHABLE) if is_lost(error) else None
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, or its server is going: what was asked may have been done, and not answered."""
+    state: Any = getattr(error, "sqlstate", None)
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return Fault("storage", UNREACHABLE) if lost and kinds & {"OperationalError", "InterfaceError"} else None
+    return (state is None or state[:2] in _LOST) and bool(kinds & {"OperationalError", "InterfaceError"})

@@ -22,6 +22,22 @@ class Rows:
         return self._rows
 
 
+class Pages:
+    """The rows of a statement as they are read."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows
+
+    def fetchall(self) -> list[Row]:
+        """All rows."""
+        return list(self._rows)
+
+
 NO_ROWS = Rows([])
 
 
@@ -29,3 +45,4 @@ class Budget:
     """PostgreSQL's statement_timeout limits calls."""
 
     new_statement = False
+    streamed = False

@@ -5,3 +5,6 @@ SELECT json_agg(json_build_array(t.source, t.before, t.after) ORDER BY t.id)::te
 
 -- name: revert
 SELECT revert_changes(CAST(:changes AS jsonb));
+
+-- name: orphans
+SELECT orphans();

@@ -43,7 +43,7 @@ CREATE TABLE quipu_data.doc (
     UNIQUE (tenant, space, key)
 );
 
-CREATE INDEX doc_by_place ON quipu_data.doc (tenant, place);
+CREATE INDEX doc_by_place ON quipu_data.doc (tenant, place, id);
 
 CREATE INDEX doc_by_actor ON quipu_data.doc (tenant, actor, updated_at, place);
 

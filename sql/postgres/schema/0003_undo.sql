@@ -148,6 +148,25 @@ BEGIN
 END
 $$;
 
+-- The number of rows that refer to a row that is not there.
+CREATE FUNCTION quipu.orphans() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    r record;
+    broken bigint;
+    found bigint := 0;
+BEGIN
+    FOR r IN SELECT * FROM quipu.reference LOOP
+        EXECUTE format(
+            'SELECT count(*) FROM quipu.%1$I AS s WHERE s.%2$I IS NOT NULL '
+            'AND NOT EXISTS (SELECT 1 FROM quipu.%3$I AS t WHERE t.%4$I = s.%2$I)',
+            r.source, r.source_column, r.target, r.target_column
+        ) INTO broken;
+        found := found + broken;
+    END LOOP;
+    RETURN found;
+END
+$$;
+
 -- The references that sql/schema declares. SQLite checks them in an undo only, and deletions rely on that.
 CREATE TABLE quipu.reference (
     source text NOT NULL,
