@@ -1,11 +1,14 @@
-"""The tools as an OpenAPI 3.1 document, made from the schemas of the MCP tool list."""
+"""The tools and REST methods as an OpenAPI 3.1 document, made from the schemas of the tools."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
 from kernel.errors import HTTP_STATUS, Code, Fault
+from kernel.http.openapi_methods import ERROR as METHOD_ERROR
+from kernel.http.openapi_methods import ERROR_RESPONSE, method_paths
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Schema, Tool
 
@@ -49,14 +52,18 @@ _ERROR: Schema = {
 
 
 def document(dialects: Sequence[Dialect], version: str) -> Schema:
-    """The whole document: one POST path per tool, one set of error responses per dialect."""
+    """The whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
     schemas: Schema = {"error": _ERROR}
-    responses: Schema = {f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()}
+    responses: Schema = {
+        METHOD_ERROR: ERROR_RESPONSE,
+        **{f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()},
+    }
     paths: Schema = {}
     for dialect in dialects:
         responses.update(_fault_responses(dialect))
         for tool in dialect.tools:
             paths[f"/tools/{tool.name}"] = {"post": _operation(dialect, tool, schemas)}
+        paths.update(method_paths(dialect, partial(_share, schemas=schemas)))
     return {
         "openapi": "3.1.0",
         "info": {"title": "Quipu", "version": version, "summary": "A memory server for AI agents."},
@@ -119,7 +126,8 @@ def _refusals(dialect: Dialect, tool: Tool) -> Schema:
 
 
 def _used(responses: Schema, paths: Schema) -> Schema:
-    used = {answer.get("$ref") for path in paths.values() for answer in path["post"]["responses"].values()}
+    operations = [operation for path in paths.values() for operation in path.values()]
+    used = {answer.get("$ref") for operation in operations for answer in operation["responses"].values()}
     return {name: response for name, response in responses.items() if f"#/components/responses/{name}" in used}
 
 

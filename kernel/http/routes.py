@@ -19,7 +19,7 @@ from kernel.http.openapi import document
 from kernel.http.rest import Ready, access_refusal
 from kernel.schema import input_schema, output_schema
 from kernel.security.permissions import Forbidden, Grant, Permission
-from kernel.tools import Dialect, Schema
+from kernel.tools import Dialect, RestMethod, Schema
 
 _JSON = "application/json"
 
@@ -66,11 +66,17 @@ class _ToolPages:
         tools = [(d, tuple(tool for tool in d.tools if tool.name in names)) for d in self._dispatch.dialects]
         return [dialect._replace(tools=some) for dialect, some in tools if some]
 
+    def _documented(self, grant: Grant) -> list[Dialect]:
+        def rest(dialect: Dialect) -> tuple[RestMethod, ...]:
+            return tuple(one for one in dialect.rest if ToolEntry(dialect, one.tool).visible_to(grant))
+
+        return [dialect._replace(rest=rest(dialect)) for dialect in self._dialects(grant)]
+
     def _encode_tool_list(self, grant: Grant) -> bytes:
         return msgspec.json.encode({"tools": [_listed(entry) for entry in self._visible(grant)]})
 
     def _encode_openapi(self, grant: Grant) -> bytes:
-        return msgspec.json.encode(document(self._dialects(grant), VERSION))
+        return msgspec.json.encode(document(self._documented(grant), VERSION))
 
 
 def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[bytes | Fault]], media: str) -> Route:

@@ -1,5 +1,6 @@
 """The OpenAPI document is valid and agrees with the schemas of the tools."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -7,9 +8,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from handlers import files
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.openapi import document
-from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, read, write
+from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
 
 SHARED = "#/components/schemas/"
 
@@ -74,6 +76,7 @@ def denied(fault: Fault) -> Reply:
 TREES = Dialect("trees", "Grows trees.", (write(tend, Hints(title="Tend")), read(look)), rendered, worded)
 WISHES = Dialect("wishes", "Grants wishes.", (read(wish, interactive=True), read(count)), encoded, denied)
 DOCUMENT = document((TREES, WISHES), "1.2.3")
+FILES = document((files.DIALECT,), "1.2.3")
 
 
 def closed(needed: list[str], **properties: Any) -> dict[str, Any]:
@@ -92,14 +95,23 @@ HEADER = closed(["schema"], description=TEXT, schema=SCHEMA)
 RESPONSE = closed(["description", "content"], description=TEXT, content=MEDIA, headers=mapping(HEADER))
 BODY = closed(["content"], required={"type": "boolean"}, content=MEDIA)
 COMPONENT = "^[a-zA-Z0-9._-]+$"
+PARAMETER = closed(
+    ["name", "in", "required", "schema"],
+    name=TEXT,
+    description=TEXT,
+    required={"type": "boolean"},
+    schema=SCHEMA,
+    **{"in": {"enum": ["path", "query"]}},
+)
 OPERATION = closed(
-    ["operationId", "tags", "description", "requestBody", "responses"],
+    ["operationId", "tags", "description", "responses"],
     operationId=TEXT,
     tags={"type": "array", "items": TEXT, "minItems": 1},
     summary=TEXT,
     description=TEXT,
+    parameters={"type": "array", "items": PARAMETER, "minItems": 1},
     requestBody=BODY,
-    responses=mapping({"anyOf": [RESPONSE, REFERENCE]}, "^[2-5][0-9][0-9]$"),
+    responses=mapping({"anyOf": [RESPONSE, REFERENCE]}, "^([2-5][0-9][0-9]|default)$"),
 )
 # The part of the OpenAPI 3.1 specification that we use, with nothing beyond it allowed.
 OPENAPI = closed(
@@ -107,7 +119,7 @@ OPENAPI = closed(
     openapi={"const": "3.1.0"},
     info=closed(["title", "version"], title=TEXT, version=TEXT, summary=TEXT),
     tags={"type": "array", "items": closed(["name"], name=TEXT, description=TEXT)},
-    paths=mapping(closed(["post"], post=OPERATION), "^/"),
+    paths=mapping(closed([], post=OPERATION, get=OPERATION, delete=OPERATION), "^/"),
     components=closed([], schemas=mapping(SCHEMA, COMPONENT), responses=mapping(RESPONSE, COMPONENT)),
 )
 
@@ -121,14 +133,55 @@ def references(value: Any) -> list[str]:
     return own + [found for item in value.values() for found in references(item)]
 
 
-def test_the_document_is_valid_openapi() -> None:
-    Draft202012Validator(OPENAPI).validate(DOCUMENT)
+@pytest.mark.parametrize("made", [DOCUMENT, FILES])
+def test_the_document_is_valid_openapi(made: Schema) -> None:
+    Draft202012Validator(OPENAPI).validate(made)
 
 
-def test_every_reference_resolves_and_every_component_is_used() -> None:
-    components = DOCUMENT["components"]
+@pytest.mark.parametrize("made", [DOCUMENT, FILES])
+def test_every_reference_resolves_and_every_component_is_used(made: Schema) -> None:
+    components = made["components"]
     named = {f"#/components/{kind}/{name}" for kind in components for name in components[kind]}
-    assert set(references(DOCUMENT)) == named
+    # Only answers before a tool runs have the form "error".
+    assert named - set(references(made)) <= {f"{SHARED}error"}
+    assert set(references(made)) <= named
+
+
+def test_every_rest_method_is_an_operation_whose_path_names_its_parameters() -> None:
+    served = {
+        (path, verb): [one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"]
+        for path, methods in FILES["paths"].items()
+        for verb, operation in methods.items()
+        if path != "/tools/memory"
+    }
+    assert served == {(one.path, one.verb.lower()): re.findall(r"\{(\w+)\}", one.path) for one in files.DIALECT.rest}
+
+
+def test_rest_method_shows_its_arguments_result_and_errors() -> None:
+    root = FILES["paths"]["/v1/memory_stores/{memory_store_id}/memories/{memory_id}"]
+    store = {"name": "memory_store_id", "in": "path", "required": True, "description": "Id of the memory store"}
+    memory = {"name": "memory_id", "in": "path", "required": True, "description": "Id of the memory"}
+    digest = {"name": "expected_content_sha256", "in": "query", "required": False}
+    about = "SHA-256 of the content that is expected"
+    text = {"type": "string"}
+    places = [{**store, "schema": text}, {**memory, "schema": text}]
+    assert root["delete"] == {
+        "operationId": "delete_stored_memory",
+        "tags": ["files"],
+        "description": "Delete a memory, if its content is still what is expected; its versions stay.",
+        "parameters": [*places, {**digest, "schema": {**text, "pattern": "^[0-9a-f]{64}$"}, "description": about}],
+        "responses": {
+            "200": {
+                "description": "The result of the method.",
+                "content": {"application/json": {"schema": {"$ref": f"{SHARED}delete_stored_memory.output"}}},
+            },
+            "default": {"$ref": "#/components/responses/method.error"},
+        },
+    }
+    assert root["post"]["parameters"] == places
+    body = FILES["components"]["schemas"]["update_stored_memory.input"]
+    assert list(body["properties"]) == ["content", "path", "precondition", "view"]
+    assert body["required"] == []
 
 
 def test_every_operation_has_an_id_of_its_own() -> None:
