@@ -209,12 +209,13 @@ def _open_shared(config: Config, shared: StoreContext) -> tuple[Database, Stored
     """The tenant of the configuration in PostgreSQL; the data directory holds keys and the files of notes."""
     from kernel.store.postgres.database import PostgresDatabase
 
-    return PostgresDatabase(config.file, shared), _prepare_shared(config, shared)
+    return PostgresDatabase(config.file, shared), prepare_shared(config, shared)
 
 
-def _prepare_shared(config: Config, shared: StoreContext) -> Stored:
+def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
+    """`prepare_data` of a tenant in PostgreSQL."""
     make_private(config.home)
-    with open_writer(config.file, shared) as db:
+    with open_writer(config.file, shared or context_of(config)) as db:
         stored = catch_faults(_settled, db, api_keys.needed(config.data))
     if isinstance(stored, Fault):
         raise stored
@@ -231,7 +232,7 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     if config.store:
-        return DataAccess(config.data, config.home, durable=config.durable), _prepare_shared(config, shared)
+        return DataAccess(config.data, config.home, durable=config.durable), prepare_shared(config, shared)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
@@ -278,7 +279,7 @@ def note_keys(tx: Tx) -> None:
 def had_keys(config: Config) -> bool:
     """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
     if config.store:
-        return _prepare_shared(config, context_of(config)).had_keys
+        return prepare_shared(config).had_keys
     check_log_now(config.file, durable=config.durable)
     if not config.file.is_file():
         return False

@@ -116,6 +116,9 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: readable, of a supported version, intact, with a vector for each document."""
+    if config.store:
+        yield _shared_database(config)
+        return
     if restore.is_interrupted(config.data):
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
         return
@@ -125,6 +128,13 @@ def database(config: Config) -> Iterator[Diagnosis]:
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
         yield _database(subject, config._replace(tenant=name), shared)
+
+
+def _shared_database(config: Config) -> Diagnosis:
+    found = catch_faults(app.prepare_shared, config)
+    if isinstance(found, Fault):
+        return Diagnosis("wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
+    return Diagnosis("ok", "database", f"PostgreSQL, with schema {found.schema}")
 
 
 def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:

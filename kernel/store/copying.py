@@ -10,7 +10,9 @@ from kernel.errors import Fault
 
 Row = tuple[Any, ...]
 # What can be derived, is the same in every store, or has another form in each engine, as undo data do.
-LEFT_OUT = frozenset("counter doc_trigrams doc_words migration row_change scopes_predefined_tag undo undo_part".split())
+LEFT_OUT = frozenset(
+    "commit_mark counter doc_trigrams doc_words migration row_change scopes_predefined_tag undo undo_part".split()
+)
 _encode = msgspec.msgpack.Encoder().encode
 
 

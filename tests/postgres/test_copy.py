@@ -116,3 +116,11 @@ def test_an_address_of_another_program_is_refused(tmp_path: Path, capsys: pytest
     with pytest.raises(SystemExit):
         main(["serve", "--store", "mysql://host/db"])
     assert "QUIPU_STORE is an address such as postgresql://user@host/database" in capsys.readouterr().err
+
+
+def test_doctor_looks_at_the_database(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--data", str(tmp_path), "--store", address])
+    assert "database: PostgreSQL, with schema" in capsys.readouterr().out
+
+    main(["doctor", "--data", str(tmp_path), "--store", "postgresql://postgres@127.0.0.1:1/none"])
+    assert "database: Cannot reach the database;" in capsys.readouterr().out

@@ -138,7 +138,7 @@ class Load:
         refused = {path: reply.body.decode() for path, reply in self.answers.items() if reply.fault is not None}
         assert done
         assert done - kept == set()
-        assert {path for path in refused.keys() & kept if UNKNOWN not in refused[path]} == set()
+        assert {path: refused[path] for path in refused.keys() & kept if UNKNOWN not in refused[path]} == {}
 
 
 def test_no_answered_write_is_lost_when_backends_are_killed(address: str, opened: Callable[[str], Kernel]) -> None:

@@ -1,16 +1,16 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
-import msgspec
-
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
+from kernel.store.postgres import bounds
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import escape, load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
@@ -23,15 +23,9 @@ from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
 
 R = TypeVar("R")
 
-BUSY_MILLISECONDS = 5000  # how long a writer waits for that of another process
-_LARGE_FACTOR = 60  # times the usual time limit, for a call with a transaction of its own
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
-_PAGE = 200  # rows of a result that is read as it is needed
-_FATE_SECONDS = 30.0  # how long a writer asks what became of a commit whose answer was lost
-_FATE_POLL = 0.1
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
-_encode = msgspec.json.Encoder().encode
 
 
 class Connection:
@@ -42,6 +36,7 @@ class Connection:
         self.filename = filename
         self.budget = Budget()
         self.tenant = tenant
+        self._lock = f"SELECT pg_advisory_xact_lock({_LOCKS}, {tenant})"
         self.pool = pool
         self._durable = durable
         self._psycopg = load_driver()
@@ -51,6 +46,7 @@ class Connection:
         self._count = 0
         self._total = 0
         self._changes_before = 0
+        self._called = False  # in this transaction
         self._cancelled = False
         self._tokenizers = Tokenizers()
         self._streams = itertools.count()
@@ -76,7 +72,7 @@ class Connection:
         values = _values(text, params or {})
         if self.budget.streamed:
             self.budget.streamed = False
-            return Pages(self.stream(text, _PAGE, values))
+            return Pages(self.stream(text, bounds.PAGE, values))
         return self._run(text, values)
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
@@ -160,15 +156,16 @@ class Connection:
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
-        limit = self.context.call_limits.milliseconds * (_LARGE_FACTOR if large else 1)
+        limit = self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1)
         self._begin(
             "",
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL lock_timeout = {BUSY_MILLISECONDS}",
+            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
             f"SET LOCAL statement_timeout = {limit}",
-            f"SELECT pg_advisory_xact_lock({_LOCKS}, {self.tenant})",
+            self._lock,
         )
         self._changes_before = self._total
+        self._called = False
         self._open_tx = Tx(self, call_context, readonly=False)
         return self._open_tx
 
@@ -177,52 +174,63 @@ class Connection:
     ) -> R | Fault:
         """Runs one call under its own savepoint; a Fault is rolled back."""
         tx.begin_call(call_context)
-        self.command("SAVEPOINT call")
+        # The savepoint of the call before goes with the command of this one: a round trip less. COMMIT ends the last.
+        self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
+        self._called = True
         answer = catch_faults(work, tx)
         if isinstance(answer, Fault):
             if not self.in_transaction:
                 raise answer
-            self.command("ROLLBACK TO call; RELEASE call")
+            self.command("ROLLBACK TO call")
             tx.discard_call()
-        else:
-            self.command("RELEASE call")
         return answer
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        number = None
-        if self._total != self._changes_before:
-            ((_, number),) = self.query("engine.transaction.end")
+        mark = self._mark() if self._total != self._changes_before else None
         try:
-            self._held.execute("COMMIT", prepare=False)
+            ended = self._held.execute("COMMIT", prepare=False).statusmessage
         except self._psycopg.Error as error:
-            self._learn_fate(number, error)
+            self._learn_fate(mark, error)
+            ended = "COMMIT"
+        if ended != "COMMIT":  # a statement had failed, and its call went on
+            raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
         self._release()
 
-    def _learn_fate(self, number: Any, error: Exception) -> None:
-        """Asks what became of a transaction whose commit was not answered; raises unless it is committed."""
+    def _mark(self) -> int:
+        """Marks the transaction before it commits, which changes nothing that a caller sees."""
+        mark = int.from_bytes(os.urandom(8)) >> 1
+        self.query("engine.transaction.end", mark=mark)
+        if mark % bounds.MARKS_FORGOTTEN == 0:
+            self.query("engine.transaction.forget_marks")
+        return mark
+
+    def _learn_fate(self, mark: int | None, error: Exception) -> None:
+        """Looks for the mark of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._held.closed or is_lost(error)):
             raise fault or error
-        end = time.monotonic() + _FATE_SECONDS
-        while number is not None and time.monotonic() < end:
-            fate = self._fate(number)
-            if fate == "committed":
+        end = time.monotonic() + bounds.FATE_SECONDS
+        while mark is not None and time.monotonic() < end:
+            if (committed := self._has_committed(mark)) is not None:
+                if not committed:
+                    raise fault from error
                 return
-            if fate == "aborted":
-                raise fault from error
-            time.sleep(_FATE_POLL)
-        raise Fault("storage", _UNKNOWN) from error if number is not None else fault
+            time.sleep(bounds.FATE_POLL)
+        raise Fault("storage", _UNKNOWN) from error if mark is not None else fault
 
-    def _fate(self, number: Any) -> str | None:
+    def _has_committed(self, mark: int) -> bool | None:
+        """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
         self._release()
         try:
-            self._held = self.pool.take()
-            return self._held.execute(f"SELECT pg_xact_status('{int(number)}'::xid8)").fetchone()[0]
+            self._begin("", self._lock)
+            ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
         except (Fault, self._psycopg.Error):
             return None
+        self.command("ROLLBACK")
+        return bool(found)
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
@@ -246,9 +254,7 @@ class Connection:
         try:
             return work(tx)
         finally:
-            if self.in_transaction:
-                self.command("ROLLBACK")
-            self._release()
+            self.rollback()
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
@@ -310,7 +316,8 @@ class Connection:
         held = self._held
         if held is not None:
             self._cancelled = True
-            held.cancel_safe()
+            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
+                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
 
     def close(self) -> None:
         """Gives the connection back; safe to call twice."""

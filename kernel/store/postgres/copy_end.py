@@ -1,10 +1,13 @@
 """A tenant in PostgreSQL as the source or the target of a copy."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from kernel.store.copying import Row, Table
-from kernel.store.postgres.connection import Connection
 from kernel.store.postgres.driver import escape
+
+if TYPE_CHECKING:
+    from kernel.store.postgres.connection import Connection
 
 _PAGE = 100  # rows of which each may be a megabyte
 
@@ -12,7 +15,7 @@ _PAGE = 100  # rows of which each may be a megabyte
 class TenantEnd:
     """A connection in a transaction; its tables are compared with those of a file, which knows what belongs to one."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: "Connection") -> None:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:

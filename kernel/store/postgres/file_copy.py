@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel.store.context import StoreContext
 from kernel.store.copying import copy
 from kernel.store.migrations import migrate
-from kernel.store.postgres.connection import Connection
 from kernel.store.postgres.copy_end import TenantEnd
 from kernel.store.sqlite.connection import Connection as FileConnection
 from kernel.store.sqlite.copy_end import FileEnd
@@ -14,10 +14,13 @@ from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.statements import load
 from kernel.store.transaction import Tx
 
+if TYPE_CHECKING:
+    from kernel.store.postgres.connection import Connection
+
 Progress = Callable[[int, int], None]
 
 
-def copy_to_file(tx: Tx, db: Connection, target: Path, progress: Progress | None) -> None:
+def copy_to_file(tx: Tx, db: "Connection", target: Path, progress: Progress | None) -> None:
     """Copies what the connection sees; the file appears when it is whole."""
     tx.one("kernel.setting.count_migrations", int)  # takes the snapshot
     texts = {name: statement.text for name, statement in load().items()}

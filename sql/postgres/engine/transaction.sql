@@ -1,3 +1,11 @@
 -- name: end
--- Keeps the ids that the transaction has given; its number, by which its fate can be asked for.
-SELECT keep_ids(), CAST(pg_current_xact_id() AS text);
+-- Keeps the ids that the transaction has given, and a mark by which is known afterwards that it has committed.
+WITH kept AS (SELECT keep_ids() AS ids)
+INSERT INTO commit_mark (mark) SELECT CAST(:mark AS bigint) FROM kept;
+
+-- name: forget_marks
+-- Of transactions whose callers have long been answered.
+DELETE FROM commit_mark WHERE at < clock_timestamp() - interval '10 minutes';
+
+-- name: find_mark
+SELECT count(*) FROM commit_mark WHERE mark = :mark;

@@ -797,3 +797,14 @@ CREATE TABLE quipu_data.doc_trigrams (
 );
 
 CREATE INDEX doc_trigrams_by_trigram ON quipu_data.doc_trigrams USING gin (tenant, trigrams);
+
+-- A mark of each transaction that has changed something. The number of a transaction does not tell it after a crash: of
+-- one that was lost another has it.
+CREATE TABLE quipu_data.commit_mark (
+    tenant integer NOT NULL DEFAULT quipu.tenant(),
+    mark bigint NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (tenant, mark)
+);
+
+CREATE INDEX commit_mark_by_time ON quipu_data.commit_mark (tenant, at);

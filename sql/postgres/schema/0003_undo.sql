@@ -35,7 +35,7 @@ BEGIN
         SELECT t.tablename
         FROM pg_tables AS t
         WHERE
-            t.schemaname = 'quipu_data' AND t.tablename !~ '^(doc|audit|undo|setting|notes_|counter|row_change)'
+            t.schemaname = 'quipu_data' AND t.tablename !~ '^(doc|audit|undo|setting|notes_|counter|commit_mark|row_change)'
             AND NOT EXISTS (
                 SELECT 1 FROM pg_trigger AS g
                 WHERE g.tgrelid = format('quipu_data.%I', t.tablename)::regclass AND g.tgname = 'keep_inserted'

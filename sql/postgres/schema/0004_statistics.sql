@@ -39,4 +39,4 @@ $$;
 
 SELECT quipu.fill(tablename)
 FROM pg_tables
-WHERE schemaname = 'quipu_data' AND tablename NOT IN ('counter', 'row_change');
+WHERE schemaname = 'quipu_data' AND tablename NOT IN ('commit_mark', 'counter', 'row_change');
