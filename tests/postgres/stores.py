@@ -36,11 +36,13 @@ def forget_tenants(address: str) -> None:
 
 
 def rows(address: str, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table of a tenant."""
+    """Every row of every table of a tenant, without the marks of transactions."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     with connect(address) as db:
         (number,) = db.execute("SELECT id FROM quipu.directory WHERE name = %s", (tenant,)).fetchone()
-        for (name,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'").fetchall():
+        for (name,) in db.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data' AND tablename <> 'commit_mark'"
+        ).fetchall():
             stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number} ORDER BY 2, 3").fetchall()
             own = 2 if name == "scopes_predefined_tag" else 1  # columns that SQLite has not
             found[name] = [row[own:] for row in stored]
