@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients \
-	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
+.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
+	quality probes conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -123,6 +123,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
 
+probes: .venv/.ok ## ask a server for names, emoji, Thai, misspelt words, and in 16 languages
+	@$(VENV)/python -m loadtests.quality.probes
+
 load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
 	@$(VENV)/python -m loadtests.scenarios.mixed_load $(ARGS)
 
@@ -131,6 +134,12 @@ peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, whic
 
 clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
 	@$(NODE) $(VENV)/python -m tests.contracts.clients.matrix $(ARGS)
+
+agents: .venv/.ok tests/contracts/agents/gemini-cli/node_modules/.ok ## run a session of Gemini CLI with hooks, and a model of our own
+	@$(NODE) $(VENV)/python -m tests.contracts.agents.session
+
+plugin: .venv/.ok ## write the plugin folders for Claude Code, Codex and Gemini CLI into dist/plugin
+	@$(VENV)/python .ci/plugin/build.py
 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/contracts/conformance/run.py $(ARGS)

@@ -2,7 +2,7 @@
 
 import sys
 
-from kernel.cli.main import main
+from kernel.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,18 +1,22 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
-import os
+import threading
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, files, graph, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder, make_private
+from kernel.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
-from kernel.maintenance.backup import Folder, copy_before_migration
-from kernel.maintenance.data_access import DataAccess, check_log_now
+from kernel.maintenance.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
+from kernel.maintenance.data_access import DataAccess, check_log_now, open_shared
+from kernel.maintenance.replica import open_replica, refuse_replica
+from kernel.maintenance.scheduled_backup import BackupLoop, Schedule
+from kernel.maintenance.shared_store import in_database, open_shared_store, prepare_tenant
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import VectorIndex
@@ -23,21 +27,24 @@ from kernel.search.vectors import COMMON_TEXT
 from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
+from kernel.store.briefing import HookSessions
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine import CommandConnection, Database
+from kernel.store.engine import Database
 from kernel.store.migrations import migrate
-from kernel.store.opening import open_writer
+from kernel.store.progress import OnProgress
 from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
 from kernel.store.store import Store
-from kernel.store.transaction import Tx
+from kernel.store.stored import Stored, read_stored, settled
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry
     from kernel.observe.tracing import Tracing
+    from kernel.store.imports import Import
+    from kernel.workers.worker import Worker
 
 DIALECTS: tuple[Dialect, ...] = (
     paths.DIALECT,
@@ -52,19 +59,8 @@ DIALECTS: tuple[Dialect, ...] = (
 UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
-_SEAL_KEY = "seal_key"
-_HAD_KEYS = "had_keys"
-
-
-class Stored(NamedTuple):
-    """Of a file: its seal key, the number of its migrations, whether there were API keys, and whether the process that
-    had it before did not close it.
-    """
-
-    seal_key: bytes
-    schema: int
-    had_keys: bool
-    unclean: bool = False
+BACKED_UP_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
+_BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
 
 
 class Kernel(NamedTuple):
@@ -107,6 +103,13 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
     return SearchCache(VectorIndex(sketcher))
 
 
+def foreign_imports() -> tuple["Import", ...]:
+    """The importers of programs that no dialect reproduces; only the command that imports needs them."""
+    from handlers.imports import IMPORTS
+
+    return IMPORTS
+
+
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:
     """The context of the configured file, with the settings of these dialects."""
     return _configured(base_context(config.model), config, dialects)
@@ -123,15 +126,11 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
         past={dialect.name: dialect.past for dialect in dialects if dialect.past},
+        briefs={dialect.name: dialect.brief for dialect in dialects if dialect.brief},
+        keep_handoff=next((dialect.keep_handoff for dialect in dialects if dialect.keep_handoff), None),
+        hook_sessions=HookSessions(),
     )
-    if not config.store:
-        if config.read_store:
-            raise Fault("invalid", "QUIPU_READ_STORE needs QUIPU_STORE, where writes go.")
-        return configured
-    from kernel.store.postgres.database import postgres_context  # which only those who use it load
-
-    place = (config.store, config.tenant, config.file)
-    return postgres_context(configured, *place, durable=config.durable, replica=config.read_store)
+    return in_database(config, configured)
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
@@ -182,7 +181,14 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
-    database, stored = _open_shared(config, shared) if config.store else _open_file(config, shared)
+    database: Database
+    if config.store:
+        database, stored = open_shared_store(config, shared, api_keys.needed(config.data))
+    elif config.follow:
+        database, stored = open_replica(config, shared, read_stored)
+    else:
+        access, stored = open_data(config, shared, new_life=True)
+        database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
     store = Store(
         database,
         catch_faults,
@@ -195,31 +201,14 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     )
     store.start()
     for dialect in dialects:
-        if dialect.recover is not None:
+        if dialect.recover is not None and not config.follow:
             store.write_later(dialect.recover, CallContext(dialect.name))
     return store, stored
 
 
-def _open_file(config: Config, shared: StoreContext) -> tuple[Database, Stored]:
-    access, stored = open_data(config, shared, new_life=True)
-    return SqliteDatabase(config.file, shared, durable=config.durable, release=access.close), stored
-
-
-def _open_shared(config: Config, shared: StoreContext) -> tuple[Database, Stored]:
-    """The tenant of the configuration in PostgreSQL; the data directory holds keys and the files of notes."""
-    from kernel.store.postgres.database import PostgresDatabase
-
-    return PostgresDatabase(config.file, shared), prepare_shared(config, shared)
-
-
 def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
     """`prepare_data` of a tenant in PostgreSQL."""
-    make_private(config.home)
-    with open_writer(config.file, shared or context_of(config)) as db:
-        stored = catch_faults(_settled, db, api_keys.needed(config.data))
-    if isinstance(stored, Fault):
-        raise stored
-    return stored
+    return prepare_tenant(config, shared or context_of(config), api_keys.needed(config.data))
 
 
 def prepare_data(config: Config, shared: StoreContext) -> Stored:
@@ -231,6 +220,7 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+    refuse_replica(config.data)
     if config.store:
         return DataAccess(config.data, config.home, durable=config.durable), prepare_shared(config, shared)
     while True:
@@ -271,9 +261,29 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
     ]
 
 
-def note_keys(tx: Tx) -> None:
-    """Stores that there were API keys."""
-    tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
+def back_up_all(config: Config, target: Path, progress: OnProgress | None = None) -> Manifest:
+    """Copies everything of every tenant into a new folder, while servers read and write it; raises Fault."""
+    others = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
+    settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(BACKED_UP_SETTINGS)}
+    with ExitStack() as stack:
+        tenants: list[Tenant] = []
+        for name in (MAIN, *others):
+            own = config._replace(tenant=name, model=None)
+            shared = context_of(own)
+            stack.enter_context(closing(open_shared(own)))
+            tenants.append(Tenant(name, own.file, shared, folders_of(own, shared)))
+        return backup_all(config.data, tenants, settings, target, progress)
+
+
+def start_backups(config: Config, stopping: threading.Event, worker: "Worker | None") -> BackupLoop | None:
+    """Makes the configured backups in a thread until `stopping` is set; None without any. One of the workers does."""
+    if config.backup_to is None:
+        return None
+    schedule = Schedule(config.backup_to, config.backup_every, config.backup_keep)
+    take = (lambda: True) if worker is None else partial(worker.take_upkeep, _BACKUPS)
+    loop = BackupLoop(schedule, lambda target: catch_faults(back_up_all, config, target), take)
+    threading.Thread(target=loop.run, args=(stopping,), name="quipu-backup", daemon=True).start()
+    return loop
 
 
 def had_keys(config: Config) -> bool:
@@ -285,7 +295,7 @@ def had_keys(config: Config) -> bool:
         return False
     db = Connection(config.file, base_context(None), readonly=True)
     try:
-        found = db.read(CallContext(), _stored) if db.has_table("setting") else None
+        found = db.read(CallContext(), read_stored) if db.has_table("setting") else None
         return found is not None and found.had_keys
     finally:
         db.close()
@@ -297,25 +307,9 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        found = _settled(db, needed)
+        found = settled(db, needed)
         if new_life:
             log_stamp.begin_life(db)
         return found
     finally:
         db.close()
-
-
-def _settled(db: CommandConnection, needed: bool) -> Stored:
-    """What is stored of a database, which gets its seal key."""
-    while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
-        with db.writing() as tx:
-            tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
-            if needed:
-                note_keys(tx)
-    return found
-
-
-def _stored(tx: Tx) -> Stored | None:
-    key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
-    return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -23,8 +22,8 @@ from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
 from kernel.http.update_streams import UpdateStreams
 from kernel.limits import LOOPBACK, Limits
-from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
+from kernel.maintenance.consistency import complete_index
 from kernel.maintenance.page_check import damage_of
 from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
@@ -34,13 +33,16 @@ from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store.context import CallContext
 from kernel.store.store import Store
+from kernel.store.stored import note_keys
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
     from kernel.console.guide import GuideOf
+    from kernel.maintenance.scheduled_backup import BackupLoop
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
+    from kernel.security.local_access import LocalAccess
     from kernel.workers.worker import Worker
 
 _TIDY_SECONDS = 60.0
@@ -76,6 +78,8 @@ class Application:
         self.connections: Callable[[], int] = lambda: 0
         self.stopping: Callable[[], bool] = lambda: False
         self.guide: GuideOf | None = None
+        self.local: LocalAccess | None = None
+        self.backups: BackupLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -93,6 +97,8 @@ class Application:
     def _app_at(self, path: str) -> ASGIApp:
         if path.startswith("/tools/"):
             return self._tools
+        if path.startswith("/memories/"):
+            return self._commands
         return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
@@ -117,22 +123,19 @@ class Application:
     @cached_property
     def _console(self) -> ASGIApp:
         # Imported when a page is first asked for, as Jinja2 is.
-        from kernel.console.console import Console
-        from kernel.console.guide import NO_GUIDE, Checks
-        from kernel.console.reading import Site
-        from kernel.console.visitors import Visitors
-        from kernel.security.login_codes import LoginCodes
+        from kernel.console.mount import console_of
 
-        config = self.kernel.config
-        worker = self._worker
-        secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
+        config, registry = self.kernel.config, self.kernel.metrics
         log = self._calls or self._observe_calls()
-        guide = self.guide(config) if self.guide else NO_GUIDE
-        needed = self.access.auth.needed
-        registry = self.kernel.metrics
         counted = None if registry is None else partial(self._counted_by_all, registry)
-        site = Site(config, self.kernel.schema, needed, log, self.stopping, guide, Checks(guide), counted)
-        return Console(site, limits_of(config), self.access, Visitors(self.access.auth, secret, codes))
+        site = (config, self.kernel.schema, self.access.auth.needed, log, self.stopping)
+        return console_of(site, self.guide, counted, limits_of(config), self.access, self._worker)
+
+    @cached_property
+    def _commands(self) -> ASGIApp:
+        from kernel.console.command_routes import CommandRoutes
+
+        return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -161,14 +164,12 @@ class Application:
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """What all workers count."""
-        from kernel.observe.metrics import Snapshot
-
         seen, worker = self._snapshot(registry), self._worker
         others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(others, Fault):
             return others
         for other in others:
-            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
+            seen = seen.plus(msgspec.json.decode(other, type=type(seen)))
         return seen
 
     def snapshot(self) -> bytes:
@@ -176,10 +177,10 @@ class Application:
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
-        from kernel.observe.metrics import Snapshot
+        from kernel.observe.metrics import Backups, Snapshot
 
         loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
-        return Snapshot.take(registry, loads, self.connections())
+        return Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:
@@ -237,7 +238,7 @@ def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> A
         is_open=config.open,
         tokens=tokens,
         had_keys=kernel.had_keys,
-        on_keys=lambda: store.write_later(app.note_keys, CallContext()),
+        on_keys=lambda: store.write_later(note_keys, CallContext()),
     )
     return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 
@@ -305,7 +306,7 @@ def warm(
         catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
     while not stopping.is_set():
-        if embedder is not None and (worker is None or worker.take_upkeep(kernel.config.tenant)):
+        if worker is None or worker.take_upkeep(kernel.config.tenant):
             complete = complete or _completed(store, stopping)
             catch_faults(tidy, store, stopping.is_set)
         process.trim_memory()
@@ -315,7 +316,7 @@ def warm(
 
 
 def _completed(store: Store, stopping: threading.Event) -> bool:
-    catch_faults(consistency.embed_missing, store, stopping.is_set)
+    catch_faults(complete_index, store, stopping.is_set)
     return True
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kernel import data_dir
 from kernel.data_dir import MAIN
@@ -21,6 +21,8 @@ MOST_WORKERS = 64
 STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_DURATION = regex(r"([0-9]{1,5})([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
@@ -53,7 +55,9 @@ class Config(NamedTuple):
     `injection_mode` is what happens to memories that match a rule of `kernel.security.injection`.
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
-    their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
+    their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
+    folder `backup_to`, where the newest `backup_keep` copies stay. With `follow` the data directory is one that
+    `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
     `store` is the address of a PostgreSQL database, empty for the file in the data directory, and `read_store` that of
@@ -92,6 +96,10 @@ class Config(NamedTuple):
     oauth: OAuth | None = None
     store: str = ""
     read_store: str = ""
+    backup_to: Path | None = None
+    backup_every: int = 3600
+    backup_keep: int = 24
+    follow: bool = False
 
     @property
     def home(self) -> Path:
@@ -139,7 +147,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         oauth=_oauth(values),
         store=_store(values, "QUIPU_STORE"),
         read_store=_store(values, "QUIPU_READ_STORE"),
-    )
+        follow=_flag(values, "QUIPU_FOLLOW"),
+    )._replace(**_backups(values))
 
 
 class _Asked(Mapping[str, str]):
@@ -180,6 +189,23 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _backups(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the scheduled backups."""
+    return {
+        "backup_to": Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
+        "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
+        "backup_keep": _number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
+    }
+
+
+def duration(name: str, given: str) -> int:
+    """The seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
+    found = _DURATION.fullmatch(given.strip())
+    if found is None or not int(found[1]):
+        raise Fault("invalid", f"{name} is a duration such as 30m, 1h or 7d")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _limits(values: Mapping[str, str]) -> Limits:

@@ -42,6 +42,7 @@ from kernel.tools import Dialect, Found, Interaction, Precheck, Prepare, Reply, 
 R = TypeVar("R")
 
 _log = logging.getLogger("quipu")
+_UNWRITTEN = ("storage", "disabled")  # the disk refuses it, or the server only reads: a read answers with what is there
 _PRECHECK_ROUNDS = 1000  # a folder that changes all the time must not keep a read waiting for ever
 _context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tools come with every call
 
@@ -231,7 +232,7 @@ class Dispatch:
             if not isinstance(answer, _NeedsWrite):
                 return answer
             again = await self._queued(partial(begin_write, answer))
-            if isinstance(again, Fault) and (precheck.required or again.code != "storage"):
+            if isinstance(again, Fault) and (precheck.required or again.code not in _UNWRITTEN):
                 return again
             if again is not True:
                 return await self._queued(partial(self.store.begin_read, work, context))

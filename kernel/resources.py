@@ -53,6 +53,15 @@ class Resources(NamedTuple):
     fixed: bool = False
 
 
+class Skill(NamedTuple):
+    """An Agent Skill: a folder of files called like it, with SKILL.md among them, by path; text in UTF-8."""
+
+    name: str
+    about: str
+    license: str
+    files: Mapping[str, bytes]
+
+
 class PromptArgument(NamedTuple):
     """One argument of a prompt."""
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import closing
 from functools import partial
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from kernel.errors import Fault
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
 from kernel.limits import Limits
 from kernel.process import IdleTimer, connection_limit
+from kernel.security.local_access import LocalAccess
 from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
@@ -76,8 +78,14 @@ class Server(uvicorn.Server):
     """Uvicorn, which opens the kernel in a thread once it listens; perhaps one `worker` of several."""
 
     def __init__(
-        self, config: Config, address: str, worker: "Worker | None" = None, guide: "GuideOf | None" = None
+        self,
+        config: Config,
+        address: str,
+        local: LocalAccess,
+        worker: "Worker | None" = None,
+        guide: "GuideOf | None" = None,
     ) -> None:
+        self._local = local
         self._guide = guide
         self._gate = StartupGate(config.limits, worker)
         self._worker = worker
@@ -161,6 +169,7 @@ class Server(uvicorn.Server):
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
+        from kernel.app import start_backups
 
         worker = self._worker
         found = asgi.open_application(self._quipu_config, worker)
@@ -172,9 +181,12 @@ class Server(uvicorn.Server):
             return
         self._application = found
         found.connections = lambda: len(self.server_state.connections)
-        found.stopping, found.guide = lambda: self.should_exit, self._guide
+        found.stopping, found.guide, found.local = lambda: self.should_exit, self._guide, self._local
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
+        if worker is None:
+            self._local.publish([one for server in self.servers for one in server.sockets])
+        found.backups = start_backups(self._quipu_config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address
             console = at.endswith("/mcp") and self._quipu_config.ui
@@ -207,13 +219,16 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
     # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
     address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
-    if config.workers == 1:
-        return _serve(Server(config, address, guide=guide), sockets)
-    from kernel.workers.supervisor import Supervisor
+    with closing(LocalAccess.fresh(config.data)) as local:
+        if config.workers == 1:
+            return _serve(Server(config, address, local, guide=guide), sockets)
+        from kernel.workers.supervisor import Supervisor
 
-    sockets = sockets or _bound_for_workers(config)
-    outcome = Supervisor(config.workers, config.data, sockets).run()
-    return outcome if isinstance(outcome, int) else _serve(Server(config, address, outcome, guide), sockets)
+        sockets = sockets or _bound_for_workers(config)
+        supervisor = Supervisor(config.workers, config.data, sockets)
+        local.publish(sockets)
+        outcome = supervisor.run()
+        return outcome if isinstance(outcome, int) else _serve(Server(config, address, local, outcome, guide), sockets)
 
 
 def _serve(server: Server, sockets: list[socket]) -> int:

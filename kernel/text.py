@@ -39,6 +39,25 @@ _BRACKETS = regex(r"[,\[\]{}:?]")
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
 _ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")
+# Characters that are invisible or reorder what stands around them: shown by their number.
+_SHOWN_BY_NUMBER = {
+    code: f"\u27e8U+{code:04X}\u27e9"
+    for first, last in (
+        (0x00, 0x08),
+        (0x0B, 0x1F),
+        (0x7F, 0x9F),
+        (0xAD, 0xAD),
+        (0x61C, 0x61C),
+        (0x180E, 0x180E),
+        (0x200B, 0x200F),
+        (0x2028, 0x202E),
+        (0x2060, 0x206F),
+        (0xFE00, 0xFE0E),
+        (0xFEFF, 0xFEFF),
+        (0xE0000, 0xE01EF),
+    )
+    for code in range(first, last + 1)
+}
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
@@ -187,3 +206,8 @@ def utc_time(text: str) -> str | None:
     except (ValueError, OverflowError):
         return None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def visible(text: str) -> str:
+    """The text with invisible and reordering characters as marks."""
+    return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)

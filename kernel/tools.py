@@ -6,11 +6,12 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.errors import Code, Fault
-from kernel.resources import Prompt, Resources
+from kernel.resources import Prompt, Resources, Skill
 from kernel.settings import Setting
-from kernel.store.curation import Curation
+from kernel.store.briefing import Brief, KeepHandoff
+from kernel.store.curation import Curation, ToolCall
 from kernel.store.history import Past
-from kernel.store.imports import Export, Import
+from kernel.store.imports import Export, Import, Take
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -158,12 +159,37 @@ class Interaction(NamedTuple):
     log: Callable[[str, Any], None]
 
 
+def confirmation(interaction: Interaction | None, what: str) -> InputRequired | None:
+    """A question to the user before much is destroyed; None where the client cannot ask, or the user has agreed.
+
+    Raises Fault("blocked") where the user has not.
+    """
+    offered = None if interaction is None else interaction.capabilities.get("elicitation")
+    if interaction is None or offered is None or ("url" in offered and "form" not in offered):
+        return None
+    answer = interaction.answers.get("confirm")
+    if answer is None:
+        agreed: Schema = {"type": "boolean", "title": "Yes, delete them", "default": False}
+        schema = {"type": "object", "properties": {"agreed": agreed}, "required": ["agreed"]}
+        params = {"mode": "form", "message": what, "requestedSchema": schema}
+        return InputRequired({"confirm": {"method": "elicitation/create", "params": params}})
+    content: Mapping[str, Any] = answer.get("content") or {}
+    if answer.get("action") != "accept" or content.get("agreed") is not True:
+        raise Fault("blocked", "The user did not agree: nothing was deleted.")
+    return None
+
+
 class RestMethod(NamedTuple):
-    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument."""
+    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
+
+    `client` is the one that names the calling program, `body` the most bytes of a request where they are fewer.
+    """
 
     verb: str
     path: str
     tool: Tool
+    client: str = ""
+    body: int = 0
 
 
 class IndexSource(NamedTuple):
@@ -185,6 +211,17 @@ class Restored(NamedTuple):
     left: str | None
 
 
+class Outside(NamedTuple):
+    """How an export of everything treats a table that follows what lies outside the database.
+
+    It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
+    so. A table without columns is left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    restore: Callable[[Tx, dict[str, Any]], bool] | None = None
+
+
 class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
@@ -200,7 +237,11 @@ class Dialect(NamedTuple):
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
-    says how a person edits and forgets a memory, and what it is linked with; `session_space` has sessions as scopes.
+    says how a person edits and forgets a memory, and what it is linked with, `compose(text, name)` how a person adds
+    one; `session_space` has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says
+    which tables are exported in a way of their own. `brief(tx, project)` is what a session in a project should know
+    from its start, and `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` tells a model
+    which tool comes first and what to store.
     """
 
     name: str
@@ -218,15 +259,22 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     exports: tuple[Export, ...] = ()
+    take: Take | None = None
+    outside: Mapping[str, Outside] = MappingProxyType({})
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     curate: Callable[[Tx, str, str], Curation | None] | None = None
+    compose: Callable[[str, str], ToolCall] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     session_space: str | None = None
+    brief: Brief | None = None
+    keep_handoff: KeepHandoff | None = None
+    skills: tuple[Skill, ...] = ()
+    guide: str = ""
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False

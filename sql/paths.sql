@@ -54,3 +54,11 @@ LIMIT :limit;
 
 -- name: all_for_index
 SELECT path, content FROM paths_memory;
+
+-- name: newest_in
+-- The memories of a folder that were changed last, with the beginning of their content.
+SELECT path, substr(content, 1, 1000)
+FROM paths_memory
+WHERE path >= :low AND path < :high
+ORDER BY updated_at DESC, path
+LIMIT :limit;

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.brain import (
+    briefing,
     config,
     curation,
     entities,
@@ -35,7 +36,7 @@ from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
@@ -132,10 +133,18 @@ def _import_project_brain(source: Source) -> Steps[Imported]:
     return import_files(source)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.brain.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
+    guide="Call hybrid_search first. save_memory takes one fact with a category, such as decision, preference "
+    "or learning; supersede_memory when a fact changes, so that its history stays.",
     # Answers are text alone, as in the original, so output schemas in the tool list would only cost tokens.
     tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
@@ -143,9 +152,12 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    compose=curation.compose,
+    brief=briefing.brief,
     tagged=tagged,
     past=Past(past_sources, keeps_scope=True),
     settings=SETTINGS,
+    take=_take,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
     ),

@@ -6,6 +6,11 @@ from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 
+def compose(text: str, _name: str) -> ToolCall:
+    """A new memory of the first database, as a fact; an id names it."""
+    return ToolCall("save_memory", {"db": "core", "content": text, "category": "fact"})
+
+
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """The text of a memory, the description of an entity, the content of a note; None for other rows."""
     db = space.partition(":")[2]

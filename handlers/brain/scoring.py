@@ -1,10 +1,13 @@
 """The score of hybrid_search: four signals in [0, 1], each times its weight (seed 003, Vector Search Tools)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from kernel.search import index
+from kernel.search.index import Parts
 
 IMPORTANCE_SCALE = 5
 NEUTRAL_IMPORTANCE = 3
@@ -36,34 +39,45 @@ class Signals(Struct):
 class Evidence(NamedTuple):
     """The raw signals of one candidate.
 
-    `similarity` is the cosine to the query and `text_rank` the BM25, None if that search did not find it; `decay` is in
-    [0, 1]; `importance` is 1 to 5, or None.
+    `relevance` in [0, 1] is the fused evidence, 1 for the best candidate, and `parts` what each signal adds to it;
+    `decay` is in [0, 1]; `importance` is 1 to 5, or None.
     """
 
-    similarity: float | None
-    text_rank: float | None
+    relevance: float
+    parts: Parts
     decay: float
     importance: float | None
 
 
-def signals(candidates: Sequence[Evidence], weights: Weights) -> list[Signals]:
-    """The signals of each candidate of one query.
+def relevance_weights(weights: Weights) -> index.Weights:
+    """The weights of the evidence: the usual ones for the default weights."""
+    usual, default, both = index.Weights(), Weights(), weights.vector + weights.fts
+    if not both:
+        return usual
+    if not weights.vector or not weights.fts:
+        return index.Weights(weights.fts, weights.vector, 0, 0)
+    return usual._replace(
+        words=usual.words * weights.fts / both * (default.vector + default.fts) / default.fts,
+        meaning=usual.meaning * weights.vector / both * (default.vector + default.fts) / default.vector,
+    )
 
-    Cosine and BM25 have no common scale: BM25 is unbounded, and the cosine of a good match depends on the texts. Both
-    are divided by the best candidate's and squared, which keeps their order but separates a good match from candidates
-    that only share its subject.
+
+def signals(found: Evidence, weights: Weights) -> Signals:
+    """The signals of a candidate.
+
+    Relevance is squared, which keeps the order but separates a good match from candidates that only share its subject.
+    It is divided between words and meaning as they contributed, each at most its weight.
     """
-    nearest = max((candidate.similarity or 0.0 for candidate in candidates), default=0.0)
-    wordiest = max((candidate.text_rank or 0.0 for candidate in candidates), default=0.0)
-    return [
-        Signals(
-            weights.vector * _share(candidate.similarity, nearest),
-            weights.fts * _share(candidate.text_rank, wordiest),
-            weights.recency * _clamped(candidate.decay),
-            weights.importance * importance(candidate.importance),
-        )
-        for candidate in candidates
-    ]
+    by_words, by_meaning = found.parts.words, found.parts.meaning + found.parts.late
+    share = by_words / (by_words + by_meaning) if by_words + by_meaning > 0 else weights.fts
+    relevance = (weights.vector + weights.fts) * _clamped(found.relevance) ** _RELEVANCE_EXPONENT
+    fts = min(weights.fts, max(relevance - weights.vector, relevance * _clamped(share)))
+    return Signals(
+        relevance - fts,
+        fts,
+        weights.recency * _clamped(found.decay),
+        weights.importance * importance(found.importance),
+    )
 
 
 def total_score(found: Signals) -> float:
@@ -103,10 +117,6 @@ def parse_weight(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value <= 1 else None
-
-
-def _share(value: float | None, best: float) -> float:
-    return _clamped(value / best) ** _RELEVANCE_EXPONENT if value is not None and best > 0 else 0.0
 
 
 def _clamped(value: float) -> float:

@@ -5,9 +5,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from handlers.common import as_of
 from handlers.common.filters import SETTINGS, Filters
+from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
-from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
+from handlers.common.prompts import PROMPTS, complete
+from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
+from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
 from kernel.errors import Fault
 from kernel.search import index
@@ -35,9 +38,10 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
-    found, items = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
+    found, ranked = find(tx, asked) if request.query.strip() else (None, Ranked(find_newest(tx, asked)))
     seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
-    return page(RankedResults(items, _signals(found), sought, seen, _unrecorded(tx, asked.filters)), request)
+    unrecorded = _unrecorded(tx, asked.filters)
+    return page(RankedResults(ranked.items, _signals(found), sought, seen, unrecorded, ranked.below), request)
 
 
 def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:
@@ -52,24 +56,36 @@ def _signals(found: Candidates | None) -> list[str]:
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """The result as JSON."""
+    """The result as JSON, that of a hook as its client takes it."""
+    if isinstance(result, HookOutput):
+        return Reply(shaped(result), "application/json")
     body = msgspec.json.encode(result)
     return Reply(body, "application/json", None, body)
 
 
 def fail(fault: Fault) -> Reply:
     """`{"error": {"code", "message"}}`."""
+    if fault.tool in _REST:  # the envelope of the error is that of every REST method
+        kind = {"not_found": "not_found_error", "busy": "overloaded_error"}.get(fault.code, "invalid_request_error")
+        return Reply(msgspec.json.encode({"type": kind, "message": fault.message}), "application/json", fault.code)
     body = msgspec.json.encode({"error": {"code": fault.code, "message": fault.message}})
     return Reply(body, "application/json", fault.code)
 
 
+_REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",
+    guide="Call recall first: detail=line, then the ids that matter. strength says how likely a hit answers; an"
+    " empty answer means that nothing does.",
     tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
     resources=RESOURCES,
+    prompts=PROMPTS,
+    complete=complete,
+    skills=(SKILL,),
     settings=SETTINGS,
+    rest=METHODS,
     reads_all_dialects=True,
 )

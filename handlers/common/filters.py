@@ -87,7 +87,7 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
     _check_left_out(tx, request)
     found = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
     _check_spaces(tx, request, {space for space, _ in found})
-    within = [place for place in found if not _is_left_out(tx, place[0])]
+    within = [place for place in found if not is_left_out(tx, place[0])]
     folder = _folder(tx, request)
     if folder:
         within.append((_FOLDER_SPACE, ""))
@@ -98,7 +98,7 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
     return Filters(within, frozenset(within), spaces, request.scope, folder, tagged, request.actor, *times)
 
 
-def _is_left_out(tx: Tx, space: str) -> bool:
+def is_left_out(tx: Tx, space: str) -> bool:
     """Whether the configuration keeps a space, or all spaces of its dialect, out of recall."""
     return any(space == name or space.startswith(f"{name}:") for name in setting(tx, WITHOUT))
 
@@ -106,7 +106,7 @@ def _is_left_out(tx: Tx, space: str) -> bool:
 def _check_left_out(tx: Tx, request: Recall) -> None:
     for field, asked in (("dialects", request.dialects), ("spaces", request.spaces)):
         for name in asked:
-            if _is_left_out(tx, name):
+            if is_left_out(tx, name):
                 raise Fault("invalid", f"{field}: {WITHOUT} keeps {one_line(name, 80)} out of recall")
 
 
@@ -128,7 +128,7 @@ def _folder(tx: Tx, request: Recall) -> str:
     """The scope as a folder of `paths`, if it is searched and has such a folder."""
     folder = (request.scope or "").rstrip("/")
     searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
-    searched = searched and not _is_left_out(tx, _FOLDER_SPACE)
+    searched = searched and not is_left_out(tx, _FOLDER_SPACE)
     return folder if folder and searched and index.in_folder(tx, [_FOLDER_SPACE], folder, 1) else ""
 
 

@@ -1,5 +1,6 @@
 """One page of results within its token budget; the JSON around the memories counts too."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,17 +9,19 @@ from msgspec import UNSET, UnsetType
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
+from handlers.common.tokens import CURSOR_TOKENS_PER_BYTE, Tokens, tokens_of
 from kernel.errors import Fault
+from kernel.search import index
 from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
 from kernel.text import one_line
 
-BYTES_PER_TOKEN = 3  # of JSON with English text; o200k_base and cl100k_base need fewer tokens
 _LINE_WIDTH = 240  # characters; about 55 tokens, which is all of most memories
-_LEAST_CUT = 40  # characters of a text that is cut; its origin is left out before it gets shorter
+_LEAST_CUT = 12  # characters of a text that is cut; its origin is left out before it gets shorter
 _BARE = Recall(query="-")
 _LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
-_COUNT_GROWTH_BYTES = 8  # growth of `omitted` and `tokens`, which are set after the memories
+_LATER_TOKENS = 4  # of `omitted` and `tokens`, which are set after the memories
+_MOST_CHARACTERS_PER_TOKEN = 12  # of a text that is cut
 _encode = msgspec.json.Encoder().encode
 
 
@@ -30,6 +33,7 @@ class RankedResults(NamedTuple):
     question: str
     shown: SeenPage
     unrecorded: int | UnsetType = UNSET
+    below: int = 0  # candidates that do not reach the floor
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
@@ -40,45 +44,53 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     """
     items = listing.items[: request.limit]
     answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
-    room = request.max_tokens * BYTES_PER_TOKEN - len(_encode(answer)) - _COUNT_GROWTH_BYTES
+    if not items and request.query.strip() and not request.cursor:
+        answer.message = _nothing(listing.below)
+    spent = tokens_of(_encode(answer))
+    room, likely = request.max_tokens - spent.most - _LATER_TOKENS, spent.likely
     for number, item in enumerate(items, start=1):
-        cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0
-        found, size = _fit(item, request, room - cursor, first=number == 1)
+        cursor = _cursor_tokens(listing.shown, number) if number < len(listing.items) else 0.0
+        found, spent = _fit(item, request, room - cursor, first=number == 1)
         if found is None and number == 1:
             raise _too_few(item, request, room - cursor)
         if found is None:
             break
         answer.memories.append(found)
-        room -= size + 1
+        room, likely = room - spent.most, likely + spent.likely
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
         shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
         answer.cursor = encode_cursor(listing.shown, listing.question, shown)
-    answer.tokens = _tokens(len(_encode(answer)))
+        likely += _cursor_tokens(listing.shown, len(shown))
+    answer.tokens = math.ceil(likely)
     return answer
 
 
-def _tokens(size: int) -> int:
-    """The tokens of an answer of `size` bytes whose own `tokens` is 0: the digits of the number count too."""
-    tokens = 0
-    while tokens != (tokens := -(-(size - 1 + len(str(tokens))) // BYTES_PER_TOKEN)):
-        pass
-    return tokens
+def _cursor_tokens(shown: SeenPage, count: int) -> float:
+    return cursor_length(len(shown.digests) + count) * CURSOR_TOKENS_PER_BYTE
 
 
-def _too_few(item: ScoredDocument, request: Recall, room: int) -> Fault:
-    missing = len(_encode(_least(item, _BARE))) - room
-    needed = request.max_tokens + -(-missing // BYTES_PER_TOKEN)
+def _nothing(below: int) -> str:
+    """Why an answer is empty."""
+    nearest = " The nearest are far from it; floor=none shows them." if below else ""
+    return f"Nothing stored answers this query.{nearest}"
+
+
+def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
+    missing = tokens_of(_encode(_least(item, _BARE))).most - room
+    needed = request.max_tokens + max(1, math.ceil(missing))
     return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {needed}")
 
 
-def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> tuple[RecalledMemory | None, int]:
-    """The memory if it fits into `room` bytes, and its size; the first of a page is cut to fit."""
+def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
+    """The memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
     text = item.document.text if request.detail == "text" or request.ids else one_line(item.document.text, _LINE_WIDTH)
     found = _recalled_memory(item, text, request)
-    if (size := len(_encode(found))) <= room:
-        return found, size
-    return (_cut_to(item, request, room), room) if first else (None, 0)
+    spent = tokens_of(_encode(found))
+    if spent.most <= room or not first:
+        return (found, spent) if spent.most <= room else (None, spent)
+    cut = _cut_to(item, request, room)
+    return cut, tokens_of(_encode(cut)) if cut else spent
 
 
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
@@ -86,6 +98,10 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
     detailed = request.detail == "text" or bool(request.ids) or request.explain
     score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
     found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
+    if item.scored is not None:
+        strength = item.scored.strength
+        found.strength = round(strength, _LINE_DIGITS)
+        found.verdict = index.verdict(strength) if detailed else UNSET
     if detailed:
         found.scope, found.signals = document.scope, _signals(item)
     if detailed or document.flag:
@@ -130,20 +146,24 @@ def _least(item: ScoredDocument, request: Recall) -> RecalledMemory:
     return _recalled_memory(item, item.document.text[:_LEAST_CUT] + "…", request)
 
 
-def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory | None:
-    """The memory with as much text as fits into `room` bytes; without its origin where there is no room for that, and
-    None if there is none for its id and the least text.
+def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemory | None:
+    """The memory with as much text as `room` tokens hold; without its origin where there is no room for that, and None
+    if there is none for its id and the least text.
     """
+
+    def fits(found: RecalledMemory) -> bool:
+        return tokens_of(_encode(found)).most <= room
+
     text = item.document.text
-    if len(_encode(_least(item, request))) > room:
+    if not fits(_least(item, request)):
         request = _BARE
-    if len(_encode(_least(item, request))) > room:
+    if not fits(_least(item, request)):
         return None
-    # Binary search: the JSON size depends on escapes, so it cannot be computed from the length.
-    low, high = 0, len(text)
+    # Binary search: the tokens cannot be computed from the length.
+    low, high = 0, min(len(text), int(room * _MOST_CHARACTERS_PER_TOKEN))
     while low < high:
         middle = (low + high + 1) // 2
-        if len(_encode(_recalled_memory(item, text[:middle] + "…", request))) <= room:
+        if fits(_recalled_memory(item, text[:middle] + "…", request)):
             low = middle
         else:
             high = middle - 1

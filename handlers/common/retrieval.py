@@ -12,7 +12,7 @@ from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filt
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
-from kernel.search import index, past
+from kernel.search import index
 from kernel.search.index import Candidates, Document, Scored
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
@@ -59,14 +59,24 @@ def _weights(given: SignalWeights) -> index.Weights:
 def query_fingerprint(request: Recall) -> str:
     """The parameters that determine the results and their order; a cursor is valid only for the same fingerprint."""
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
-    order = (request.weights, request.half_life_days, request.alike, request.per_source)
+    order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
         (*asked, request.tags, request.after, request.before, request.as_of, request.quarantined, *order)
     ).decode()
 
 
-def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, list[ScoredDocument]]:
-    """The candidates, and the documents for the page, best first: one more than its limit if more follow."""
+class Ranked(NamedTuple):
+    """Documents that reach the floor, best first, the number of candidates that are not near-duplicates of others, and
+    of those below the floor.
+    """
+
+    items: list[ScoredDocument]
+    distinct: int = 0
+    below: int = 0
+
+
+def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
+    """The candidates, and the documents for the page: one more than its limit if more follow."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.digests) if asked.shown else 0
     if asked.filters.at:
@@ -86,11 +96,12 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, list[ScoredDocument]]:
             semantic=asked.weights.meaning > 0,
         )
         exhausted = len(found.docs) < width
-        found = past.joined(found, asked.changed.found) if asked.changed else found
-        items, varied = _rank(tx, asked, found, before + wanted)
-        enough = len(items) >= wanted and varied >= min(wanted, _MIN_DISTINCT)
-        if enough or exhausted or width >= _MAX_CANDIDATES:
-            return found, items
+        found = found.joined(asked.changed.found) if asked.changed else found
+        ranked = _rank(tx, asked, found, before + wanted)
+        enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
+        # What comes after a hit below the floor is hardly better.
+        if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
+            return found, ranked
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)
 
 
@@ -167,27 +178,31 @@ def _needs_documents(asked: RecallQuery) -> bool:
     )
 
 
-def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> tuple[list[ScoredDocument], int]:
-    """The matching documents in order, and the number of candidates that are not near-duplicates of others."""
-    query, weights = asked.request.query, asked.weights
+def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
+    """The matching documents in order."""
     if not _needs_documents(asked):
-        ranking = index.rerank(tx, query, found, weights)
+        ranking, distinct, below = _reranked(tx, asked, found)
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
-            return first, _count_distinct(ranking)
+            return Ranked(first, distinct, below)
     # The rerank adds neighbours of hits as new candidates, which have to pass the filters too.
     documents = _matching_documents(tx, asked, found.docs.tolist())
     matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
-    ranking = index.rerank(tx, query, found.take(matching), weights)
+    ranking, distinct, below = _reranked(tx, asked, found.take(matching))
     scored = ranking.fused.scored(len(ranking.fused.scores))
     documents |= _matching_documents(tx, asked, [one.hit.doc for one in scored if one.hit.doc not in documents])
     items = order(scored, documents, ranking.leaders, asked.rules)
     shown = asked.shown
-    return [item for item in items if shown is None or _is_new_on_page(item.document, shown)], _count_distinct(ranking)
+    items = [item for item in items if shown is None or _is_new_on_page(item.document, shown)]
+    return Ranked(items, distinct, below)
 
 
-def _count_distinct(ranking: index.Ranking) -> int:
-    return sum(ranking.leaders.get(doc, doc) == doc for doc in ranking.fused.found.docs.tolist())
+def _reranked(tx: Tx, asked: RecallQuery, found: Candidates) -> tuple[index.Ranking, int, int]:
+    """The ranking down to the floor, and of all candidates those that are distinct, and those below the floor."""
+    fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights)
+    distinct = sum(leaders.get(doc, doc) == doc for doc in fused.found.docs.tolist())
+    kept = fused.at_least(index.least(asked.request.floor))
+    return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)
 
 
 def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:

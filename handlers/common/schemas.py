@@ -9,9 +9,10 @@ from kernel.search.pagination import MAX_CURSOR_LENGTH
 
 _DEFAULT_WEIGHTS = index.Weights()
 HALF_LIFE_DAYS = 30.0
-DEFAULT_ALIKE = 2  # near-duplicates that count in full
+DEFAULT_ALIKE = 4  # near-duplicates that count in full
 
 Detail = Literal["line", "text"]
+Floor = index.Verdict | Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[str, Meta(max_length=32)]
 
@@ -73,6 +74,10 @@ class Recall(Struct, forbid_unknown_fields=True):
     per_source: Annotated[
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
     ] = 0
+    floor: Annotated[
+        Floor,
+        Meta(description="Least strength of a hit: none: any; weak: it may answer; strong: it does; or from 0 to 1"),
+    ] = "weak"
     explain: Annotated[bool, Meta(description="Show what each signal adds to a score")] = False
     quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
@@ -117,8 +122,9 @@ class Provenance(Struct):
 
 
 class RecalledMemory(Struct, omit_defaults=True):
-    """One memory: its id (space/key) for a later recall, its score in [0, 1], its line or its text; `complete` is false
-    where that is not all of it, and else left out. Scope, signals and provenance come with detail=text, ids or explain.
+    """One memory: its id (space/key) for a later recall, its score in [0, 1] beside the other hits, its line or text;
+    `complete` is false where that is not all of it, and else left out. With a query, `strength` is how likely it
+    answers. Scope, signals, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain.
 
     `flag` is there where it looks written to steer agents: as what.
     """
@@ -132,12 +138,14 @@ class RecalledMemory(Struct, omit_defaults=True):
     provenance: Provenance | UnsetType = UNSET
     flag: str | UnsetType = UNSET
     explained: Explained | UnsetType = UNSET
+    strength: float | UnsetType = UNSET
+    verdict: index.Verdict | UnsetType = UNSET
 
 
 class Recalled(Struct):
     """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
     `cursor` leads to the next page, where there is one. With as_of, `unrecorded` counts the memories left out because
-    they have changed since and nothing holds their text of then.
+    they have changed since and nothing holds their text of then. `message` is there where nothing answers the query.
     """
 
     memories: list[RecalledMemory]
@@ -146,3 +154,4 @@ class Recalled(Struct):
     tokens: int
     cursor: str | None = None
     unrecorded: int | UnsetType = UNSET
+    message: str | UnsetType = UNSET

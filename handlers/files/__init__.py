@@ -3,7 +3,7 @@
 from typing import Any
 
 from handlers.files import deviations, memory_stores, stored_memories, versions
-from handlers.files.curation import curate
+from handlers.files.curation import compose, curate
 from handlers.files.memories import TOOLS, sources, sources_of
 from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
@@ -33,12 +33,14 @@ _REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="files",
     about="Files below /memories that you keep for later conversations. Every answer is plain text.",
+    guide="View /memories first. Keep one file a topic; update it with str_replace, delete what is no longer true.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    compose=compose,
     past=Past(past_sources),
     after_undo=check_restored,
     deviations={"/v1/memory_stores": deviations.METHODS},

@@ -1,9 +1,9 @@
 """Dialect `graph`: the nine tools of the reference memory server, a knowledge graph of entities and relations."""
 
 from handlers.graph.changes import TOOLS as CHANGES
-from handlers.graph.curation import curate
+from handlers.graph.curation import compose, curate
 from handlers.graph.deviations import DEVIATIONS
-from handlers.graph.memory_file import export_graph, import_graph
+from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
@@ -14,16 +14,27 @@ from kernel.tools import Dialect
 DIALECT = Dialect(
     name=SPACE,
     about="A knowledge graph: entities with observations, and relations between them by name.",
+    guide="Call search_nodes first. create_entities for people, projects and things, add_observations for "
+    "single facts, create_relations in active voice.",
     tools=(*CHANGES, *NODES),
     reply=reply,
     fail=fail,
     argument_fault=argument_fault,
     resources=RESOURCES,
-    imports=(Import("server-memory", "the JSON lines of the reference memory server", import_graph),),
+    imports=(
+        Import(
+            "server-memory",
+            "the JSON lines of the reference memory server",
+            import_graph,
+            preview_graph,
+            is_memory_file,
+        ),
+    ),
     exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    compose=compose,
     deviations=DEVIATIONS,
     extra=True,
 )

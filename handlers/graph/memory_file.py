@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, add_observations, create_entities, create_relations
-from handlers.graph.nodes import each_entity, each_relation
+from handlers.graph.nodes import each_entity, each_relation, relations_of, with_names
 from handlers.graph.schemas import (
     AddObservations,
     CreateEntities,
@@ -60,6 +60,38 @@ def import_graph(given: Source) -> Steps[Imported]:
             counts["relations"] += len(create_relations(tx, CreateRelations([ends])).relations)
         count_step(tx)
     return Imported(counts, torn)
+
+
+def preview_graph(tx: Tx, given: Source) -> Imported:
+    """What `import_graph` would add."""
+    torn = list[str]()
+    counts = {"entities": 0, "observations": 0, "relations": 0}
+    known: dict[str, set[int]] = {}
+    ends: set[tuple[str, str, str]] = set()
+    for item in _items(given.path, torn):
+        if isinstance(item, _Entity):
+            if item.name not in known:
+                stored = next(with_names(tx, [item.name]), None)
+                counts["entities"] += stored is None
+                known[item.name] = set(map(hash, stored.observations if stored else ()))
+            new = set(map(hash, item.observations)) - known[item.name]
+            counts["observations"] += len(new)
+            known[item.name] |= new
+        elif (triple := (item.from_, item.to, item.relationType)) not in ends:
+            ends.add(triple)
+            here = ((one.from_, one.to, one.relationType) for one in relations_of(tx, [item.from_]))
+            counts["relations"] += triple not in here
+    return Imported(counts, torn)
+
+
+def is_memory_file(path: Path) -> bool:
+    """Whether a file begins as one of the reference memory server does."""
+    try:
+        with path.open("rb") as file:
+            head = file.readline(_MAX_LINE)
+        return isinstance(_decode(head), _Item)
+    except (OSError, *_UNREADABLE):
+        return False
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:

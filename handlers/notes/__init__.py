@@ -3,12 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, curation, forget, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.tools import Dialect, Precheck, Reply, Tool
+from kernel.tools import Dialect, Outside, Precheck, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -25,12 +25,16 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name=SPACE,
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
+    guide="Call memory_recall first. memory_remember writes a Markdown file that people read too: a title that "
+    "says the point, a type of memory_list_types, and filePath to update a file.",
     tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
     sources=sync.sources,
     sources_of=sync.sources_of,
     curate=curation.curate,
+    compose=curation.compose,
+    brief=briefing.brief,
     tagged=recall.tagged,
     past=Past(note_file.past_sources),
     settings=SETTINGS,
@@ -38,5 +42,6 @@ DIALECT = Dialect(
     recover=journal.recover,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
     folders=folders,
+    outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
     deviations=DEVIATIONS,
 )

@@ -1,9 +1,15 @@
 """How a person edits and forgets a memory of `notes`, which is a file."""
 
 from handlers.notes import files, note_file
+from handlers.notes.memory_types import FALLBACK
 from handlers.notes.projects import absolute, projects, space
 from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
+
+
+def compose(text: str, name: str) -> ToolCall:
+    """A new file of the type for whatever no other type fits."""
+    return ToolCall("memory_remember", {"title": name, "content": text, "memoryType": FALLBACK})
 
 
 def curate(tx: Tx, where: str, key: str) -> Curation | None:

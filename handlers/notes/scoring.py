@@ -1,31 +1,17 @@
 """Scores in [0, 1] that are comparable between queries, search types and over time."""
 
-from typing import Literal
+from collections.abc import Sequence
 
-# Below this cosine, unrelated memories are as frequent as related ones.
-MIN_SIMILARITY = 0.1
-# A document that FTS5 found contains a word, even if only in another form, where the coverage is 0.
-_MIN_COVERAGE = 0.1
+from kernel.search.index import Scored
 
 
-def word_score(bm25: float | None, coverage: float) -> float:
-    """The share of query words in the text, half of it weighted by BM25.
+def reaching(found: Sequence[Scored], floor: float) -> list[tuple[float, Scored]]:
+    """The hits of at least this strength, best first, with their scores.
 
-    BM25 alone is 0 in a small store, where no word is rare.
+    A score is the strength, or that of a hit further down if it is larger: the order is that of all evidence.
     """
-    if bm25 is None:
-        return 0.0
-    rank = max(0.0, bm25)
-    return max(coverage, _MIN_COVERAGE) * (0.5 + 0.5 * rank / (1.0 + rank))
-
-
-def meaning_score(similarity: float | None) -> float:
-    """The cosine of query and memory, 0 below MIN_SIMILARITY."""
-    return min(1.0, similarity) if similarity is not None and similarity >= MIN_SIMILARITY else 0.0
-
-
-def score(kind: Literal["search", "vsearch", "query"], words: float, meaning: float) -> float:
-    """The score of a search type; `query` combines both signals as independent evidence (noisy or)."""
-    if kind == "search":
-        return words
-    return meaning if kind == "vsearch" else 1.0 - (1.0 - words) * (1.0 - meaning)
+    best, scored = 0.0, list[tuple[float, Scored]]()
+    for one in reversed([one for one in found if one.strength >= floor]):
+        best = max(best, one.strength)
+        scored.append((best, one))
+    return scored[::-1]

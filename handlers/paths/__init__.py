@@ -1,14 +1,19 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.curation import curate
+from handlers.paths.briefing import brief
+from handlers.paths.curation import compose, curate
 from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
-from handlers.paths.resources import RESOURCES
+from handlers.paths.resources import RESOURCES, complete
 from kernel.errors import Fault
 from kernel.store.history import Past
+from kernel.store.imports import Record
+from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 from kernel.tools import Dialect, Reply, Tool
 
@@ -16,6 +21,7 @@ _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
     "conflict": "MEMORY_ALREADY_EXISTS",
     "busy": "MEMORY_STORAGE_ERROR",
+    "disabled": "MEMORY_STORAGE_ERROR",
     "storage": "MEMORY_STORAGE_ERROR",
     "internal": "MEMORY_STORAGE_ERROR",
 }
@@ -35,16 +41,29 @@ def fail(fault: Fault) -> Reply:
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.paths.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
+    guide="Call list_memories first, or recall where it is offered. Keep one topic a memory, under a short path that "
+    "begins with the project, such as web/ports. replace_memory when it changes, drop_memory when it is over; "
+    "clear_memory only when the user asks for it.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
     resources=RESOURCES,
+    complete=complete,
     sources=sources,
     sources_of=sources_of,
     curate=curate,
+    compose=compose,
+    brief=brief,
     past=Past(past_sources),
+    take=_take,
     deviations=DEVIATIONS,
 )

@@ -3,8 +3,17 @@
 from urllib.parse import quote
 
 from handlers.paths.resources import SCHEME
+from kernel.lazy_regex import regex
 from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
+
+_NOT_IN_PATHS = regex(r"[^\w./-]+")
+
+
+def compose(text: str, name: str) -> ToolCall:
+    """A new memory at the path that its name makes."""
+    words = _NOT_IN_PATHS.sub(" ", name).split()
+    return ToolCall("add_memory", {"path": "-".join(words) or "memory", "content": text})
 
 
 def curate(tx: Tx, _space: str, key: str) -> Curation | None:

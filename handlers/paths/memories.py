@@ -26,15 +26,29 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Deviation, Hints, Hooks, IndexSource, Keys, Tool, exclusive, read, write
+from kernel.tools import (
+    Deviation,
+    Hints,
+    Hooks,
+    IndexSource,
+    InputRequired,
+    Interaction,
+    Keys,
+    Tool,
+    confirmation,
+    exclusive,
+    read,
+    write,
+)
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
+_MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
-_INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
 class _Content(NamedTuple):
@@ -46,7 +60,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     """Create a new memory at a path that does not exist yet. Keep few topic memories with flat paths, stable facts
     only, and replace one as soon as it is stale.
     """
-    path, size = _checked_path(request.path), _checked_size(request.content)
+    path, size = _checked_path(request.path), checked_size(request.content)
     if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise _taken(path)
     _index_and_append(tx, path, "created", None, request.content)
@@ -72,7 +86,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
 
 def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     """Update the memory at an existing path; the old content goes to its history."""
-    path, size = _checked_path(request.path), _checked_size(request.content)
+    path, size = _checked_path(request.path), checked_size(request.content)
     before = tx.one("paths.content", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
@@ -92,10 +106,15 @@ def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     return Dropped("ok", path, tx.now)
 
 
-def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
+def clear_memory(tx: Tx, request: ClearMemory, interaction: Interaction | None) -> Cleared | InputRequired:
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
+    stored = tx.one("paths.count", int, low="", high=AFTER_EVERY_PATH) or 0
+    what = f"Delete all {stored} memories, also those of other agents?"
+    question = confirmation(interaction, what) if stored > _MANY else None
+    if question is not None:
+        return question
     count = 0
     while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
         for memory in cleared:
@@ -127,19 +146,19 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
-        yield IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
+        yield IndexSource(SPACE, row.path, "", index_text(row.path, row.content))
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """The index content of some memories."""
     for _, path in keys:
         if (found := get_memory(tx, path)) is not None:
-            yield IndexSource(SPACE, path, "", _index_text(path, found.content))
+            yield IndexSource(SPACE, path, "", index_text(path, found.content))
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """What the index held of texts of the history."""
-    return [PastSource("", _index_text(text.key, text.text)) for text in texts]
+    return [PastSource("", index_text(text.key, text.text)) for text in texts]
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
@@ -153,21 +172,22 @@ def get_memory(tx: Tx, path: str) -> Memory | None:
 
 def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
     history.append(tx, SPACE, path, operation, before=before, after=after)
-    index.put(tx, SPACE, path, _index_text(path, after))
+    index.put(tx, SPACE, path, index_text(path, after))
 
 
-def _index_text(path: str, content: str) -> str:
+def index_text(path: str, content: str) -> str:
+    """What the index holds of a memory."""
     return f"{path}\n{content}"
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
     """The text that a write embeds."""
-    return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
+    return [index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
 def _path_and_size(request: AddMemory) -> tuple[str, int] | Fault:
     try:
-        return _checked_path(request.path), _checked_size(request.content)
+        return _checked_path(request.path), checked_size(request.content)
     except Fault as fault:
         return fault
 
@@ -190,12 +210,13 @@ def _checked_path(given: str) -> str:
         if segment in {"", ".", ".."}:
             raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
         odd = (letter for letter in segment if letter not in "_-. " and unicodedata.category(letter)[0] not in "LNM")
-        if any(odd) or _INVISIBLE.search(segment):
+        if any(odd) or INVISIBLE.search(segment):
             raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
     return path
 
 
-def _checked_size(content: str) -> int:
+def checked_size(content: str) -> int:
+    """The bytes of a content; raises Fault for none and for too many."""
     size = len(content.encode())
     if not size:
         raise Fault("invalid", "Memory content is required (content)")
@@ -214,7 +235,20 @@ TOOLS: tuple[Tool, ...] = (
         hooks=Hooks(texts=_texts_to_embed),
     ),
     write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
-    exclusive(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+    exclusive(
+        clear_memory,
+        Hints("Clear all memory", destructive=True, idempotent=True),
+        permission="admin",
+        interactive=True,
+        deviations=(
+            Deviation(
+                "behaviour: clear",
+                "at once",
+                "asks the user first, if the client can (elicitation, from 2026-07-28 on) and there are more than ten",
+                "A model that misunderstands a request must not delete everything",
+            ),
+        ),
+    ),
     read(
         read_memory,
         Hints("Read memory", short=True),

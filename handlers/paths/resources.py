@@ -1,6 +1,7 @@
 """The memories of `paths` as MCP resources."""
 
 import unicodedata
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
@@ -22,6 +23,15 @@ def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     """The content of one memory, or None where there is none."""
     found = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
     return None if found is None else [ResourceContents(uri, "text/plain", found.content)]
+
+
+def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
+    """Paths that begin with a value."""
+    if argument != "path":
+        return []
+    low = unicodedata.normalize("NFC", value)
+    bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
+    return [entry.path for entry in tx.all("paths.page", ListedMemory, after="", limit=PAGE_SIZE, **bounds)]
 
 
 def _resource(entry: ListedMemory) -> Resource:

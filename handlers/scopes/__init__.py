@@ -1,11 +1,13 @@
 """Dialect `scopes` (seed 000): versioned tools, guidelines and knowledge in nested scopes, fifteen bundled tools."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from handlers.scopes import (
     admin,
+    briefing,
     conflicts,
     curation,
     deviations,
@@ -22,9 +24,10 @@ from handlers.scopes import (
 )
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
-from kernel.tools import Dialect, Reply, Tool
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, Outside, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -69,9 +72,17 @@ def _import_agent_memory(source: Source) -> Steps[Imported]:
     return import_database(source)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.scopes.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
+    guide="Call memory_query first. memory_guideline holds standing rules, memory_knowledge facts and decisions"
+    " with their source, memory_tool how tools are used. Update an entry instead of adding another.",
     tools=TOOLS,
     reply=reply,
     fail=fail,
@@ -79,8 +90,12 @@ DIALECT = Dialect(
     sources=entries.sources,
     sources_of=entries.sources_of,
     curate=curation.curate,
+    compose=curation.compose,
+    brief=briefing.brief,
     past=Past(entries.past_sources, keeps_scope=True),
     tagged=tags.tagged,
+    take=_take,
+    outside={"scopes_predefined_tag": Outside()},
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
         export_import.IMPORT,

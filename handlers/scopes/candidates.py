@@ -11,7 +11,7 @@ from handlers.scopes.results import VersionRow
 from kernel.search import index
 from kernel.store.transaction import Tx
 
-_FUSION_WEIGHTS = index.Weights(words=0.6, meaning=0.4)
+_ALL_WORDS = 0.6  # the relevance of an entry that the index cannot rank, but holds each word of the text
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
 # `standing` of an entry without a priority is the Julian day of its creation.
 _EPOCH, _EPOCH_JULIAN_DAY = datetime(1970, 1, 1, tzinfo=UTC), 2440587.5
@@ -178,10 +178,21 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
         width *= _WIDENING_FACTOR
         # The earlier hits take precedence: only they have a text rank.
         hits |= {hit.id: hit for hit in index.search(tx, query.text, within=within, limit=width, lexical=False)} | hits
-    relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
+    relevance = _relevance(tx, query, hits)
     text_matched = any(hit.text_rank is not None for hit in hits.values())
     pool = CandidateSet(found, len(found), tag_counts, relevance, truncated)
     return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=text_matched)
+
+
+def _relevance(tx: Tx, query: EntryQuery, hits: Mapping[str, index.Hit]) -> dict[str, float]:
+    """The fused evidence of each entry."""
+    ranks = {hit.doc: hit.text_rank for hit in hits.values() if hit.text_rank is not None}
+    cosines = {hit.doc: hit.similarity for hit in hits.values() if hit.similarity is not None}
+    weights = index.Weights() if query.threshold is not None else index.Weights(1, 0, 0, 0)
+    found = index.candidates(ranks, cosines)
+    ranked = index.rerank(tx, query.text, found, weights).fused.scored(len(found.docs))
+    ids = {hit.doc: key for key, hit in hits.items()}
+    return {ids[one.hit.doc]: one.score for one in ranked if one.hit.doc in ids}
 
 
 def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:
@@ -217,8 +228,7 @@ def _add_substring_matches(
     more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
-    # These entries have no rank in the index; they count like a full match by words.
-    relevance = {item.id: _FUSION_WEIGHTS.words for item in more} | dict(pool.relevance)
+    relevance = {item.id: _ALL_WORDS for item in more} | dict(pool.relevance)
     return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 
 

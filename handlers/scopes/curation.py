@@ -7,6 +7,11 @@ from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 
+def compose(text: str, name: str) -> ToolCall:
+    """A new piece of knowledge in the global scope."""
+    return ToolCall("memory_knowledge", {"action": "add", "scopeType": "global", "title": name, "content": text})
+
+
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """The content of an active entry, or the description of a tool."""
     kind = next((kind for kind in KINDS.values() if kind.space == space), None)

@@ -58,14 +58,14 @@ QUERY = (
     Deviation(
         "behaviour: semanticThreshold",
         "similarity score",
-        "(1 + cosine) / 2 of the vectors: .5 is unrelated; the default of .7 admits what says nearly the same, .6 what "
-        "answers a question in other words",
-        "The document does not say what is measured; with the built-in model 8 of 20 paraphrases reach .7, 17 reach .6",
+        "a logistic of the cosine: .5 (cosine .12) is between related and unrelated; the default of .7 (.2) admits "
+        "what answers a question in other words, .95 (.4) what says nearly the same",
+        "The document does not say what is measured; with the built-in model 17 of 20 paraphrases reach .7",
     ),
     Deviation(
         "behaviour: score of a search",
         "similarity of the vectors",
-        "evidence of words and meaning fused, in [0, 1], takes the place of the similarity",
+        "the evidence of `recall`, in [0, 1] and 1 for the best, takes the place of the similarity",
         "By the similarity of the vectors alone, an entry with the exact words of the query ranks below every entry "
         "that is near in meaning",
     ),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from handlers.scopes import errors as faults
-from handlers.scopes import markdown, tool_deviations, yaml
+from handlers.scopes import markdown, tool_deviations
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.export import Selection, export_document
 from handlers.scopes.export_import_schemas import (
@@ -32,7 +32,7 @@ from handlers.scopes.inheritance import check_scope, check_scope_filter, require
 from handlers.scopes.tags import id_by_name
 from kernel import tools
 from kernel.errors import Fault
-from kernel.store import imports
+from kernel.store import imports, yaml
 from kernel.store.imports import Imported, Source
 from kernel.store.slices import Steps, run_steps
 from kernel.store.transaction import Tx

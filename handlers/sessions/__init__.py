@@ -1,17 +1,17 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, curation, graph, memories, search
+from handlers.sessions import admin, briefing, curation, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Source
+from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
@@ -56,19 +56,32 @@ def _import_code_memory(source: Source) -> Steps[Imported]:
     return code_memory(source)
 
 
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+    from handlers.sessions.intake import take  # for the command only, so that a server starts without it
+
+    return take(tx, records)
+
+
 DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
     "session with search_memory and an empty query.",
+    guide="Call search_memory with an empty query first, with the session_id of your session. What you remember"
+    ' with kind decision or handoff, and {"project": "NAME"} as metadata_json, the next session in '
+    "that project is shown.",
     tools=(*memories.TOOLS, *search.TOOLS, *graph.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    compose=curation.compose,
+    brief=briefing.brief,
+    keep_handoff=briefing.keep_handoff,
     past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
     tagged=memories.tagged,
     settings=SETTINGS,
+    take=_take,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,
     supplied={"session_id": "CODE_MEMORY_SESSION_ID"},

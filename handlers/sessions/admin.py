@@ -13,10 +13,15 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history, introspection
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Deviation, Hints, Tool, exclusive, read
+from kernel.tools import Deviation, Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
+_QUESTIONS = {
+    "purge_all": "Delete every memory of every session, and the graph?",
+    "purge_session": "Delete all memories of the session {0.session_id}?",
+    "prune_older_than": "Delete all memories that are older than {0.older_than_days} days?",
+}
 _ARGUMENT_OF = {"session_id": "purge_session", "older_than_days": "prune_older_than"}
 _SECONDS_PER_DAY = 86_400
 
@@ -138,7 +143,7 @@ class _DeletedMemory(NamedTuple):
     content: str
 
 
-def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
+def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -> MaintenanceResult | InputRequired:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     _check_arguments(request)
     if request.action == "vacuum":
@@ -146,6 +151,9 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
         return MaintenanceResult("ok", "vacuum")
     if request.confirm is not True:
         raise Fault("invalid", _NOT_CONFIRMED)
+    question = confirmation(interaction, _QUESTIONS[request.action].format(request))
+    if question is not None:
+        return question
     chosen, count = _selection(tx, request), 0
     while gone := tx.all("sessions.admin.delete_slice", _DeletedMemory, bytes=SLICE_BYTES, **chosen):
         for memory in gone:
@@ -255,7 +263,14 @@ TOOLS: tuple[Tool, ...] = (
         maintenance,
         Hints("Maintenance", destructive=True),
         permission={"prune_older_than": "admin", "purge_all": "admin", "purge_session": "write", "vacuum": "admin"},
+        interactive=True,
         deviations=(
+            Deviation(
+                "behaviour: confirm",
+                "by the model",
+                "`confirm` by the model, and the consent of the user where the client can ask for it (elicitation)",
+                "A model that misunderstands a request must not delete everything",
+            ),
             Deviation(
                 "behaviour: graph",
                 "entities, relations and vectors stay",

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from handlers.sessions import graph, memories
-from kernel.store.curation import MOST_LINKS, Curation, Neighbour
+from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 
@@ -11,6 +11,11 @@ class _Relation(NamedTuple):
     relation_type: str
     source_id: int
     target_id: int
+
+
+def compose(text: str, _name: str) -> ToolCall:
+    """A new memory, in a session that people at terminals share."""
+    return ToolCall("remember", {"content": text, "session_id": "terminal", "kind": "note"})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:

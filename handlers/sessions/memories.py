@@ -73,8 +73,11 @@ def remember(tx: Tx, request: Remember) -> Remembered:
     )
 
 
-def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
-    """Stores a memory with its index document and mentions. Its id; None for a duplicate after `since`."""
+def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) -> int | None:
+    """Stores a memory with its index document and mentions. Its id; None for a duplicate after `since`.
+
+    `origin` is that of a memory which was not written by the current call.
+    """
     number = tx.one(
         "sessions.memories.add",
         int,
@@ -91,8 +94,10 @@ def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
     )
     if number is None:
         return None
-    index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=extra_index_text(row))
-    history.append(tx, SPACE, str(number), "remembered", after=row.content)
+    words = extra_index_text(row)
+    index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=words, origin=origin)
+    at, by = (origin.created_at, origin.writer) if origin else (None, None)
+    history.append(tx, SPACE, str(number), "remembered", after=row.content, at=at, by=by)
     mentions = entity_extraction.extract_mentions(row.content)
     if mentions:
         tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentions)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEXICAL_BASE_SCORE = 1.0  # instead of a distance, for hits by words alone
-MIN_AGE_SPAN_SECONDS = 3600.0  # notes written within the hour differ in meaning, not in age
+NEAREST, FARTHEST = 0.2, 2.0  # the distances of the best evidence and of none; 0 is the content itself
+HALF_LIFE_SECONDS = 30 * 86_400.0  # after which age counts half, as in recall
 _SCORE_DIGITS = 6
 
 
@@ -18,7 +19,7 @@ class ScoreWeights(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One memory to score: `distance` is the vector distance in [0, 2], None for a hit by words alone.
+    """One memory to score: `distance` goes from NEAREST, the best evidence, to FARTHEST, None for a hit by words alone.
 
     `at` is the time it was stored, in seconds since the epoch; `exact` if its content equals the query.
     """
@@ -39,7 +40,7 @@ class ScoredCandidate(NamedTuple):
 
 
 def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
-    """The score of one candidate; `age` is 0 for the newest of all candidates and at most 1.
+    """The score of one candidate; `age` is 0 for a new one and less than 1.
 
     A hit by words alone starts from 1.0, content equal to the query from 0.0.
     """
@@ -49,26 +50,31 @@ def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
 
 
 def rank(
-    candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, limit: int, *, strict: bool = False
+    candidates: Sequence[Candidate],
+    weights: ScoreWeights,
+    top_p: float,
+    limit: int,
+    *,
+    now: float,
+    strict: bool = False,
 ) -> list[ScoredCandidate]:
     """The best `limit` candidates, best first, after the recency filter; equal scores keep the order given.
 
-    A candidate equal to the query comes first, regardless of its priority and age. Age is a share of the time between
-    the oldest and the newest candidate, or of an hour if they are nearer to each other.
+    A candidate equal to the query comes first, regardless of its priority and age. Times are seconds since the epoch.
     """
     if not candidates:
         return []
-    newest = max(candidate.at for candidate in candidates)
-    span = max(newest - min(candidate.at for candidate in candidates), MIN_AGE_SPAN_SECONDS)
-    scored = [
-        ScoredCandidate(score(candidate, (newest - candidate.at) / span, weights), candidate)
-        for candidate in candidates
-    ]
+    scored = [ScoredCandidate(score(one, age(one.at, now), weights), one) for one in candidates]
     best = min(one.score for one in scored)
     # Priority and age may rank an exact match below others; it gets the best score instead.
     scored = [one._replace(score=min(one.score, best)) if one.candidate.exact else one for one in scored]
     kept = recency_filter(scored, top_p, strict=strict)
     return sorted(kept, key=lambda one: (one.score, not one.candidate.exact))[:limit]
+
+
+def age(at: float, now: float) -> float:
+    """0 for what is new, and half of what is left to 1 more after each HALF_LIFE_SECONDS."""
+    return 1 - 0.5 ** (max(0.0, now - at) / HALF_LIFE_SECONDS)
 
 
 def recency_filter(scored: Sequence[ScoredCandidate], top_p: float, *, strict: bool = False) -> list[ScoredCandidate]:

@@ -10,7 +10,6 @@ from handlers.sessions.memories import (
     SPACE,
     MemoryRow,
     content_hash,
-    extra_index_text,
     resolve_session,
 )
 from handlers.sessions.schemas import (
@@ -25,9 +24,10 @@ from handlers.sessions.schemas import (
     SearchResults,
     with_session,
 )
-from handlers.sessions.scoring import LEXICAL_BASE_SCORE, Candidate, rank
+from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
 from handlers.sessions.settings import option, weights
 from kernel.search import index
+from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read
 
@@ -42,22 +42,12 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
     scope = session if option(tx, "ENABLE_SESSION_SCOPE") else None
     limit = max(1, option(tx, "TOP_K") if request.limit is None else request.limit)
     top_p = option(tx, "TOP_P") if request.top_p is None else request.top_p
-    hits = index.search(
-        tx,
-        request.query,
-        within=[(SPACE, scope)],
-        limit=min(_MAX_CANDIDATES, limit * option(tx, "OVERSAMPLE_K")),
-        lexical=option(tx, "ENABLE_FTS"),
-        semantic=option(tx, "ENABLE_VEC"),
-    )
-    evidence = {int(hit.id): hit for hit in hits}
-    rows = _load(tx, list(evidence), request.query, scope) or _load_newest(tx, scope, limit)
-    full_matches = _matching_every_word(tx, rows, evidence, request.query)
-    candidates = [
-        _candidate(row, evidence.get(row.id), request.query, matches_every_word=row.id in full_matches) for row in rows
-    ]
+    evidence = _evidence(tx, request.query, scope, limit * option(tx, "OVERSAMPLE_K"))
+    rows = _load(tx, evidence, request.query, scope) or _load_newest(tx, scope, limit)
+    candidates = [_candidate(row, evidence.get(row.id), request.query) for row in rows]
     by_id = {row.id: row for row in rows}
-    best = rank(candidates, weights(tx), top_p, limit, strict=request.top_p is not None)
+    strict = request.top_p is not None
+    best = rank(candidates, weights(tx), top_p, limit, now=_seconds(tx.now), strict=strict)
     return SearchResults(
         [
             ScoredMemory(*_result_fields(by_id[one.candidate.id]), score=one.score, fts_hit=one.candidate.fts_hit)
@@ -77,16 +67,22 @@ def list_entities(tx: Tx, request: ListEntities) -> MentionedEntities:
     return MentionedEntities(tx.all("sessions.search.mentions", MentionedEntity, memory_id=request.memory_id))
 
 
-def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryRow]:
-    """The memories with these ids and those equal to the query, newest first."""
-    rows = tx.all(
-        "sessions.search.by_ids_or_hash",
-        MemoryRow,
-        ids=ids,
-        hash=content_hash(query),
-        session_id=scope,
-    )
-    return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
+def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, index.Scored]:
+    """The best memories by all evidence that the settings allow, best first."""
+    lexical, semantic = option(tx, "ENABLE_FTS"), option(tx, "ENABLE_VEC") and index.has_model(tx)
+    if not lexical and not semantic:
+        return {}
+    within = [(SPACE, scope)]
+    found = ranked(tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic)
+    return {int(one.hit.id): one for one in found}
+
+
+def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str | None) -> list[MemoryRow]:
+    """The memories with evidence and those equal to the query, best first, of equal ones the newest."""
+    ids, digest = [*evidence], content_hash(query)
+    rows = tx.all("sessions.search.by_ids_or_hash", MemoryRow, ids=ids, hash=digest, session_id=scope)
+    rows.sort(key=lambda row: (row.created_at, row.id), reverse=True)
+    return sorted(rows, key=lambda row: -evidence[row.id].score if row.id in evidence else 1.0)
 
 
 def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
@@ -95,26 +91,21 @@ def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
     return tx.all("sessions.search.recent_of_session", MemoryRow, session_id=scope, limit=limit)
 
 
-def _matching_every_word(tx: Tx, rows: list[MemoryRow], evidence: Mapping[int, index.Hit], query: str) -> set[int]:
-    """The ids of memories that are far from the query in meaning but hold every word of it."""
-    far = [
-        row
-        for row in rows
-        if (hit := evidence.get(row.id)) and hit.text_rank and (hit.distance or 0) > LEXICAL_BASE_SCORE
-    ]
-    held = index.coverage(tx, query, [f"{row.content}\n{extra_index_text(row)}" for row in far])
-    return {row.id for row, share in zip(far, held, strict=True) if share == 1}
-
-
-def _candidate(row: MemoryRow, hit: index.Hit | None, query: str, *, matches_every_word: bool) -> Candidate:
+def _candidate(row: MemoryRow, found: index.Scored | None, query: str) -> Candidate:
+    by_words = found is not None and found.hit.text_rank is not None
+    near = LEXICAL_BASE_SCORE if found is not None and found.hit.similarity is None else NEAREST
     return Candidate(
         row.id,
-        hit.distance if hit and not matches_every_word else None,
-        hit is not None and hit.text_rank is not None,
+        FARTHEST - (FARTHEST - near) * found.score if found else None,
+        by_words,
         row.priority,
-        datetime.fromisoformat(row.created_at).timestamp(),
+        _seconds(row.created_at),
         bool(query) and row.content == query,
     )
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
 
 
 def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
@@ -148,10 +139,10 @@ TOOLS: tuple[Tool, ...] = (
             ),
             Deviation(
                 "behaviour: score",
-                "a distance of 0 counts as 1; hits by words alone start from 1",
-                "a distance of 0 is 0, and content equal to the query comes first; with vectors on, a hit by words has "
-                "its distance too, but starts from 1 at most if it holds every word of the query",
-                "An exact match ranked below its neighbours; the vector of `c++` is near to nothing",
+                "the distance of the vectors, where 0 counts as 1; hits by words alone start from 1",
+                "the same range: .2 for the best by all evidence that `recall` has (words, meaning, word by word, "
+                "neighbours), 1 for the best by words alone, 2 for none; content equal to the query comes first",
+                "The distance alone ranks below plain FTS5: nDCG@10 .32 against .43 on turns of conversations",
             ),
             Deviation(
                 "behaviour: top_p",
@@ -163,8 +154,9 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: age",
                 "a share of the time between the oldest and the newest candidate, in whole seconds",
-                "the same, in milliseconds, or a share of an hour if they lie nearer to each other",
-                "Notes written in one burst would be ranked by their order of arrival, not by their meaning",
+                "absolute: half of the penalty after 30 days, three quarters after 60",
+                "Notes written in one burst would be ranked by their order of arrival, not by their meaning, and "
+                "scores would depend on what else is found",
             ),
         ),
     ),

@@ -2,29 +2,39 @@
 
 import argparse
 import sys
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from kernel import app, data_dir
+from kernel.cli.backup_parsers import KEPT
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.config import Config
 from kernel.data_dir import MAIN
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.maintenance.backup import Tenant, backup_all, backup_file, read_manifest
+from kernel.ids import utc_now
+from kernel.maintenance.backup import Manifest, backup_file, read_manifest
 from kernel.maintenance.consistency import backup_time
 from kernel.maintenance.data_access import open_shared
 from kernel.maintenance.restore import Place, restore, tenants_of
+from kernel.maintenance.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
 from kernel.security import api_keys
-
-_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
 
 
 def backup(arguments: argparse.Namespace, config: Config) -> int:
     """Copy one database to a file, or everything in the data directory to a folder."""
     app.require_database(config)
+    if arguments.to is not None:
+        return _backup_to(arguments, config)
+    if arguments.every or arguments.keep != KEPT:
+        raise Fault("invalid", "--every and --keep are for --to DIR")
     if arguments.all is not None:
         if arguments.target is not None or config.tenant != MAIN:
             raise Fault("invalid", "--all DIR takes everything of every tenant: leave FILE and --tenant out")
@@ -40,20 +50,32 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
-    others = [name for name in data_dir.other_tenants(config.data) if config._replace(tenant=name).file.exists()]
-    with ExitStack() as stack:
-        tenants: list[Tenant] = []
-        for name in (MAIN, *others):
-            own = config._replace(tenant=name)
-            shared = app.context_of(own)
-            stack.enter_context(closing(open_shared(own)))
-            tenants.append(Tenant(name, own.file, shared, app.folders_of(own, shared)))
-        bar = stack.enter_context(closing(ProgressBar("backup", sys.stderr)))
-        made = or_raise(backup_all, config.data, tenants, _settings(config), target, bar)
+    with closing(ProgressBar("backup", sys.stderr)) as bar:
+        made = or_raise(app.back_up_all, config, target, bar)
+    _show_all(target, made, as_json=as_json)
+    return 0
+
+
+def _show_all(target: Path, made: Manifest, *, as_json: bool) -> None:
     size = sum(count for count, _ in made.files.values())
     counts = {"tenants": len(made.tenants), "files": len(made.files), "bytes": size}
     show({"folder": str(target), **counts}, str(target), as_json=as_json)
     note(f"{counts['tenants']} tenants, {counts['files']} files, {size} bytes")
+
+
+def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
+    """One dated backup beside those before it, or one after the other until it is interrupted."""
+    if arguments.target is not None or arguments.all is not None or config.tenant != MAIN:
+        raise Fault("invalid", "--to DIR takes everything of every tenant: leave FILE, --all and --tenant out")
+    schedule = Schedule(arguments.to, arguments.every or 0, arguments.keep)
+
+    def back_up(target: Path) -> Manifest | Fault:
+        return catch_faults(app.back_up_all, config, target)
+
+    if arguments.every:
+        BackupLoop(schedule, back_up, lambda: True).run(threading.Event())
+    made = back_up_now(schedule, back_up)
+    _show_all(made, read_manifest(made), as_json=arguments.json)
     return 0
 
 
@@ -68,7 +90,7 @@ def _left_out(config: Config) -> list[str]:
 
 
 def _settings(config: Config) -> dict[str, str]:
-    return {name: text for name, text in sorted(config.environment.items()) if name.startswith(_SETTINGS)}
+    return {name: text for name, text in sorted(config.environment.items()) if name.startswith(app.BACKED_UP_SETTINGS)}
 
 
 def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
@@ -89,6 +111,18 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
             note(f"{name} was {text!r} when the backup was made")
     note("what was there is kept beside it, in names with -before-restore-")
     return 0
+
+
+def describe_backups(config: Config) -> Iterator[tuple[Literal["ok", "wrong"], str, str, str]]:
+    """What `quipu doctor` finds of the scheduled backups: that one is overdue by as long as two should take."""
+    folder = config.backup_to
+    if folder is None:
+        return
+    count, age = len(backups_in(folder)), datetime.fromisoformat(utc_now()).timestamp() - time_of_newest(folder)
+    detail = f"{count} in {folder}, the newest {age / 3600:.1f} h old" if count else f"none yet in {folder}"
+    late = age > 3 * config.backup_every if count else config.file.exists() and not folder.is_dir()
+    remedy = f"see the log of the server, and whether {folder} can be written to"
+    yield ("wrong", "backups", detail, remedy) if late else ("ok", "backups", detail, "")
 
 
 COMMANDS = {"backup": backup, "restore": restore_backup}

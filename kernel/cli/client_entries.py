@@ -177,6 +177,27 @@ def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]
     return None
 
 
+def is_loopback(url: str) -> bool:
+    """Whether a URL is of this machine."""
+    try:
+        return on_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+
+
+def text_of(file: Path) -> str:
+    """The content of a client's file, empty without one; raises Fault where it cannot be read."""
+    return _decoded(file, _bytes(file))
+
+
+def replace_content(file: Path, before: bytes, after: bytes) -> Path | None:
+    """Replaces a client's file, unless it has changed since it was read; returns the copy of its old content."""
+    try:
+        return _replace(file.resolve(), before, after)
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {file}: {error.strerror}") from None
+
+
 def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyResult:
     """Write an entry into a client's file; raises Fault and leaves the file unchanged if it cannot be edited safely.
 
@@ -203,10 +224,7 @@ def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
         ) from None
     if changed == before:
         return ApplyResult(changed=False)
-    try:
-        return ApplyResult(changed=True, backup=_replace(file, before, changed))
-    except OSError as error:
-        raise Fault("storage", f"Cannot write {file}: {error.strerror}") from None
+    return ApplyResult(changed=True, backup=replace_content(file, before, changed))
 
 
 def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:

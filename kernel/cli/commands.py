@@ -24,6 +24,7 @@ from kernel.maintenance.compact import Freed, compact
 from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
 from kernel.maintenance.page_check import trust_pages
+from kernel.maintenance.replica import refuse_replica
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -49,10 +50,10 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens, as_json=arguments.json)
+    refuse_replica(config.data)
     if arguments.command == "key":
         return KEY_COMMANDS[arguments.key](arguments, config)
-    if config.store and (arguments.command in _OF_FILES or (arguments.command == "check" and _of_file(arguments))):
-        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
+    _refuse_files(arguments, config)
     if arguments.command in _ALONE:
         return _ALONE[arguments.command](arguments, config)
     shared = app.context_of(config)
@@ -66,11 +67,16 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
+        if arguments.command == "import":
+            return import_data(arguments, config, shared, alone=access.alone)
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
 
 
-def _of_file(arguments: argparse.Namespace) -> bool:
-    return arguments.cut_log or arguments.trust_pages
+def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
+    """Raises Fault for what is done with files, where a database is configured."""
+    of_pages = arguments.command == "check" and (arguments.cut_log or arguments.trust_pages)
+    if config.store and (arguments.command in _OF_FILES or of_pages):
+        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:

@@ -92,7 +92,7 @@ def unsafe(keys: Sequence[str]) -> Fault:
 def _changed(text: str, keys: Sequence[str], value: object) -> str:
     here = parse(text)
     if here is None:
-        newline = _newline(text)
+        newline = newline_of(text)
         gap = newline if text.strip() and not text.endswith(newline) else ""
         return text + gap + _rendered(_nested(keys, value), _DEFAULT_INDENT, 0, newline) + newline
     for depth, key in enumerate(keys):
@@ -106,7 +106,7 @@ def _changed(text: str, keys: Sequence[str], value: object) -> str:
         here = found[0]
     if here.value == value:
         return text
-    unit, newline = _indent_unit(text), _newline(text)
+    unit, newline = _indent_unit(text), newline_of(text)
     return text[: here.start] + _rendered(value, unit, len(keys), newline) + text[here.end :]
 
 
@@ -118,7 +118,7 @@ def _nested(keys: Sequence[str], value: object) -> object:
 
 def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> str:
     """Return `text` with a member appended to `parent`, an object at nesting level `depth`."""
-    unit, newline = _indent_unit(text), _newline(text)
+    unit, newline = _indent_unit(text), newline_of(text)
     close = parent.end - 1
     member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, unit, depth + 1, newline)}"
     if not parent.members:
@@ -144,6 +144,11 @@ def _has_trailing_comma(rest: str) -> bool:
     return "," in re.sub(r"//[^\r\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
 
 
+def rendered(text: str, value: object, depth: int) -> str:
+    """A value as it is written at nesting level `depth` of a document, in the indentation of the document."""
+    return _rendered(value, _indent_unit(text), depth, newline_of(text))
+
+
 def _rendered(value: object, unit: str, depth: int, newline: str) -> str:
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return (newline + unit * depth).join(lines)
@@ -154,7 +159,8 @@ def _indent_unit(text: str) -> str:
     return found[1] if found else _DEFAULT_INDENT
 
 
-def _newline(text: str) -> str:
+def newline_of(text: str) -> str:
+    """The line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -170,7 +176,7 @@ def _append_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -
     import tomlkit
 
     block = f"[{tomlkit.key(list(keys)).as_string()}]\n{_table(table).as_string()}"
-    newline = _newline(text)
+    newline = newline_of(text)
     end = newline if text and not text.endswith("\n") else ""
     gap = newline if text.strip() else ""
     return text + end + gap + block.replace("\n", newline)
@@ -191,11 +197,11 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> 
         if isinstance(old, OutOfOrderTableProxy):
             return ""  # its parts are separated by other tables; tomlkit loses comments between them
         if isinstance(old, dict):
-            _update(old, table, _newline(text))
+            _update(old, table, newline_of(text))
         else:
             parent[keys[-1]] = _inline(table) if old is None else _table(table)
         return document.as_string()
-    except (TOMLKitError, KeyError, RecursionError):
+    except (TOMLKitError, KeyError, ValueError, RecursionError):
         return ""
 
 

@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 
 from kernel import app, data_dir
 from kernel.cli import client_entries, file_systems, output, probe
+from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
+from kernel.cli.store_command import describe_database
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
@@ -25,6 +27,7 @@ from kernel.maintenance.data_access import check_log_now
 from kernel.maintenance.page_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
+from kernel.security.local_access import connectable
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
@@ -57,7 +60,18 @@ class Diagnosis(NamedTuple):
 def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
-    for look in (sqlite, folder, settings, database, model, disk, server, access, partial(clients, platform=platform)):
+    for look in (
+        sqlite,
+        folder,
+        settings,
+        database,
+        model,
+        disk,
+        backups,
+        server,
+        access,
+        partial(clients, platform=platform),
+    ):
         for finding in look(config):
             output.show(finding._asdict(), finding.line(config.environment), as_json=as_json)
             found.append(finding)
@@ -117,7 +131,7 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: readable, of a supported version, intact, with a vector for each document."""
     if config.store:
-        yield _shared_database(config)
+        yield Diagnosis(*describe_database(config))
         return
     if restore.is_interrupted(config.data):
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
@@ -128,13 +142,6 @@ def database(config: Config) -> Iterator[Diagnosis]:
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
         yield _database(subject, config._replace(tenant=name), shared)
-
-
-def _shared_database(config: Config) -> Diagnosis:
-    found = catch_faults(app.prepare_shared, config)
-    if isinstance(found, Fault):
-        return Diagnosis("wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
-    return Diagnosis("ok", "database", f"PostgreSQL, with schema {found.schema}")
 
 
 def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
@@ -176,12 +183,8 @@ def _count_without_vector(tx: Tx) -> int:
 def model(config: Config) -> Iterator[Diagnosis]:
     """The embedding model loads and embeds a word."""
     if config.model is None:
-        yield Diagnosis(
-            "hint",
-            "model",
-            "none is configured: search uses full text alone",
-            "unset QUIPU_MODEL for the bundled model",
-        )
+        remedy = "unset QUIPU_MODEL for the bundled model"
+        yield Diagnosis("hint", "model", "none is configured: search uses full text alone", remedy)
         return
     made, reason = _try_model(config.model)
     if made is None:
@@ -216,9 +219,14 @@ def disk(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "disk", detail)
 
 
+def backups(config: Config) -> Iterator[Diagnosis]:
+    """The scheduled backups are made."""
+    yield from (Diagnosis(*found) for found in describe_backups(config))
+
+
 def server(config: Config) -> Iterator[Diagnosis]:
     """The program that listens on the configured address."""
-    host = probe.connectable(config.host)
+    host = connectable(config.host)
     where = f"{host}:{config.port}"
     try:
         response = probe.handshake(f"http://{f'[{host}]' if ':' in host else host}:{config.port}/mcp")

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Set
 from kernel.config import PREFIX, Config, variables
 
 _LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/unpack.sh and set for `setup`
+_OF_HOOKS = frozenset({"QUIPU_HOOKS", "QUIPU_HOOKS_OFF", "QUIPU_KEY", "QUIPU_URL"})  # read by hook_client.py
 _WITHOUT_PREFIX = frozenset({"HOST", "PORT"})
 
 
 def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
     """A sentence for each variable that begins like a setting and is none; `also` is the name of one that is used."""
     given = {name for name, value in config.environment.items() if name.startswith(PREFIX) and value}
-    unknown = given - variables() - _LAUNCHER - {also}
+    unknown = given - variables() - _LAUNCHER - _OF_HOOKS - {also}
     if not unknown:
         return
     # The dialects' settings are imported only where a variable may be one, for the sake of a quick start.

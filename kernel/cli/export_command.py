@@ -1,17 +1,19 @@
-"""The command `quipu export`: the data of a dialect in the file of the program that it reproduces."""
+"""The command `quipu export`: everything, in a file or as a folder of Markdown, or a dialect for its original."""
 
 import argparse
 import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import show
-from kernel.config import Config
+from kernel.config import VERSION, Config
 from kernel.errors import Fault
 from kernel.limits import BOUNDS
+from kernel.maintenance import okf_export, portable_export
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.imports import Export
 from kernel.store.opening import open_reader
@@ -19,19 +21,53 @@ from kernel.store.transaction import Tx
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes longer than a call may
+_OKF = "okf"
 
 
 def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Write a new file, readable by its owner only; one that is there is left as it is."""
-    known = {found.kind: found for dialect in app.DIALECTS for found in dialect.exports}
-    if arguments.kind not in known:
-        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
+    """Write a new file or folder, readable by its owner only; one that is there is left as it is."""
+    known = {found.kind: found for found in (_everything(), *(e for one in app.DIALECTS for e in one.exports))}
+    if arguments.kind not in {_OKF, *known}:
+        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *known))}")
     target: Path = arguments.path
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with open_reader(config.file, patient) as db:
+        if arguments.kind == _OKF:
+            done: okf_export.Written = or_raise(db.read, CallContext(), partial(_write_bundle, target))
+            left = f", {done.quarantined} in quarantine left out" if done.quarantined else ""
+            result = {"folder": str(target), **done._asdict()}
+            show(result, f"{done.concepts} memories{left}", as_json=arguments.json)
+            return 0
         count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return 0
+
+
+def _everything() -> Export:
+    about = "every memory of every dialect with its history, as JSON lines that `quipu import` brings back"
+    return Export("jsonl", about, partial(portable_export.export_lines, app.DIALECTS))
+
+
+def _write_bundle(target: Path, tx: Tx) -> okf_export.Written:
+    """Writes a folder beside its place, and then gives it its name."""
+    if target.exists():
+        raise _taken(target)
+    try:
+        with TemporaryDirectory(dir=target.absolute().parent, prefix=f"{target.name}.") as beside:
+            done = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION)
+            (Path(beside) / "bundle").rename(target)
+        return done
+    except OSError as error:
+        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
+
+
+def _emptied(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _taken(target: Path) -> Fault:
+    return Fault("conflict", f"{target.absolute()} is there already: choose another name, or move it away.")
 
 
 def _write(chosen: Export, target: Path, tx: Tx) -> int:
@@ -47,8 +83,7 @@ def _write(chosen: Export, target: Path, tx: Tx) -> int:
             file.flush()
             os.fsync(file.fileno())
         except FileExistsError:
-            said = f"{target.absolute()} is there already: choose another name, or move it away."
-            raise Fault("conflict", said) from None
+            raise _taken(target) from None
         except OSError as error:
             raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
         unfinished.pop_all()

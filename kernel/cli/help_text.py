@@ -1,29 +1,26 @@
 """What `--help` says beyond the options: the groups of commands, a sentence and examples for each."""
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kernel.cli.memory_help import MEMORY_TEXTS, Help
 
 _INDENT = "  "
 
 
-class Help(NamedTuple):
-    """One sentence, and command lines that show a use."""
-
-    sentence: str
-    examples: tuple[str, ...]
-
-
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Connect": ("setup", "serve", "service", "stdio", "key"),
-    "Look": ("doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export", "store"),
+    "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
+    "Connect": ("setup", "hook", "serve", "service", "stdio", "key", "completion"),
+    "Look": ("prime", "doctor", "health", "ui", "tools", "audit", "quarantine"),
+    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export", "store"),
 }
 
 TEXTS: Mapping[str, Help] = {
+    **MEMORY_TEXTS,
     "serve": Help(
         "Serves MCP and plain JSON over HTTP until it is interrupted.",
-        ("quipu serve", "quipu serve --port 8080 --data ~/memories", "quipu serve --workers 4"),
+        ("quipu serve", "quipu serve --port 8080 --data ~/memories", "quipu serve --backup-to ~/backups"),
     ),
     "service": Help(
         "Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.",
@@ -40,7 +37,16 @@ TEXTS: Mapping[str, Help] = {
     ),
     "backup": Help(
         "Copies the database, or with --all everything, while servers read and write it.",
-        ("quipu backup", "quipu backup ~/memories.db", "quipu backup --all ~/backups/today"),
+        (
+            "quipu backup",
+            "quipu backup ~/memories.db",
+            "quipu backup --all ~/backups/today",
+            "quipu backup --to ~/backups --keep 24",
+        ),
+    ),
+    "replica": Help(
+        "Keeps a copy of everything in another folder, which follows each change until this is interrupted.",
+        ("quipu replica /srv/quipu-copy", "quipu serve --data /srv/quipu-copy --follow --port 7848"),
     ),
     "restore": Help(
         "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",
@@ -51,8 +57,13 @@ TEXTS: Mapping[str, Help] = {
         ("quipu reindex", "quipu reindex --model ~/models/own"),
     ),
     "import": Help(
-        "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
-        ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+        "Imports what another program has stored; what is there already is not added again.",
+        (
+            "quipu import ~/.claude-mem/claude-mem.db --dry-run",
+            "quipu import ~/.claude-mem/claude-mem.db",
+            "quipu import rules ~/project",
+            "quipu import project-brain ~/brain --password-env PASSWORD",
+        ),
     ),
     "store": Help(
         "Copies a store from a file to PostgreSQL, or back.",
@@ -67,8 +78,12 @@ TEXTS: Mapping[str, Help] = {
         ),
     ),
     "export": Help(
-        "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",
-        ("quipu export graph ~/memory.jsonl", "quipu export graph ~/memory.jsonl --tenant acme"),
+        "Writes everything into a new file of JSON lines or a folder of Markdown, or a dialect for its original.",
+        (
+            "quipu export jsonl ~/memories.jsonl",
+            "quipu export okf ~/memories",
+            "quipu export graph ~/memory.jsonl --tenant acme",
+        ),
     ),
     "audit": Help(
         "Shows the newest calls that changed something; the exit status is 1 where the hash chain is broken.",
@@ -116,6 +131,14 @@ TEXTS: Mapping[str, Help] = {
             "quipu setup --client cursor --remove",
         ),
     ),
+    "hook": Help(
+        "Shows which clients call Quipu at which events, removes these hooks, or runs one with the input of a client.",
+        ("quipu hook status", "quipu hook remove --client cursor", "quipu hook session-start --client claude"),
+    ),
+    "prime": Help(
+        "Prints what an agent gets at the start of a session in a project; nothing where nothing is known.",
+        ("quipu prime", "quipu prime --project ~/web", "quipu prime --query 'which port is free'"),
+    ),
     "doctor": Help(
         "Checks the installation and says what to do about each problem; the exit status is 1 where one is grave.",
         ("quipu doctor", "quipu doctor --port 8080"),
@@ -130,7 +153,13 @@ TEXTS: Mapping[str, Help] = {
     ),
 }
 
-_TOP_EXAMPLES = ("quipu setup --client cursor", "quipu serve", "quipu doctor")
+_TOP_EXAMPLES = (
+    "quipu setup --client cursor",
+    "quipu serve",
+    'quipu add "The garage opens at eight."',
+    'quipu recall "when does the garage open"',
+    "quipu doctor",
+)
 _ENVIRONMENT = """environment:
   QUIPU_DATA, QUIPU_MODEL, HOST and PORT stand for --data, --model, --host and --port; every other setting is a
   variable too, in docs/operations.md. NO_COLOR turns colours off."""
@@ -145,10 +174,9 @@ def add_texts(top: argparse.ArgumentParser) -> None:
         command.epilog = _examples(about.examples)
         command.formatter_class = argparse.RawDescriptionHelpFormatter
     top.formatter_class = argparse.RawDescriptionHelpFormatter
-    brief = {choice.dest: choice.help or "" for choice in _action(top)._choices_actions}
     _action(top).help = argparse.SUPPRESS
     top.usage = "quipu COMMAND [OPTION ...]"
-    top.description = "\n\n".join([top.description or "", *_groups(brief)])
+    top.description = "\n\n".join([top.description or "", *_groups(briefs(top))])
     top.epilog = "\n\n".join([_examples((*_TOP_EXAMPLES, "quipu COMMAND --help")), _ENVIRONMENT])
 
 
@@ -162,10 +190,20 @@ def subcommands(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[t
         yield from subcommands(command, f"{prefix}{name} ")
 
 
+def briefs(top: argparse.ArgumentParser) -> dict[str, str]:
+    """The commands with a few words on each."""
+    return {choice.dest: choice.help or "" for choice in _action(top)._choices_actions}
+
+
+def actions_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
+    """The options and arguments of a command; argparse has no public way to them."""
+    actions: Any = parser
+    return actions._actions
+
+
 def _action(parser: argparse.ArgumentParser) -> Any:
     """The action that chooses a command; argparse has no public way to it."""
-    actions: Any = parser
-    return next((action for action in actions._actions if isinstance(action.choices, dict)), None)
+    return next((action for action in actions_of(parser) if isinstance(action.choices, dict)), None)
 
 
 def _groups(brief: Mapping[str, str]) -> Iterator[str]:

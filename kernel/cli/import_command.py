@@ -1,74 +1,191 @@
-"""The command `quipu import`: the data of another memory server, in slices, beside a server that may be running."""
+"""The command `quipu import`: the data of another program, in slices, beside a server that may be running."""
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
+from kernel.cli.politeness import Politeness
 from kernel.cli.progress_bar import ProgressBar
 from kernel.config import Config
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
+from kernel.limits import BOUNDS
+from kernel.maintenance import portable_import, undo
+from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
-from kernel.store.imports import Import, Imported, Source
-from kernel.store.opening import open_writer
+from kernel.store.imports import Ahead, Import, Imported, Source
+from kernel.store.opening import open_reader, open_writer
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
-from kernel.store.slices import MORE, Slices, Steps, Unfinished
+from kernel.store.slices import MORE, Slices, Unfinished
+from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
+from kernel.text import one_line
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
+_MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_SHOWN_NAME = 120  # characters of the name of a file
+_ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Import the data of another memory server; an import that was cut off goes on when it is run again."""
-    known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
-    if arguments.kind not in known:
-        raise Fault("invalid", f"Cannot import {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
-    dialect, chosen = known[arguments.kind]
+def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
+    """Import the data of another program; an import that was cut off goes on when it is run again.
+
+    Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
+    """
+    chosen = _chosen(arguments.kind, arguments.path)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
         raise Fault("invalid", f"The variable {secret} is unset or empty")
+    origin = CallContext(chosen.dialect, f"import {chosen.kind}")
     with temporary_folder(config.home / "import") as copies:
-        source = Source(arguments.path, password, shared.settings, copies)
-        done = or_raise(_import, config, shared, CallContext(dialect.name, f"import {chosen.kind}"), chosen, source)
+        ahead = Ahead()
+        take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
+        source = Source(arguments.path, password, shared.settings, copies, take, ahead)
+        work = _preview if arguments.dry_run else partial(_import, alone)
+        try:
+            done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+        except Fault as fault:
+            fault.message = _printable(fault.message)  # names from outside may hold what a terminal obeys
+            raise
     if arguments.json:
-        show({"counts": done.counts}, "", as_json=True)
-    else:
-        for name, count in done.counts.items():
-            print(f"{name}: {count}")
+        dry = {"dry_run": True} if arguments.dry_run else {}
+        show({"kind": chosen.kind, "counts": done.counts, "remarks": done.remarks, **dry}, "", as_json=True)
+        return 0
+    if arguments.dry_run:
+        print(f"{chosen.kind}: nothing is written; an import would find:")
+    for name, count in done.counts.items():
+        print(f"{name}: {count}")
     for remark in done.remarks:
-        note(remark)
+        note(_printable(remark))
     return 0
 
 
-def _import(config: Config, shared: StoreContext, origin: CallContext, chosen: Import, source: Source) -> Imported:
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def _chosen(kind: str | None, path: Path) -> Import:
+    """The import of a kind; without one, the first that the file or folder looks like."""
+    own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.imports]
+    known = [_everything(), *own, *app.foreign_imports()]
+    names = ", ".join(found.kind for found in known)
+    if kind is None:
+        if not path.exists():
+            raise Fault("invalid", f"There is no file and no folder {path}.")
+        found = next((found for found in known if found.matches and found.matches(path)), None)
+        if found is None:
+            raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
+        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {found.kind}: {found.about}")
+        return found
+    if (found := next((found for found in known if found.kind == kind), None)) is None:
+        raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")
+    return found
+
+
+def _everything() -> Import:
+    return Import(
+        "jsonl",
+        "everything that `quipu export jsonl` has written",
+        partial(portable_import.import_steps, app.DIALECTS),
+        partial(portable_import.preview, app.DIALECTS),
+        portable_import.is_export,
+        app.DIALECTS[0].name,
+    )
+
+
+def _import(
+    alone: bool, file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
+) -> Imported:
     """Runs an import to its end, a slice a transaction."""
     with closing(chosen.steps(source)) as steps, closing(ProgressBar("import", sys.stderr)) as bar:
-        job = Job(with_progress(Progress(bar), _work(source, steps)), origin, discard)
+        slices = Slices(steps)
+        job = Job(with_progress(Progress(bar), _work(source, slices)), origin, discard)
         job.exclusive = job.undoable = True
-        runner = GroupRunner(shared, catch_faults, config.undo_hours)
-        with open_writer(config.file, shared) as db:
+        runner = GroupRunner(shared, catch_faults, undo_hours)
+        with open_writer(file, shared) as db:
+            politeness = Politeness(db, slices, alone=alone)
             while job.answer in (None, MORE):
-                with db.writing(origin) as tx:
+                vectors = _embedded(shared, source)
+                with politeness, db.writing(origin) as tx:
+                    tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)
-        if isinstance(job.answer, Fault):
-            if job.earlier is not None and job.earlier.parts:
-                raise Fault(job.answer.code, f"{job.answer.message} {_CUT_OFF}")
-            raise job.answer
-        return job.answer
+    if isinstance(job.answer, Fault):
+        raise _failed(job, partial(_take_back, file, shared, origin) if chosen.matches else None)
+    return job.answer
 
 
-def _work(source: Source, steps: Steps[Imported]) -> Callable[[Tx], Imported | Unfinished]:
-    slices = Slices(steps)
+def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
+    """The embeddings of what the next slice begins with, computed before it holds the lock."""
+    prepare, embedder = source.ahead.prepare, shared.embedder
+    texts = prepare() if prepare is not None else ()
+    if embedder is None or not texts:
+        return {}
+    with suppress(OSError, ValueError):  # a model that cannot be read: the slice does without, or says so
+        return dict(zip(texts, embedder.embed(texts), strict=True))
+    return {}
 
+
+def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
+    """What to say of a failure, after what came before it was taken back, where that can be done."""
+    fault = job.answer
+    if job.earlier is None or not job.earlier.parts:
+        return fault
+    if take_back is None:
+        return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
+    try:
+        take_back()
+    except Fault:  # something has been changed since
+        return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
+    return fault
+
+
+def _take_back(file: Path, shared: StoreContext, origin: CallContext) -> None:
+    """Undoes the newest import of this kind that was begun."""
+    with open_writer(file, shared) as db, db.writing() as tx:
+        rows = audit.read(tx, _ROWS_SEARCHED)
+    number = next((row.id for row in rows if (row.tool, row.outcome) == (origin.tool, "begun")), 0)
+    undo.undo(file, shared, app.DIALECTS, number)
+
+
+def _preview(
+    file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
+) -> Imported:
+    """What an import would do, by a read; one that cannot say so is tried on a copy."""
+    patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
+        if chosen.preview is not None:
+            return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+        if not isinstance(db, Connection):
+            raise Fault(
+                "invalid", f"--dry-run of {chosen.kind} needs a store in a file; `quipu undo` takes an import back."
+            )
+        copy = source.copies / "trial.db"
+        db.backup(copy)
+    return _import(True, copy, undo_hours, shared, origin, chosen, source)
+
+
+def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:
+    if chosen.preview is None:
+        raise AssertionError
+    return chosen.preview(tx, source)
+
+
+def _work(source: Source, slices: Slices[Imported]) -> Callable[[Tx], Imported | Unfinished]:
     def work(tx: Tx) -> Imported | Unfinished:
         try:
             return slices(tx)

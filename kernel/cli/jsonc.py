@@ -15,12 +15,13 @@ _MAX_DEPTH = 100  # nested values; the parser recurses three frames a level, Pyt
 
 
 class Node(NamedTuple):
-    """A parsed JSON value and its span; an object's `members` are (key, offset of the key, value)."""
+    """A parsed JSON value and its span; `members` of an object are (key, offset of the key, value)."""
 
     start: int
     end: int
     value: Any
     members: tuple[tuple[str, int, "Node"], ...] = ()
+    items: tuple["Node", ...] = ()
 
 
 def parse(text: str) -> Node | None:
@@ -41,12 +42,13 @@ def _value(text: str, at: int, depth: int) -> Node:
     if text[at : at + 1] == "{":
         return _object(text, at, depth)
     if text[at : at + 1] == "[":
-        items = list(_items(text, at, "]", depth))
-        return Node(at, items[-1][0], [node.value for _, node in items[:-1] if node])
-    found = _STRING.match(text, at) or _SCALAR.match(text, at)
-    if found is None:
+        found = list(_items(text, at, "]", depth))
+        items = tuple(node for _, node in found if node)
+        return Node(at, found[-1][0], [node.value for node in items], items=items)
+    scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
+    if scalar is None:
         raise _syntax_error(text, at)
-    return Node(at, found.end(), _scalar(text, found))
+    return Node(at, scalar.end(), _scalar(text, scalar))
 
 
 def _object(text: str, at: int, depth: int) -> Node:

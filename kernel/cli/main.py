@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import help_text, output
+from kernel.cli import agent_commands, backup_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
+from kernel.cli.key_parsers import add_key_parsers
 from kernel.cli.store_options import add_store_options, add_store_parser
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
-from kernel.security.permissions import Permission
 
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
 
+_OPTIONS = (
+    *("data", "host", "port", "open", "tenant", "workers", "store", "read_store"),
+    *("backup_to", "backup_every", "backup_keep", "follow"),
+)
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -49,20 +53,21 @@ def parser() -> argparse.ArgumentParser:
     _add_check_options(
         commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
     )
-    _add_backup_parsers(commands, data)
-    _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
-    export = commands.add_parser("export", parents=[data], help="write the data of a dialect into a file")
+    backup_parsers.add_parsers(commands, data)
+    _add_import_parser(commands.add_parser("import", parents=[data], help="import the memories of another program"))
+    export = commands.add_parser("export", parents=[data], help="write everything, or a dialect, into a file or folder")
     export.add_argument("kind", help="what to export; an unknown name lists what there is")
-    export.add_argument("path", type=Path, help="file to write, which must not be there")
+    export.add_argument("path", type=Path, help="file or folder to write, which must not be there")
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
     add_store_parser(commands.add_parser("store", help="copy a store, to or from PostgreSQL"))
-    _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
+    memory_parsers.add_parsers(commands, data)
+    add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "service", "stdio", "key", "ui"}:
+        if name not in {"serve", "service", "stdio", "key", "ui", "completion", "replica"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -74,6 +79,7 @@ def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
     )
+    backup_parsers.add_serve_options(serve)
     service = commands.add_parser("service", parents=[data], help="run the server in the background")
     service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
     for command in (serve, service):
@@ -94,14 +100,6 @@ def _workers(given: str) -> int:
         raise argparse.ArgumentTypeError(f"{given} is not a number from 1 to {config.MOST_WORKERS}") from None
 
 
-def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
-    backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
-    backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
-    backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
-    restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
-    restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
-
-
 def _add_check_options(check: argparse.ArgumentParser) -> None:
     check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
     check.add_argument(
@@ -113,31 +111,12 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
 
 
 def _add_import_parser(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", help="format of the data; an unknown name lists the supported ones")
+    command.add_argument("kind", nargs="?", help="format of the data, unless it says so; an unknown name lists all")
     command.add_argument("path", type=Path, help="file or folder to read; it is not modified")
+    command.add_argument("--dry-run", action="store_true", help="count what would be imported, and write nothing")
     command.add_argument(
         "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"
     )
-
-
-def _add_key_parsers(key: argparse.ArgumentParser) -> None:
-    actions = key.add_subparsers(dest="key", required=True)
-    data = _Parser(add_help=False)
-    data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
-    create = actions.add_parser("create", parents=[data], help="create a key and print its secret once")
-    create.add_argument("--tenant", default=MAIN, help=f"tenant of the key ({MAIN})")
-    create.add_argument(
-        "--scope", choices=[permission.name for permission in Permission], required=True, help="permission"
-    )
-    create.add_argument("--dialect", action="append", default=[], help="allow only this dialect; may be repeated")
-    create.add_argument("--expires", metavar="WHEN", help="90d, 12h, 30m or an ISO 8601 time (never)")
-    create.add_argument("--name", default="", help="label in `quipu key list`")
-    actions.add_parser("list", parents=[data], help="list all keys, without secrets")
-    revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
-    revoke.add_argument("id", help="id of the key, from `quipu key list`")
-    delete = actions.add_parser("delete", parents=[data], help="delete a key, so that it is no longer listed")
-    delete.add_argument("id", help="id of the key, from `quipu key list`")
-    actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
@@ -152,6 +131,7 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
         "quarantine", parents=[data], help="list memories quarantined as suspected prompt injection"
     )
     quarantine.add_argument("--release", metavar="ID", help="release this memory until its text changes")
+    agent_commands.add_parsers(commands, data)
     _add_setup_options(commands.add_parser("setup", parents=[data], help="configure an MCP client for this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="diagnose the installation and suggest remedies")
     health = commands.add_parser("health", help="check the health of a running server")
@@ -181,11 +161,11 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
         choices=["server-memory"],
         help="write it in place of the entry that starts this server, under the name of that entry",
     )
+    setup.add_argument(
+        "--hooks", choices=("none", "prime", "recall"), help="what sessions get without asking: see `quipu hook status`"
+    )
     setup.add_argument("--print", dest="shown", action="store_true", help="print the entry instead of writing it")
     setup.add_argument("--link", action="store_true", help="print a link that installs the entry in the client")
-
-
-_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "store", "read_store")
 
 
 def config_of(arguments: argparse.Namespace) -> config.Config:
@@ -296,6 +276,25 @@ def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return doctor.run(chosen, as_json=arguments.json)
 
 
+def _memories(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import memory_commands
+
+    return memory_commands.run(arguments, chosen)
+
+
+def _replica(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import replica_command
+
+    return replica_command.run(arguments, chosen)
+
+
+def _completion(arguments: argparse.Namespace, _chosen: config.Config) -> int:
+    from kernel.cli import completion
+
+    print(completion.script(arguments.shell, parser()))
+    return 0
+
+
 def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import commands
 
@@ -303,6 +302,8 @@ def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
 
 
 _COMMANDS = {
+    "prime": agent_commands.prime,
+    "hook": agent_commands.hook,
     "serve": _serve,
     "stdio": _stdio,
     "health": _health,
@@ -310,6 +311,9 @@ _COMMANDS = {
     "setup": _setup,
     "service": _service,
     "doctor": _doctor,
+    "completion": _completion,
+    "replica": _replica,
+    **dict.fromkeys(memory_parsers.COMMANDS, _memories),
 }
 
 

@@ -27,13 +27,16 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def paint(text: str, colour: Colour, stream: TextIO, environment: Mapping[str, str]) -> str:
-    """The text in a colour, on a terminal that has colours and where NO_COLOR does not forbid them."""
+def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether a stream is a terminal that has colours, and NO_COLOR does not forbid them."""
     able = stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
     # The console of Windows shows codes as they are, unless it is a terminal of today.
-    if not able or (sys.platform == "win32" and not {"WT_SESSION", "TERM"} & set(environment)):
-        return text
-    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
+    return able and (sys.platform != "win32" or bool({"WT_SESSION", "TERM"} & set(environment)))
+
+
+def paint(text: str, colour: Colour, stream: TextIO, environment: Mapping[str, str]) -> str:
+    """The text in a colour, where the stream has colours."""
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if has_colours(stream, environment) else text
 
 
 def accept_any_text() -> None:

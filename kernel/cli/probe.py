@@ -11,6 +11,7 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
+from kernel.security.local_access import connectable
 
 _INITIALIZE = msgspec.json.encode(
     {
@@ -28,7 +29,6 @@ _HEADERS = {"content-type": "application/json", "accept": "application/json, tex
 _TIMEOUT_SECONDS = 5
 _TCP_LISTEN = "0A"  # TCP_LISTEN in the `st` column of /proc/net/tcp
 _SOCKET = regex(r"socket:\[(\d+)\]")
-_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 class Handshake(NamedTuple):
@@ -57,11 +57,6 @@ class _Result(msgspec.Struct, frozen=True):
 
 class _Reply(msgspec.Struct, frozen=True):
     result: _Result = _Result()
-
-
-def connectable(host: str) -> str:
-    """The address to connect to for a server that listens on `host`."""
-    return _LOOPBACK_OF.get(host, host)
 
 
 def handshake(url: str, key: str = "") -> Handshake | None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kernel import app
-from kernel.cli import client_entries, probe
+from kernel.cli import client_entries, hook_files, probe
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
+from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.output import note, show
 from kernel.config import Config, on_loopback
 from kernel.errors import Fault
@@ -20,14 +21,12 @@ _EVERY_DIALECT = "all"
 # What the commands of a server that can be replaced may name: its package, its program, its image.
 _PROGRAMS = {"server-memory": ("server-memory", "mcp-server-memory", "mcp/memory")}
 _UNAUTHORIZED = 401
+_WITH_HOOKS = {client.name for client in HOOK_CLIENTS}
 
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Write, print or remove the entry of clients, or list the supported ones; return the exit status."""
-    if arguments.all and arguments.client:
-        raise Fault("invalid", "--all is for every client of this machine: leave --client out")
-    if arguments.replace and arguments.remove:
-        raise Fault("invalid", "--replace writes an entry and --remove takes one out: leave one of them out")
+    _check(arguments)
     chosen = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
     if not chosen:
         if arguments.remove:
@@ -40,6 +39,18 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     if arguments.key == "-" and not arguments.remove:
         arguments.key = sys.stdin.readline().strip()  # once, for every client
     return _change_each(chosen, arguments, config, platform)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises Fault("invalid") for options that exclude each other."""
+    if arguments.all and arguments.client:
+        raise Fault("invalid", "--all is for every client of this machine: leave --client out")
+    if arguments.replace and arguments.remove:
+        raise Fault("invalid", "--replace writes an entry and --remove takes one out: leave one of them out")
+    if arguments.hooks and (arguments.remove or arguments.link):
+        raise Fault("invalid", "--hooks goes with neither --remove, which removes them, nor --link: leave one out")
+    if arguments.hooks and arguments.client:
+        hook_files.of_client(arguments.client)
 
 
 def _change_each(chosen: Sequence[Client], arguments: argparse.Namespace, config: Config, platform: str) -> int:
@@ -61,10 +72,13 @@ def _change(client: Client, arguments: argparse.Namespace, config: Config, platf
     file = config_file(client, config.environment, platform)
     if arguments.remove:
         _remove(client, file, arguments.name, as_json=arguments.json)
+        hook_files.remove_of(client.name, arguments, config, platform)
     else:
         if arguments.replace:
             arguments = _named_as_replaced(client, file, arguments)
         _set_up(client, file, arguments, config, platform)
+        if arguments.hooks and client.name in _WITH_HOOKS:
+            hook_files.apply(client.name, arguments.hooks, arguments, config, platform)
 
 
 def _named_as_replaced(client: Client, file: Path, arguments: argparse.Namespace) -> argparse.Namespace:

@@ -5,13 +5,15 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.config import STORE_SCHEMES, Config
+from kernel.dispatch import catch_faults
+from kernel.errors import Fault
 from kernel.limits import BOUNDS
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.copying import Copied, copy
@@ -64,3 +66,11 @@ def _opened(config: Config) -> Generator[tuple[StoreContext, StoreContext]]:
     limits: Any = context.call_limits._replace(milliseconds=_MAX_MILLISECONDS)
     with closing(access):
         yield context, context._replace(call_limits=limits)
+
+
+def describe_database(config: Config) -> tuple[Literal["ok", "wrong"], str, str, str]:
+    """What `quipu doctor` finds of a database that takes the place of the file."""
+    found = catch_faults(app.prepare_shared, config)
+    if isinstance(found, Fault):
+        return "wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md"
+    return "ok", "database", f"PostgreSQL, with schema {found.schema}", ""

@@ -10,6 +10,7 @@ from kernel.cli.output import note
 from kernel.cli.probe import LoginCode
 from kernel.config import Config
 from kernel.errors import Fault
+from kernel.security.local_access import connectable
 
 
 def run(config: Config, key: str) -> int:
@@ -20,7 +21,7 @@ def run(config: Config, key: str) -> int:
     if not config.ui:
         raise Fault("disabled", "The console is switched off: QUIPU_UI=0.")
     probe.check_health(config.host, config.port)
-    reached = probe.connectable(config.host)
+    reached = connectable(config.host)
     authority = f"{f'[{reached}]' if ':' in reached else reached}:{config.port}"
     given = client_entries.checked_key(sys.stdin.readline().strip() if key == "-" else key)
     made = _first_code(authority, [given] if given else list(_keys_of_clients(config)))

@@ -24,10 +24,10 @@ from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
 from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
-from kernel.tools import Reply
+from kernel.tools import Reply, Tool
 
 Fields = Mapping[str, str]
-_CHANGED = "It has changed since the page was opened. Nothing was written: look at it again."
+_CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
 _REPLY_CHARS = 2000  # of a dialect's words for a failure
 
 
@@ -44,20 +44,18 @@ Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
 
 async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
-    place, call, before = await _call_of(dispatch, visit, fields, "edit")
+    place, call, before = await call_of(dispatch, visit, fields, "edit")
     if "text" not in fields:
         raise Fault("invalid", f"text: is missing, the new {call.text}")
     arguments = {**call.arguments, call.text: with_line_ends_of(before, fields["text"])}
-    await _call_tool(dispatch, visit, place, fields, call.tool, arguments)
+    await call_tool(dispatch, visit, place, fields.get("version", ""), ToolCall(call.tool, arguments))
     return Done(_memory_page(place, "edited"))
 
 
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile."""
-    place, call, _ = await _call_of(dispatch, visit, fields, "forget")
-    reply = await _call_tool(dispatch, visit, place, fields, call.tool, call.arguments)
-    if await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
-        raise Fault("conflict", f"It is still there: {_words(reply)}")
+    place, call, _ = await call_of(dispatch, visit, fields, "forget")
+    await forget_with(dispatch, visit, place, fields.get("version", ""), call)
     return Done(_memory_page(place, "forgotten"))
 
 
@@ -140,7 +138,7 @@ ACTIONS: Mapping[str, Action] = {
 }
 
 
-async def _call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall, str]:
+async def call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall, str]:
     """The place of a memory, the call that edits or forgets it, and its text; raises Fault."""
     place = place_of(visit, fields.get("id", ""))
     curation: Curation | None = await read(dispatch, visit, lambda tx: curation_of(tx, dispatch, place))
@@ -150,38 +148,63 @@ async def _call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) 
     return place, call, curation.text
 
 
-async def _call_tool(
-    dispatch: Dispatch, visit: Visit, place: Place, fields: Fields, tool: str, arguments: Mapping[str, Any]
-) -> Reply:
-    """Calls a tool that changes a memory; raises the Fault in the words of its dialect."""
-    changed: list[str] = []
+async def forget_with(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> None:
+    """Calls the tool that deletes a memory; raises Fault where the memory is there all the same."""
+    reply = await call_tool(dispatch, visit, place, version, call)
+    if await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
+        raise Fault("conflict", f"It is still there: {_words(reply)}")
+
+
+async def call_tool(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> Reply:
+    """Calls a tool that changes a memory of this version; raises the Fault."""
 
     def check(tx: Tx) -> None:
-        if version_of(tx, dispatch, place) != fields.get("version", ""):
-            changed.append(_CHANGED)
+        if version_of(tx, dispatch, place) != version:
             raise Fault("conflict", _CHANGED)
 
-    entry = _checked_first(dispatch.tools[tool], check)
-    reply = await dispatch.call(entry, msgspec.json.encode(arguments), visit.caller)
+    return await call_for_person(dispatch, visit, call, before=check)
+
+
+async def call_for_person(
+    dispatch: Dispatch,
+    visit: Visit,
+    call: ToolCall,
+    before: Callable[[Tx], None] = lambda _tx: None,
+    after: Callable[[Tx], None] = lambda _tx: None,
+) -> Reply:
+    """Calls a tool with steps around it in its transaction; raises the Fault.
+
+    What a person changes can be undone, whatever the tool.
+    """
+    entry = dispatch.tools[call.tool]
+    tool, handler = entry.tool, entry.tool.handler
+
+    def handle(tx: Tx, request: Any) -> Any:
+        before(tx)
+        result = handler(tx, request)
+        after(tx)
+        return result
+
+    faults: list[Fault] = []
+
+    def fail(fault: Fault) -> Reply:
+        faults.append(fault)
+        return entry.dialect.fail(fault)
+
+    made = ToolEntry(entry.dialect._replace(fail=fail), _undoable(tool._replace(handler=handle)))
+    made.observers = entry.observers
+    reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
     if not isinstance(reply, Reply):
-        raise Fault("disabled", f"{tool} asks back, which only an MCP client can answer.")
+        raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
     if reply.fault is not None:
-        raise Fault(reply.fault, changed[0] if changed else _words(reply))
+        raise Fault(reply.fault, faults[0].message if faults else _words(reply))
     return reply
 
 
-def _checked_first(entry: ToolEntry, check: Callable[[Tx], None]) -> ToolEntry:
-    """The tool with a check in its transaction; what a person changes can be undone, whatever the tool."""
-    tool, handler = entry.tool, entry.tool.handler
-
-    def checked(tx: Tx, request: Any) -> Any:
-        check(tx)
-        return handler(tx, request)
-
+def _undoable(tool: Tool) -> Tool:
+    """The tool as one call in one transaction, whose changes are kept for undo."""
     hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
-    made = ToolEntry(entry.dialect, tool._replace(handler=checked, hooks=hooks, hints=hints))
-    made.observers = entry.observers
-    return made
+    return tool._replace(hooks=hooks, hints=hints)
 
 
 def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:

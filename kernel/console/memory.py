@@ -106,7 +106,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         forgettable=curation is not None and _may_call(dispatch, visit, curation.forget),
         events=past,
         calls=calls_of(tx, place),
-        links=[_linked(tx, visit, link) for link in curation.links] if curation else [],
+        links=links_of(tx, visit, curation),
         uri=curation.uri if curation else "",
         at=at,
         at_known=not is_unrecorded(tx, place.space),
@@ -120,6 +120,11 @@ def _moment(given: str) -> str:
     if found is None:
         raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
     return found
+
+
+def links_of(tx: Tx, visit: Visit, curation: Curation | None) -> list[Linked]:
+    """What a memory is linked with, as far as the caller may see it."""
+    return [_linked(tx, visit, link) for link in curation.links] if curation else []
 
 
 def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:

@@ -16,31 +16,13 @@ from markupsafe import Markup, escape
 from kernel.console.drawing import bars, circle, strip
 from kernel.console.search import WEIGHTS
 from kernel.lazy_regex import regex
+from kernel.text import visible
 
 _HERE = Path(__file__).parent
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _WORD = regex(r"\w+")
 _SHORTEST_MARKED = 2  # letters of a word of the query
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
-# Characters that are invisible or reorder what stands around them: shown by their number.
-_HIDDEN = {
-    code: f"\u27e8U+{code:04X}\u27e9"
-    for first, last in (
-        (0x00, 0x08),
-        (0x0B, 0x1F),
-        (0x7F, 0x9F),
-        (0xAD, 0xAD),
-        (0x61C, 0x61C),
-        (0x180E, 0x180E),
-        (0x200B, 0x200F),
-        (0x2028, 0x202E),
-        (0x2060, 0x206F),
-        (0xFE00, 0xFE0E),
-        (0xFEFF, 0xFEFF),
-        (0xE0000, 0xE01EF),
-    )
-    for code in range(first, last + 1)
-}
 
 
 class StaticFile(msgspec.Struct, frozen=True):
@@ -49,11 +31,6 @@ class StaticFile(msgspec.Struct, frozen=True):
     name: str
     media: str
     body: bytes
-
-
-def visible(text: str) -> str:
-    """The text with invisible and reordering characters as marks."""
-    return text if text.isascii() and text.isprintable() else text.translate(_HIDDEN)
 
 
 def highlight(text: str, query: str) -> Markup:

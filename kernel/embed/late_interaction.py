@@ -21,12 +21,14 @@ _BIGRAM_SHARE = 1 / 3  # of the score comes from pairs of adjacent tokens; no re
 _BATCH_TOKENS = 8192  # token positions compared together, so that the cosines stay in the processor's cache
 _NO_TOKEN = -9.0  # the cosine where a text has no token any more: less than any sum of two
 _EPSILON = 1e-12  # avoids division by zero
+_SAME = 0.999  # the cosine of a token and itself, but for rounding
 
 
 def interaction(
     query: "Ids", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float = 0.0
-) -> "Floats":
-    """A score of at most 1 for each text; `tokens` are the ids of all texts in turn, of which each has `sizes`.
+) -> "tuple[Floats, Floats]":
+    """A score of at most 1 for each text, and the share of the query's tokens, by the same weights, that it holds.
+    `tokens` are the ids of all texts in turn, of which each has `sizes`.
 
     MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
     query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
@@ -35,13 +37,13 @@ def interaction(
     """
     import numpy as np
 
-    scores = np.zeros(len(sizes), np.float32)
+    scores, exact = np.zeros((2, len(sizes)), np.float32)
     vectors, weights = token_vectors(query)
     if len(query) > MAX_QUERY_TOKENS:
         kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
         vectors, weights = vectors[kept], weights[kept]
     if not sizes.any() or not weights.sum() > _EPSILON:
-        return scores
+        return scores, exact
     # Every distinct token is compared once: texts of one query share many of them.
     known = np.zeros(int(tokens.max()) + 1, np.bool_)
     known[tokens] = True
@@ -54,8 +56,25 @@ def interaction(
         # A row for each position, a column for each text.
         table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
         table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
-        scores[texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
-    return scores
+        batch = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
+        scores[texts], exact[texts] = batch
+    return scores, exact
+
+
+def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
+    """How heavy the token of each text is that is least like any of the other text, over the mean weight of all.
+
+    The weight of a token is the length of its vector, times what the best cosine leaves to 1; 0 where there is none.
+    """
+    import numpy as np
+
+    if not len(one) or not len(other):
+        return 0.0, 0.0
+    (vectors, weights), (others, other_weights) = token_vectors(one), token_vectors(other)
+    cosines = _cosines(others, other_weights, vectors, weights)[:-1]
+    left = (weights * (1 - cosines.max(axis=1))).max(), (other_weights * (1 - cosines.max(axis=0))).max()
+    mean = max(float(np.concatenate([weights, other_weights]).mean()), _EPSILON)
+    return float(left[0]) / mean, float(left[1]) / mean
 
 
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
@@ -84,8 +103,8 @@ def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", length
     return cosines
 
 
-def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "Array":
-    """The score of each text; `cosines` are by position, text and query token."""
+def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Floats, Floats]":
+    """The score of each text and what it holds; `cosines` are by position, text and query token."""
     import numpy as np
 
     table = cosines.reshape(len(cosines), -1)
@@ -93,22 +112,24 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
     # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
     pairs = np.zeros_like(table[:-1])
     np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
-    scores = _scores(table, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
+    found = table.max(axis=0).reshape(-1, len(weights))
+    scores = _scores(found, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
-        opening = _scores(table[:OPENING_TOKENS], pairs[: OPENING_TOKENS - 1], weights)
+        begun = table[:OPENING_TOKENS].max(axis=0).reshape(-1, len(weights))
+        opening = _scores(begun, pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
-    return scores
+    return scores, (found > _SAME) @ weights / weights.sum()
 
 
-def _scores(cosines: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
+def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
     """The weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
 
-    scores = cosines.max(axis=0).reshape(-1, len(weights)) @ weights / weights.sum()
+    scores = best @ weights / weights.sum()
     if len(weights) > 1:
         both = weights[:-1] + weights[1:]
-        best = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
-        scores += _BIGRAM_SHARE * (best[:, :-1] @ both / (2 * both.sum()) - scores)
+        pair = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
+        scores += _BIGRAM_SHARE * (pair[:, :-1] @ both / (2 * both.sum()) - scores)
     return scores
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel.embed.late_interaction import interaction
-from kernel.embed.wordpiece import load_encoder, pack
+from kernel.embed.late_interaction import interaction, unmatched
+from kernel.embed.tokenizer import ModelTokenizer, id_width
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     Ids = NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.int64]
     Array = NDArray[np.float32]
@@ -82,12 +81,22 @@ class Embedder:
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
         """One embedding per text, in order; loads the model if that has not happened yet."""
         tokenizer, vectors = self._loaded or self._load()
-        return vectors.embed([tokenizer.encode(text) for text in texts])
+        return vectors.embed([tokenizer.encode_words(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "Array":
-        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
+    def knows(self, word: str) -> bool:
+        """Whether a word is a single token of the model."""
+        tokenizer, vectors = self._loaded or self._load()
+        return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
 
-        `opening` is the share of the score that the first tokens of a text have.
+    def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
+        """The weights of what each of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
+        _, vectors = self._loaded or self._load()
+        return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
+
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
+        """The late-interaction score of each text for the query, and the share of the query that it holds.
+
+        Both are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
         """
         _, vectors = self._loaded or self._load()
         return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)
@@ -97,7 +106,7 @@ class Embedder:
         import numpy as np
 
         _, vectors = self._loaded or self._load()
-        return np.array([len(tokens) for tokens in texts], np.int64) // _width(vectors.vocabulary)
+        return np.array([len(tokens) for tokens in texts], np.int64) // id_width(vectors.vocabulary)
 
     def _identify(self) -> str:
         with suppress(OSError):  # raised again where the identity is used
@@ -165,7 +174,7 @@ class TokenVectors:
         self._ones = np.ones(_SLICE_TOKENS, np.float32)
         self._exact = matrix.dtype == np.int8 and self._weights is None
         self.vocabulary = len(matrix if self._rows is None else self._rows)
-        self._id = np.dtype(f"<u{_width(self.vocabulary)}")
+        self._id = np.dtype(f"<u{id_width(self.vocabulary)}")
 
     def ids(self, tokens: bytes) -> "Ids":
         """The token ids packed in `tokens`."""
@@ -239,92 +248,3 @@ class TokenVectors:
         whole = np.rint(total * (127 / peak))
         # Scaling by the length of the rounded vector, not of the sum, makes every stored vector exactly a unit long.
         return Embedding(whole.astype(np.int8).tobytes(), 1 / math.sqrt(whole.dot(whole)), tokens)
-
-
-def _width(vocabulary: int) -> int:
-    return 2 if vocabulary <= 65_536 else 4
-
-
-class _Config(msgspec.Struct):
-    max_length: int | None = 512
-
-
-class ModelTokenizer:
-    """The folder's tokenizer: the ids that model2vec would pool, packed as in `Embedding`."""
-
-    def __init__(self, folder: Path, vocabulary: int) -> None:
-        self._path = folder / "tokenizer.json"
-        self._lock = threading.Lock()
-        self._library: Tokenizer | None = None
-        self._width = _width(vocabulary)
-        self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
-        raw = self._path.read_bytes()
-        self._encoder = load_encoder(raw, self._width)
-        known = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
-        if known > vocabulary:
-            raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
-        unknown = self._encoder.unknown if self._encoder is not None else _unknown(raw, self._open())
-        self._unknown = None if unknown is None else unknown.to_bytes(self._width, "little")
-
-    def encode(self, text: str) -> bytes:
-        """The ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
-        if self._limit is not None and len(text) > self._limit:
-            text = text[: self._limit * self._median_length]
-        ids = self._encode_by_library(text) if self._encoder is None else self._encoder.encode(text)
-        if self._limit is not None:
-            ids = ids[: self._limit * self._width]
-        # A match may span two ids; then nothing is dropped.
-        if self._unknown is not None and self._unknown in ids:
-            pieces = (ids[at : at + self._width] for at in range(0, len(ids), self._width))
-            ids = b"".join(piece for piece in pieces if piece != self._unknown)
-        return ids
-
-    @cached_property
-    def _median_length(self) -> int:
-        """The median length of a token in characters, by which model2vec cuts long texts before it tokenizes them."""
-        known = (
-            {*self._encoder.vocabulary, *self._encoder.added} if self._encoder is not None else self._open().get_vocab()
-        )
-        lengths = sorted(map(len, known))
-        return (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) // 2
-
-    def _encode_by_library(self, text: str) -> bytes:
-        """The ids of `text` by the tokenizers library, which refuses lone surrogates."""
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return pack((self._library or self._open()).encode(text, add_special_tokens=False).ids, self._width)
-
-    def _open(self) -> "Tokenizer":
-        with self._lock:
-            if self._library is None:
-                self._library = _library(self._path, self._limit)
-            return self._library
-
-
-def _library(path: Path, limit: int | None) -> "Tokenizer":
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        reason = "is not WordPiece and needs the tokenizers package: pip install 'quipu-memory[tokenizers]'"
-        raise ValueError(f"{path.parent.name}/{path.name} {reason}") from None
-
-    library: Any = Tokenizer.from_file(str(path))  # the stubs leave some arguments untyped
-    library.no_padding()
-    if limit is None:
-        library.no_truncation()
-    else:
-        library.enable_truncation(limit)
-    return library
-
-
-class _Model(msgspec.Struct):
-    unk_token: str | None = None
-    unk_id: int | None = None
-
-
-class _AnyFile(msgspec.Struct):
-    model: _Model
-
-
-def _unknown(raw: bytes, library: "Tokenizer") -> int | None:
-    model = msgspec.json.decode(raw, type=_AnyFile).model
-    return model.unk_id if model.unk_token is None else library.token_to_id(model.unk_token)

@@ -92,7 +92,7 @@ class WordPieceEncoder(dict[str, bytes]):
         self.vocabulary = file.model.vocab
         self.added = {added.content: added.id.to_bytes(width, "little") for added in file.added_tokens}
         self.unknown = self.vocabulary[file.model.unk_token]
-        self._prefix = file.model.continuing_subword_prefix
+        self.prefix = file.model.continuing_subword_prefix
         self._max_word_length = file.model.max_input_chars_per_word
         self._characters = CharacterMap(file.normalizer)
         self._width = width
@@ -150,7 +150,7 @@ class WordPieceEncoder(dict[str, bytes]):
             else:
                 return [self.unknown]
             ids.append(found)
-            rest, prefix_length = self._prefix + rest[end:], len(self._prefix)
+            rest, prefix_length = self.prefix + rest[end:], len(self.prefix)
         return ids
 
 
@@ -183,10 +183,11 @@ class CharacterMap(dict[int, str]):
         if self._lower:
             text = "".join(map(str.lower, text))
         text = "".join(f" {c} " if _is_punctuation(c) else c for c in text)
-        return f" {text} " if self._spaced_cjk and _is_cjk(char) else text
+        return f" {text} " if self._spaced_cjk and is_ideograph(char) else text
 
 
-def _is_cjk(char: str) -> bool:
+def is_ideograph(char: str) -> bool:
+    """Whether BERT takes a character for a word of its own."""
     return any(first <= char <= last for first, last in _CJK_IDEOGRAPHS)
 
 

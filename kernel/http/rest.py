@@ -81,7 +81,7 @@ class ToolRoutes:
             answer = (
                 await self._answer(scope["method"], path, headers, receive)
                 if refusal is None
-                else _refusal_response(refusal)
+                else refusal_response(refusal)
             )
         except (Unauthenticated, Forbidden) as error:
             answer = access_refusal(self._access, error, path, headers)
@@ -98,7 +98,7 @@ class ToolRoutes:
             return _WRONG_METHOD
         body = await read_arguments(headers, receive, self._limits)
         if isinstance(body, Refusal):
-            return _refusal_response(body)
+            return refusal_response(body)
         if too_much := excess(body, self._limits):
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         async with self._access.dispatch_of(caller) as dispatch:
@@ -110,7 +110,7 @@ class ToolRoutes:
         headers: dict[bytes, bytes] = dict(raw)
         refusal = refuse(raw, headers, self._limits)
         if refusal is not None:
-            return _refusal_response(refusal)
+            return refusal_response(refusal)
         try:
             return self._begin(entry, headers, body, done)
         except (Unauthenticated, Forbidden) as error:
@@ -122,7 +122,7 @@ class ToolRoutes:
         caller = self._access.caller(headers)
         refusal = None if _empty(headers) else refuse_body(headers, self._limits)
         if refusal is not None:
-            return _refusal_response(refusal)
+            return refusal_response(refusal)
         if body is None:
             return None
         dispatch = self._access.open_dispatch(caller)
@@ -157,7 +157,7 @@ class AuthGate:
         if scope["type"] == "http" and path not in _PUBLIC_PATHS:
             refusal = refuse(raw, headers, self._limits)
             if refusal is not None:
-                await send_response(send, _refusal_response(refusal))
+                await send_response(send, refusal_response(refusal))
                 return
             metadata = self._access.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
             if metadata is not None:
@@ -214,7 +214,8 @@ def _input_required(ask: InputRequired) -> HttpResponse:
     return error_response(409, "input_required", message, inputs=ask.inputs)
 
 
-def _refusal_response(refusal: Refusal) -> HttpResponse:
+def refusal_response(refusal: Refusal) -> HttpResponse:
+    """The refusal of a request by its headers or its body."""
     # The body is not read, so the connection cannot carry another request.
     return error_response(refusal.status, _CODES[refusal.status], refusal.reason, CLOSE)
 

@@ -16,10 +16,11 @@ from kernel.http.rest import CLOSE, NO_INTERACTION, RETRY, read_arguments, send_
 from kernel.ids import new_id
 from kernel.limits import Header, Headers, Limits, Refusal, excess, refuse
 from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Forbidden
+from kernel.security.permissions import Caller, Forbidden, with_client_name
 from kernel.tools import InputRequired
 
 _MAX_QUERY_FIELDS = 64
+_MAX_CLIENT_CHARS = 32
 _WITHOUT_BODY = ("GET", "DELETE")
 _TYPES = {
     401: "authentication_error",
@@ -40,6 +41,8 @@ class _LaxEntry(ToolEntry):
 class _Method(NamedTuple):
     entry: ToolEntry
     queried: frozenset[str]  # arguments that a query can give
+    client: str  # the parameter that names the calling program
+    limits: Limits
 
 
 class _Route(NamedTuple):
@@ -70,10 +73,11 @@ class MethodRoutes:
         self._access = access
         found: dict[str, dict[str, _Method]] = {}
         for dialect in dispatch.dialects:
-            for verb, path, tool in dialect.rest:
+            for verb, path, tool, client, body in dialect.rest:
                 kind = _LaxEntry if verb in _WITHOUT_BODY else ToolEntry
                 fields = frozenset(one.encode_name for one in msgspec.structs.fields(tool.request))
-                found.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields)
+                narrow = limits._replace(body=min(body or limits.body, limits.body))
+                found.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields, client, narrow)
         self._routes = [_Route(tuple(path.split("/")), methods) for path, methods in found.items()]
         self._roots = frozenset(path.partition("/{")[0] for path in found)
 
@@ -110,14 +114,15 @@ class MethodRoutes:
         if method is None:
             allowed = ", ".join(route.methods)
             return _error(405, f"Method not allowed, use {allowed}", request_id, (b"allow", allowed.encode()))
-        body = b"{}" if verb == "GET" else await read_arguments(headers, receive, self._limits)
+        body = b"{}" if verb == "GET" else await read_arguments(headers, receive, method.limits)
         if isinstance(body, Refusal):
             return _refused(body, request_id)
         entry, arguments = method.entry, self._arguments(method, scope["query_string"], body, parameters)
         if isinstance(arguments, Fault):
             return _error(400, arguments.message, request_id)
         async with self._access.dispatch_of(caller) as dispatch:
-            answer = await dispatch.call(entry, arguments, caller, NO_INTERACTION)
+            named = _with_client(caller, parameters.get(method.client, ""))
+            answer = await dispatch.call(entry, arguments, named, NO_INTERACTION)
         if isinstance(answer, InputRequired):
             answer = fail(entry, Fault("disabled", "This requires input that only an MCP client can provide."))
         if answer.fault is None:
@@ -146,6 +151,11 @@ class MethodRoutes:
         # The body of an unauthenticated request is not read, so the connection cannot carry another request.
         closing = () if refusal.status == 403 else (CLOSE,)
         return _error(refusal.status, refusal.reason, request_id, (b"www-authenticate", refusal.challenge), *closing)
+
+
+def _with_client(caller: Caller, name: str) -> Caller:
+    """The caller with the name of the program in the path."""
+    return with_client_name(caller, name) if name and name.isascii() and len(name) <= _MAX_CLIENT_CHARS else caller
 
 
 def _with_key(headers: dict[bytes, bytes]) -> dict[bytes, bytes]:

@@ -10,6 +10,7 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.lazy_regex import regex
 from kernel.maintenance.index_check import Finding, Report, check_dialect
+from kernel.maintenance.index_format import renew_index, renew_index_of
 from kernel.maintenance.page_check import check_pages
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
@@ -53,6 +54,7 @@ def check(
             found += check_pages(db, context, dialects, repair=repair, report=report)
             found += _damaged_indexes(db, repair=repair)
         found += _full_text(db)
+        renew_index_of(db)
         found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx)
@@ -90,12 +92,19 @@ def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:
 def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:
     """Rebuilds full text and every vector from the rows, in small transactions; returns the number of vectors."""
     with open_writer(file, context) as db:
+        renew_index_of(db)
         with db.writing() as tx:
             _rebuild_full_text(tx)
             tx.run("kernel.consistency.log_all_vectors_deleted")
             tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
         return _embed_missing(db, progress)
+
+
+def complete_index(store: Store, stop: Callable[[], bool]) -> None:
+    """Brings what other releases and models have left to the present form, while calls are served."""
+    renew_index(store, stop)
+    embed_missing(store, stop)
 
 
 def embed_missing(store: Store, stop: Callable[[], bool]) -> int:

@@ -149,4 +149,4 @@ def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource
 
 
 def _indexed(source: IndexSource) -> tuple[str, str]:
-    return source.text, index.extra_fts_text(source.text, source.words)
+    return source.text, index.indexed_words(source.text, source.words)

@@ -1,6 +1,6 @@
 """Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kernel.errors import Fault
@@ -14,6 +14,7 @@ from kernel.store.transaction import Target, Tx
 from kernel.tools import Dialect, Restored
 
 Key = tuple[str, str]
+IMPORT = "import "  # what the name of the tool of an import begins with
 
 
 def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int) -> audit.Entry:
@@ -33,24 +34,46 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, whole_index: 
     restored.
     """
     entry, call = undoable(tx, number)
-    dialect = next((dialect for dialect in dialects if dialect.name == entry.dialect), None)
-    if dialect is None:
-        raise Fault("disabled", f"Call {number} is one of {entry.dialect}, which this server does not serve.")
+    known = {dialect.name: dialect for dialect in dialects}
+    touched = _served(known, number, {entry.dialect})
     targets: list[Target] = []
     for part in audit.undo_parts(tx, call):
         targets += part.targets
+        touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
         if not tx.revert_changes(part.changes):
             said = f"Something that call {number} changed has been changed again since"
             raise Fault("conflict", f"{said}, or is needed by what came later.")
-        if dialect.after_undo is not None:
-            events = _events(tx, part.targets).items()
-            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
-    _update_index(tx, dialect, [] if whole_index or len(targets) != entry.touched else targets)
+        _restore_outside(tx, touched, part.targets)
+    for name, dialect in touched.items():
+        own = [] if whole_index or len(targets) != entry.touched else targets
+        _update_index(tx, dialect, [target for target in own if _dialect_of(target[0]) == name])
     for part in audit.undo_parts(tx, call):
-        _record(tx, number, _events(tx, part.targets))
+        _record(tx, number, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
     audit.record(tx, f"undid {number}")
     audit.delete_undo(tx, number)
     return entry
+
+
+def _served(known: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
+    """The dialects of these names; raises Fault for one that is not served."""
+    for name in names:
+        if name not in known:
+            raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
+    return {name: known[name] for name in names}
+
+
+def _dialect_of(space: str) -> str:
+    return space.partition(":")[0]
+
+
+def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
+    """Lets the dialects restore what lies outside the database."""
+    if any(dialect.after_undo for dialect in touched.values()):
+        events = _events(tx, targets).items()
+        for name, dialect in touched.items():
+            if dialect.after_undo is not None:
+                own = [Restored(*key, one.before, one.after) for key, (one, _) in events if _dialect_of(key[0]) == name]
+                dialect.after_undo(tx, own)
 
 
 def undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
@@ -87,10 +110,16 @@ def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Ev
     return dict(reversed(found.items()))
 
 
-def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]]) -> None:
-    """Adds an event for each restored memory, and restores author and times in the index."""
+def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *, keep: bool) -> None:
+    """Adds an event for each restored memory, and restores author and times in the index.
+
+    Of what an import added, and nothing else has touched, no history is kept unless `keep`: it was never of this store.
+    """
     tx.flush_deferred()
     for (space, key), (last, events) in before.items():
+        if not keep and not events:
+            history.forget(tx, space, key)
+            continue
         # Not `last.before`: a new memory may begin with the text of the one that it replaces.
         text = events[-1].after if events else None
         history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kernel.mcp import skills
 from kernel.mcp.messages import Object
 from kernel.mcp.protocol import (
     CACHES,
@@ -77,15 +78,17 @@ def static_results(
             name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
         }
     else:
-        offered = {**served, "resources": {"subscribe": True}} if subscribable(dialects) else served
+        subscribed = {**served, "resources": {"subscribe": True}} if subscribable(dialects) else served
         discovered = {
             "supportedVersions": list(MODERN_VERSIONS),
-            "capabilities": offered,
+            "capabilities": subscribed,
             **_instructions(tools, dialects),
         }
         found["server/discover"] = close(discovered, listed)
     if "prompts" in served:
         found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
+    if offered := skills.entries(skills.of(dialects)):
+        found["skills/list"] = close({"skills": [*offered.values()]}, listed)
     if "resources" in served:
         templates = [template_entry(t) for d in dialects if d.resources for t in d.resources.templates]
         found["resources/templates/list"] = close({"resourceTemplates": templates}, listed)
@@ -109,11 +112,15 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
         ("completions", any(dialect.complete for dialect in dialects)),
         ("logging", any(tool.interactive for tool in tools)),
         ("prompts", any(dialect.prompts for dialect in dialects)),
-        ("resources", any(dialect.resources for dialect in dialects)),
+        ("resources", any(dialect.resources or dialect.skills for dialect in dialects)),
         ("tools", True),
     ]
     found: Object = {name: {} for name, present in offered if present}
-    return {**found, "extensions": {VIEWS: {}}} if any(tool.hints.view for tool in tools) else found
+    extensions = [
+        *([VIEWS] if any(tool.hints.view for tool in tools) else ()),
+        *([skills.EXTENSION] if skills.of(dialects) else ()),
+    ]
+    return {**found, "extensions": {name: {} for name in extensions}} if extensions else found
 
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
@@ -170,7 +177,7 @@ def _described(title: str, about: str) -> Object:
 
 
 def _instructions(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
-    about = [f"{dialect.name}: {dialect.about}" for dialect in dialects if dialect.about]
+    about = [f"{dialect.name}: {dialect.guide or dialect.about}" for dialect in dialects if dialect.about]
     when = [WHEN_TO_RECALL, *([WHEN_TO_STORE] if any(tool.mode != "read" for tool in tools) else ())]
     return {"instructions": "\n\n".join([" ".join(when), *about])} if about else {}
 

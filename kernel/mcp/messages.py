@@ -96,7 +96,7 @@ class Read(InputResponses, kw_only=True, gc=False):
 
 
 class Subscribe(Params, kw_only=True, gc=False):
-    """resources/subscribe and resources/unsubscribe."""
+    """resources/subscribe and resources/unsubscribe; skills/get, which names a URI too."""
 
     uri: str
 
@@ -232,6 +232,8 @@ _KINDS: dict[str, type[Params]] = {
     "resources/subscribe": Subscribe,
     "resources/unsubscribe": Subscribe,
     protocol.LISTEN: Listen,
+    "skills/list": Page,
+    "skills/get": Subscribe,
     "prompts/list": Page,
     "prompts/get": Get,
     "completion/complete": Complete,

@@ -72,7 +72,7 @@ MODERN = Era(
     INVALID_PARAMS,
 )
 
-Capability = Literal["", "tools", "resources", "prompts", "completions", "logging"]
+Capability = Literal["", "tools", "resources", "prompts", "completions", "logging", "skills"]
 
 
 class Method(NamedTuple):
@@ -105,6 +105,8 @@ METHODS: dict[str, Method] = {
         Method("resources/subscribe", (LEGACY,), "resources"),
         Method("resources/unsubscribe", (LEGACY,), "resources"),
         Method(LISTEN, (MODERN,), "resources"),
+        Method("skills/list", _BOTH, "skills", "static"),
+        Method("skills/get", _BOTH, "skills", "static"),
         Method("prompts/list", _BOTH, "prompts", "static"),
         Method("prompts/get", _BOTH, "prompts", named="name"),
         Method("completion/complete", _BOTH, "completions"),

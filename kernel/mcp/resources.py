@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from kernel.mcp import elicitation, listings
+from kernel.mcp import elicitation, listings, skills
 from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
-from kernel.mcp.protocol import INVALID_PARAMS
+from kernel.mcp.protocol import INVALID_PARAMS, METHODS
 from kernel.resources import Prompt, ResourceContents
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, InputRequired, Interaction
@@ -28,14 +28,22 @@ class ResourceMethods:
 
     def __init__(self, dialects: Sequence[Dialect], open_interaction: OpenInteraction) -> None:
         self._open_interaction = open_interaction
-        self._resources = [dialect for dialect in dialects if dialect.resources]
+        with_skills = [skills.with_files(dialect) for dialect in dialects if dialect.skills]
+        self._resources = [*(dialect for dialect in dialects if dialect.resources), *with_skills]
+        self._skills = skills.entries(skills.of(dialects))
         self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.prompts}
         self.methods: Mapping[str, Method] = {
             "resources/list": self._resource_page,
             "resources/read": self._resource_read,
             "prompts/get": self._prompt_get,
+            "skills/get": self._skill_get,
             "completion/complete": self._completion,
         }
+
+    def offered(self, capabilities: Object) -> Mapping[str, Method]:
+        """The methods that belong to these capabilities, and those of skills where there are any."""
+        needed = {*capabilities, *(["skills"] if self._skills else ())}
+        return {name: work for name, work in self.methods.items() if METHODS[name].needs in needed}
 
     def is_interactive(self, name: str) -> bool:
         """Whether the prompt may report progress, log or request input before it answers."""
@@ -80,6 +88,12 @@ class ResourceMethods:
         if found is None:
             raise ProtocolError(inbound.era.resource_missing, "Resource not found", {"uri": uri})
         return found
+
+    async def _skill_get(self, inbound: Inbound) -> Object:
+        found = self._skills.get(inbound.params.uri)
+        if found is None:
+            raise ProtocolError(INVALID_PARAMS, "Unknown skill", {"uri": inbound.params.uri})
+        return {"skill": found}
 
     async def _prompt_get(self, inbound: Inbound) -> Object | InputRequired:
         params: Get = inbound.params

@@ -75,9 +75,7 @@ class Service:
         self._listens = METHODS[LISTEN].needs in capabilities
         self._elicitation = Elicitation(seal_key)
         self._resources = ResourceMethods(dialects, self._elicitation.interaction)
-        self._methods = {
-            name: work for name, work in self._resources.methods.items() if METHODS[name].needs in capabilities
-        }
+        self._methods = self._resources.offered(capabilities)
         cache = "own" if grant.by_key else "static"
         self._static_results = {
             era.name: listings.static_results(era, version, served, dialects, cache) for era in (LEGACY, MODERN)

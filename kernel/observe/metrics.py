@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from kernel.calls import Answer, Call, OnOutcome, ToolEntry
+from kernel.maintenance.scheduled_backup import BackupLoop, time_of_newest
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,6 +66,18 @@ class ToolCalls(NamedTuple):
     seconds: float
 
 
+class Backups(NamedTuple):
+    """Scheduled backups: when the newest was begun, 0 for none, and how many failed in this process."""
+
+    newest: float
+    failures: int
+
+    @classmethod
+    def of(cls, loop: BackupLoop | None) -> Self | None:
+        """Those of a schedule; None without one."""
+        return loop and cls(time_of_newest(loop.schedule.to), loop.failures)
+
+
 class Snapshot(NamedTuple):
     """What one process counts: calls by tool, stores by tenant, open connections, and its own use of the machine.
 
@@ -77,12 +90,15 @@ class Snapshot(NamedTuple):
     processor: float
     resident: int
     files: int
+    backups: Backups | None = None
 
     @classmethod
-    def take(cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int) -> Self:
+    def take(
+        cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int, backups: Backups | None = None
+    ) -> Self:
         """What this process counts now."""
         resident, files = _resident_and_files()
-        return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files)
+        return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files, backups)
 
     def plus(self, other: Self) -> Self:
         """What both processes count; they share the files of a tenant."""
@@ -98,6 +114,7 @@ class Snapshot(NamedTuple):
             self.processor + other.processor,
             self.resident + other.resident,
             self.files + other.files,
+            _sum_of_backups(self.backups, other.backups),
         )
 
 
@@ -117,6 +134,12 @@ def _sum_of_loads(one: Load, other: Load) -> Load:
         file_bytes=max(one.file_bytes, other.file_bytes),
         wal_bytes=max(one.wal_bytes, other.wal_bytes),
     )
+
+
+def _sum_of_backups(one: Backups | None, other: Backups | None) -> Backups | None:
+    if one is None or other is None:
+        return one or other
+    return Backups(max(one.newest, other.newest), one.failures + other.failures)
 
 
 def _sums(one: Iterable[int], other: Iterable[int]) -> list[int]:
@@ -156,6 +179,7 @@ def render(seen: Snapshot, info: Labels) -> bytes:
         *_stores(seen.loads),
         _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, seen.connections)]),
         _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, len(seen.loads))]),
+        *_backups(seen.backups),
         *_process(seen),
     ]
     return "".join(parts).encode()
@@ -204,6 +228,14 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
     yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", grouped)
     yield _family("quipu_wal_bytes", "gauge", "Size of the write-ahead log.", by_tenant("wal_bytes"))
     yield _family("quipu_database_bytes", "gauge", "Size of the database.", by_tenant("file_bytes"))
+
+
+def _backups(seen: Backups | None) -> Iterator[str]:
+    if seen is None:
+        return
+    newest, failures = [Sample("", {}, seen.newest)], [Sample("", {}, seen.failures)]
+    yield _family("quipu_backup_timestamp_seconds", "gauge", "When the newest backup was begun.", newest)
+    yield _family("quipu_backup_failures_total", "counter", "Scheduled backups that failed.", failures)
 
 
 def _process(seen: Snapshot) -> Iterator[str]:

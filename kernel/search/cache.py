@@ -1,11 +1,13 @@
-"""What search keeps in memory between calls: the vectors, and document frequencies."""
+"""What search keeps in memory between calls: the vectors, document frequencies, and what misspelt words mean."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kernel.search.ann import VectorIndex
+from kernel.search.typos import Near
 from kernel.store.transaction import Tx
 
+_MAX_NEAR_WORDS = 1000  # misspelt words that are kept; not measured
 _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has grown by an eighth; not measured
 
 
@@ -29,6 +31,8 @@ class SearchCache:
         self.models: dict[str, int] = {}  # ids of the stored models by identity
         self._frequencies: dict[str, int] = {}
         self._total = 0
+        self._near_words: dict[str, Sequence[Near]] = {}
+        self._near_words_of = 0
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
@@ -59,3 +63,16 @@ class SearchCache:
         if missing := [stem for stem in stems if not known.get(stem)]:
             known.update(count(missing))
         return {stem: known.get(stem, 0) for stem in stems}
+
+    def near_words(
+        self, total: int, words: Sequence[str], find: Callable[[str], Sequence[Near]]
+    ) -> dict[str, Sequence[Near]]:
+        """The words of the index near each of these, as `find` has them; any new document drops what is kept."""
+        if total != self._near_words_of or len(self._near_words) > _MAX_NEAR_WORDS:
+            self._near_words = {}
+            self._near_words_of = total
+        known = self._near_words
+        for word in words:
+            if word not in known:
+                known[word] = find(word)
+        return {word: known[word] for word in words}

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.search.hits import Candidates, Hit, positions
+from kernel.search.hits import Candidates, Hit, candidates, positions
+from kernel.search.strength import strengths
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ids = NDArray[np.int64]
 
+_CLEAR_SHARE = 0.85  # of the best own score: only where others reach it may neighbours change who is first
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at a distance of one and of two; not measured singly
 
 
@@ -34,29 +36,37 @@ class Parts(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A hit with its score in [0, 1], the sum of its parts."""
+    """A hit with its score in [0, 1], the sum of its parts, and its strength (see `strength`)."""
 
     score: float
     hit: Hit
     parts: Parts
+    strength: float = 1.0
 
 
 class Fused(NamedTuple):
-    """Documents best first, with their scores and the parts of these (a column for each signal), and their evidence."""
+    """Documents best first, with evidence, scores, the parts of these (a column for each signal) and strengths."""
 
     found: Candidates
     scores: "Floats"
     parts: "Floats"
+    strengths: "Floats"
+
+    def at_least(self, strength: float) -> "Fused":
+        """Those of at least this strength."""
+        kept = self.strengths >= strength
+        return Fused(self.found.take(kept), self.scores[kept], self.parts[kept], self.strengths[kept])
 
     def scored(self, count: int) -> list[Scored]:
         """The first `count` as records; `space`, `id` and `distance` of their hits are not set."""
-        evidence = zip(*(column[:count].tolist() for column in self.found), strict=True)
+        evidence = zip(*(column[:count].tolist() for column in self.found.columns[:-1]), strict=True)
         hits = [
             Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
             for doc, words, meaning, late in evidence
         ]
-        rows = zip(self.scores[:count].tolist(), hits, self.parts[:count].tolist(), strict=True)
-        return [Scored(score, hit, Parts(*parts)) for score, hit, parts in rows]
+        columns = (self.scores, self.parts, self.strengths)
+        rows = zip(hits, *(column[:count].tolist() for column in columns), strict=True)
+        return [Scored(score, hit, Parts(*parts), strength) for hit, score, parts, strength in rows]
 
 
 def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
@@ -73,8 +83,9 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 
     by_doc = {hit.doc: hit for hit in sorted(hits)}
     evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in by_doc.values()]
-    columns = np.array(evidence, np.float64).reshape(-1, 3).T
-    fused = fuse_candidates(Candidates(np.array([*by_doc], np.int64), *columns), weights)
+    words, meaning, late = np.array(evidence, np.float64).reshape(-1, 3).T
+    found = candidates(dict.fromkeys(by_doc, 0.0), {})._replace(words=words, meaning=meaning, late=late)
+    fused = fuse_candidates(found, weights)
     return [one._replace(hit=by_doc[one.hit.doc]) for one in fused.scored(len(hits))]
 
 
@@ -100,12 +111,24 @@ def fuse_candidates(
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):
-        parts[3] = neighbours * total * _neighbour_scores(found.docs, own, windows)
+        extra = neighbours * _neighbour_scores(found.docs, own, windows)
+        parts[3] = total * _with_a_clear_first(own, extra)
     scores = own + parts[3] / total
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")
-    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order])
+    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order], strengths(found)[order])
+
+
+def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
+    """What neighbours add; a document that is clearly first by its own evidence stays as clearly first."""
+    first = int(own.argmax())
+    before = own[first]
+    own[first] = -1.0
+    if own.max() < _CLEAR_SHARE * before:
+        extra[first] = max(extra[first], (own + extra).max() / _CLEAR_SHARE - before)
+    own[first] = before
+    return extra
 
 
 def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":

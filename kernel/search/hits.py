@@ -29,17 +29,42 @@ class Hit(NamedTuple):
     late: float | None = None
 
 
+class Reading(NamedTuple):
+    """A query as it was read, and the BM25 of a text of mean length that holds each of its words once."""
+
+    text: str = ""
+    information: float = 0.0
+
+
 class Candidates(NamedTuple):
-    """Documents in rising order of their ids, with BM25, cosine and late interaction; NaN where a signal found none."""
+    """Documents in rising order of their ids, with BM25, cosine, late interaction and the share of the query's tokens,
+    by weight, that they hold; NaN where a signal found none.
+    """
 
     docs: "Ids"
     words: "Floats"
     meaning: "Floats"
     late: "Floats"
+    exact: "Floats"
+    query: Reading = Reading()
+
+    @property
+    def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats]":
+        """Ids and evidence, without what they have in common."""
+        return self.docs, self.words, self.meaning, self.late, self.exact
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
         """The documents at these positions, or where a mask is true."""
-        return Candidates(self.docs[at], self.words[at], self.meaning[at], self.late[at])
+        evidence = self.words[at], self.meaning[at], self.late[at], self.exact[at]
+        return Candidates(self.docs[at], *evidence, self.query)
+
+    def joined(self, other: "Candidates") -> "Candidates":
+        """Both, in rising order of their ids."""
+        import numpy as np
+
+        pairs: Any = zip(self.columns, other.columns, strict=True)
+        docs, words, meaning, late, exact = map(np.concatenate, pairs)
+        return Candidates(docs, words, meaning, late, exact, self.query).sorted()
 
     def sorted(self) -> "Candidates":
         """The same in rising order of their ids."""
@@ -48,13 +73,14 @@ class Candidates(NamedTuple):
         return self.take(np.argsort(self.docs))
 
 
-def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Candidates:
+def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: Reading = Reading()) -> Candidates:
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
     docs = sorted({*ranks, *cosines})
     words, meaning = (np.array([found.get(doc, math.nan) for doc in docs], np.float64) for found in (ranks, cosines))
-    return Candidates(np.array(docs, np.int64), words, meaning, np.full(len(docs), math.nan))
+    late, exact = np.full((2, len(docs)), math.nan)
+    return Candidates(np.array(docs, np.int64), words, meaning, late, exact, query)
 
 
 def positions(docs: "Ids", wanted: "Ids") -> "Ids":

@@ -7,16 +7,25 @@ from typing import NamedTuple
 from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
+from kernel.search.equivalence import is_common, is_negated, says_the_same, tell_apart
 from kernel.search.fusion import Parts, Scored, Weights, fuse
-from kernel.search.hits import Candidates, Hit, candidates
-from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
+from kernel.search.hits import Candidates, Hit, Reading, candidates
+from kernel.search.lexical import (
+    bm25_search,
+    bm25_search_all,
+    bm25_search_each,
+    bm25_search_of,
+    coverage,
+    read_query,
+)
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
-from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
+from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
+from kernel.search.words import character_pairs, completed, indexed_words
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -31,8 +40,11 @@ __all__ = [
     "Ranking",
     "Scored",
     "SearchCache",
+    "Verdict",
     "Weights",
     "Within",
+    "candidates",
+    "character_pairs",
     "clear",
     "containing",
     "count",
@@ -42,22 +54,29 @@ __all__ = [
     "documents",
     "drop",
     "drop_scope",
-    "extra_fts_text",
     "find",
     "fuse",
     "has_model",
     "in_folder",
+    "indexed_words",
     "insert_vectors",
+    "is_common",
+    "is_negated",
     "is_quarantining",
     "last_doc_id",
+    "least",
     "model_id",
     "newest",
     "partitions_of",
     "prefilter",
     "put",
+    "renew",
     "rerank",
+    "says_the_same",
     "search",
     "set_provenance",
+    "tell_apart",
+    "verdict",
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
@@ -106,7 +125,9 @@ class _Kept(NamedTuple):
     created_at: str
 
 
-class _Key(NamedTuple):
+class Key(NamedTuple):
+    """The space and the key of a document."""
+
     doc: int
     space: str
     key: str
@@ -121,7 +142,7 @@ def put(
     was not written by the current call, or not now.
     """
     writer, created_at, at = origin or Origin(tx.call_context.writer, "", tx.now)
-    item = _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at)
+    item = _Put(space, key, scope, text, indexed_words(text, words), *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
@@ -146,16 +167,25 @@ def set_provenance(
     )
 
 
-def extra_fts_text(text: str, words: str = "") -> str:
-    """What the full-text index holds of a document besides its text: CJK bigrams, and further words."""
-    if not words:
-        return "" if text.isascii() else grams(text)
-    return " ".join(part for part in (grams(text), words, grams(words)) if part)
-
-
 def drop(tx: Tx, space: str, key: str) -> None:
     """Removes the document `(space, key)`, if it is indexed."""
     tx.defer(_flush, _Drop(space, key))
+
+
+def renew(tx: Tx, rows: Sequence[tuple[int, str, str]]) -> None:
+    """Brings documents (id, text, words besides the text) of an earlier release to the present form of the index."""
+    changed = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
+    ids = [doc for doc, _ in changed]
+    if ids:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.set_words", rows=changed)
+        tx.run("kernel.index.fts_insert", ids=ids)
+    # A text that a model spells letter by letter had a vector.
+    spelled = [(doc, text) for doc, text, _ in rows if not text.isascii()]
+    if spelled and has_model(tx):
+        delete_vectors(tx, [doc for doc, _ in spelled])
+        insert_vectors(tx, spelled)
 
 
 def drop_scope(tx: Tx, space: str, scope: str) -> None:
@@ -219,14 +249,15 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near = dict[int, float](), dict[int, float]()
+    ranks, near, query = dict[int, float](), dict[int, float](), Reading(text)
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
+        query = read_query(tx, text) if ranks else query
         if semantic:
-            near = vector_search(tx, text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near)
+            near = vector_search(tx, query.text, partitions, limit, [*ranks], docs)
+    return candidates(ranks, near, query)
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
@@ -238,7 +269,7 @@ def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None
 
 
 def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hit]:
-    rows = tx.all("kernel.index.keys_of", _Key, ids=[*cosines, *(doc for doc in ranks if doc not in cosines)])
+    rows = tx.all("kernel.index.keys_of", Key, ids=[*cosines, *(doc for doc in ranks if doc not in cosines)])
     return [
         Hit(
             row.doc,

@@ -1,27 +1,28 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from math import log1p
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
+from kernel.search.hits import Reading
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
     PartitionFilter,
     RowQuery,
     Term,
     candidate_queries,
-    grams,
     indexed_terms,
     match,
     match_any,
     partition_docs,
     partition_query,
     partition_term,
-    query_grams,
-    query_words,
-    words_beside_cjk,
 )
+from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
+from kernel.search.words import indexed_words, pair_terms, query_terms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -67,6 +68,7 @@ def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -
     terms = _terms(tx, text)
     counted = partitions[:_MAX_PARTITION_TERMS]
     frequencies = _frequencies(tx, terms, counted)
+    terms = _respelled(tx, terms, frequencies.docs)
     large = {one for one in partitions if frequencies.docs.get(partition_term(one), 0) > SMALL_PARTITION_DOCS}
     found: Ranks = {}
     for one in single_partitions(tx, partitions, large):
@@ -78,7 +80,7 @@ def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
     """`bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
-    indexed = indexed_terms(terms, frequency)
+    indexed = indexed_terms(_respelled(tx, terms, frequency), frequency)
     if not indexed or not docs:
         return {}
     expression = partition_query(indexed, ()).expression
@@ -92,6 +94,7 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
     terms = _terms(tx, text)
     ids = None if partitions is None else [*partitions.small, *partitions.large]
     frequency, total = _frequencies(tx, terms, ids or ())
+    terms = _respelled(tx, terms, frequency)
     in_expression = ids is None or _filters_by_term(ids, frequency, total)
     named = ids if in_expression else None
     found: Ranks = {}
@@ -103,14 +106,25 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
     return found
 
 
+def read_query(tx: Tx, text: str) -> Reading:
+    """The query with words of the index for those that look misspelt, and what it would tell of a text to hold it."""
+    terms = _terms(tx, text)
+    frequency, total = _frequencies(tx, terms, ())
+    if (meant := respelled(text, _near(tx, terms, frequency))) != text:
+        text, terms = meant, _terms(tx, meant)
+        frequency, _ = _frequencies(tx, terms, ())
+    counts = [min(total, frequency.get(term.stem, 0)) for term in terms]
+    return Reading(text, sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts))
+
+
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     """For each text the share of the query's terms that it holds, in [0, 1]; 0 for a query without terms."""
-    # A CJK run counts by its bigrams only: as one word it would hardly ever be in a text.
-    pairs = {term.stem for term in query_grams(query)}
-    stems = pairs | {term.stem for term in _terms(tx, query) if not query_grams(term.surface)}
+    # A run without blanks counts by its pairs only: as one word it would hardly ever be in a text.
+    pairs = {term.stem for term in pair_terms(query)}
+    stems = pairs | {term.stem for term in _terms(tx, query) if not pair_terms(term.surface)}
     shares: list[float] = []
     for text in texts:
-        held = set(_stems(tx, text) + _stems(tx, grams(text)))
+        held = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
         found = sum(stem in held or (stem in pairs and _has_prefix(stem, held)) for stem in stems)
         shares.append(found / len(stems) if stems else 0.0)
     return shares
@@ -118,7 +132,7 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
 
 def _search(
     tx: Tx,
-    terms: Sequence[Term],
+    terms: list[Term],
     partitions: PartitionSet | None,
     limit: int,
     *,
@@ -127,7 +141,7 @@ def _search(
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
     frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
-    indexed = indexed_terms(terms, frequency)
+    indexed = indexed_terms(_respelled(tx, terms, frequency), frequency)
     if not indexed:
         return {}
     within, joined = _partition_filter(large, frequency, total)
@@ -206,17 +220,48 @@ def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _F
     total = cache.last_ids(tx).doc
     stems = [term.stem for term in terms if not term.prefix] + [partition_term(one) for one in partitions]
 
-    def count(missing: list[str]) -> dict[str, int]:
-        return dict(tx.all("kernel.lexical.document_frequencies", _Frequency, stems=missing))
-
+    count = partial(_count, tx)
     docs = cache.document_frequencies(total, stems, count) if cache.can_cache(tx) else count(stems)
     return _Frequencies(docs, total)
 
 
+def _count(tx: Tx, stems: list[str]) -> dict[str, int]:
+    return dict(tx.all("kernel.lexical.document_frequencies", _Frequency, stems=stems))
+
+
+def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Term]:
+    """The terms with words of the index for those that look misspelt, which are counted in `frequency` too."""
+    near = _near(tx, terms, frequency)
+    if not near:
+        return terms
+    added = {one.stem: one for found in near.values() for one in found if not frequency.get(one.stem)}
+    frequency |= {stem: one.docs for stem, one in added.items()}
+    return [
+        *(term for term in terms if term.surface not in near),
+        *(Term(one.stem, one.surface) for one in added.values()),
+    ]
+
+
+def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> dict[str, Sequence[Near]]:
+    """For each word that looks misspelt the words of the index that are near."""
+    if all(map(frequency.get, (term.stem for term in terms))):
+        return {}
+    embedder = tx.context.embedder
+    knows = embedder.knows if embedder is not None and embedder.ready else _knows_nothing
+    words = [term.surface for term in misspelt(terms, frequency, knows)[:MAX_WORDS]]
+    cache: SearchCache = tx.context.search_cache
+    find = partial(near_words, stems=partial(_stems, tx), count=partial(_count, tx))
+    if not cache.can_cache(tx):
+        return {word: find(word) for word in words}
+    return cache.near_words(cache.last_ids(tx).doc, words, find)
+
+
+def _knows_nothing(_word: str) -> bool:
+    return False
+
+
 def _terms(tx: Tx, text: str) -> list[Term]:
-    text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
-    words = f"{text} {words_beside_cjk(text)}"
-    return [*query_words(words, tx.tokenize(words)), *query_grams(text)][:_MAX_TERMS_READ]
+    return query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]
 
 
 def _stems(tx: Tx, text: str) -> list[str]:

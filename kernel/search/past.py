@@ -9,11 +9,11 @@ from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates
-from kernel.search.lexical import Ranks
+from kernel.search.lexical import Ranks, read_query
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
-from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.vectors import embed_texts
+from kernel.search.words import as_written, indexed_words, query_terms
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -167,25 +167,14 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     none = float("nan")
     rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
     docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
-    late = np.full(len(kept), none, np.float64)
+    late, exact = np.full((2, len(kept)), none)
     embedder = tx.context.embedder
     held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
     if embedder and held and weights.late > 0:
         tokens = [vectors[kept[at] + 1].tokens for at in held]
-        late[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
-    return Candidates(np.array(docs, np.int64), np.array(words, np.float64), np.array(meaning, np.float64), late)
-
-
-def joined(found: Candidates, other: Candidates) -> Candidates:
-    """Both, in rising order of their ids."""
-    import numpy as np
-
-    return Candidates(
-        np.concatenate((found.docs, other.docs)),
-        np.concatenate((found.words, other.words)),
-        np.concatenate((found.meaning, other.meaning)),
-        np.concatenate((found.late, other.late)),
-    ).sorted()
+        late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
+    evidence = np.array(words, np.float64), np.array(meaning, np.float64), late, exact
+    return Candidates(np.array(docs, np.int64), *evidence, read_query(tx, query))
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
@@ -217,15 +206,10 @@ def _document(state: PastText, source: PastSource) -> Document:
     return Document(-state.event, state.space, state.key, *source, *state[-5:])
 
 
-def _terms(tx: Tx, query: str) -> list[Term]:
-    text = query.replace("\0", " ")
-    words = f"{text} {words_beside_cjk(text)}"
-    return [*query_words(words, tx.tokenize(words)), *query_grams(text)]
-
-
 def _parts_of_words(tx: Tx, query: str) -> list[str]:
     """The longest beginnings that the words of a query and their stems share: what any form of a word contains."""
-    shared = {_shared_start(term.stem, term.surface.lower()) or term.surface for term in _terms(tx, query)}
+    terms = query_terms(query, tx.tokenize)
+    shared = {as_written(_shared_start(term.stem, term.surface.lower()) or term.surface) for term in terms}
     return sorted(shared, key=len, reverse=True)[:_MAX_WORDS]
 
 
@@ -236,7 +220,7 @@ def _shared_start(one: str, other: str) -> str:
 
 def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
     """The BM25 of the texts that hold terms of the query, by their positions, with the frequencies of the index."""
-    stems = [*dict.fromkeys(term.stem for term in _terms(tx, query))]
+    stems = [*dict.fromkeys(term.stem for term in query_terms(query, tx.tokenize))]
     counted = [Counter(_stems(tx, text)) for text in texts]
     lengths = [counts.total() for counts in counted]
     mean = sum(lengths) / max(1, len(lengths))
@@ -250,7 +234,7 @@ def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
-    whole = f"{text} {grams(text)}".replace("\0", " ")
+    whole = f"{text} {indexed_words(text)}".replace("\0", " ")
     return [stem for _, _, stem in tx.tokenize(whole)]
 
 

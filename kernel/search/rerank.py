@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
-_GROUP_SIZE_IN_POOL = 2  # near-duplicates in the pool, so that one text repeated leaves room for others; not measured
-_COHERENCE_RANGE = (0.02, 0.05)  # from which neighbours begin to count, and from which they count fully; not measured
+_GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
+# Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
+# do: what is alike is a list, no conversation. Chosen on development data, see README.md.
+_COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
+_PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
@@ -50,6 +53,9 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
 
     The best `most` are reranked, at most two of each group of near-duplicates.
     """
+    import numpy as np
+
+    text = found.query.text or text
     order = preliminary_order(found, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
@@ -69,11 +75,19 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
     if weights.late > 0:
         held = [at for at, tokens in enumerate(pool.tokens) if tokens]
         opening = _OPENING_SHARE * (1 - share)
-        scores = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
-        found = found._replace(late=found.late.copy())
-        found.late[found.docs.searchsorted(pool.windows[held, 2])] = scores
+        scores, exact = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
+        found = found._replace(late=found.late.copy(), exact=found.exact.copy())
+        at = found.docs.searchsorted(pool.windows[held, 2])
+        found.late[at], found.exact[at] = scores, exact
     fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
+    if weights.words > 0 and np.isnan(found.words).all() and _is_in_pieces(embedder, query[0], text):
+        fused = fused._replace(strengths=np.zeros(len(fused.scores)))
     return Ranking(fused, pool.duplicates.leaders)
+
+
+def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
+    """Whether the model does not know the words of a query, but only pieces of them, whose nearness means nothing."""
+    return int(embedder.counts([query.tokens])[0]) >= _PIECES * len(text.split())
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:
@@ -106,7 +120,9 @@ def _windows(rows: list[Any]) -> "Ids":
 
 
 def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids") -> float:
-    """The share of their weight that neighbours have: all of it where documents are like their own neighbours."""
+    """The share of their weight that neighbours have: all of it where documents are like their own neighbours, as in a
+    conversation, but not the same but for a name, as in a list.
+    """
     import numpy as np
 
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
@@ -115,8 +131,7 @@ def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids")
     rising = np.argsort(docs)
     at = positions(docs[rising], windows)
     coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
-    low, high = _COHERENCE_RANGE
-    return min(1.0, max(0.0, (coherence - low) / (high - low)))
+    return float(np.interp(coherence, _COHERENCE_RANGE, (0.0, 1.0, 1.0, 0.0)))
 
 
 def _coherence(units: "Matrix", windows: "Ids") -> float:
@@ -148,5 +163,4 @@ def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Emb
 
     none = np.full(len(docs), np.nan)
     cosines = none if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    columns = (np.concatenate(pair) for pair in zip(found, (docs, none, cosines, none), strict=True))
-    return Candidates(*columns).sorted()
+    return found.joined(Candidates(docs, none, cosines, none, none))

@@ -10,6 +10,7 @@ from kernel.limits import CallLimits
 
 if TYPE_CHECKING:
     from kernel.search.cache import SearchCache
+    from kernel.store.briefing import Brief, HookSessions, KeepHandoff
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -39,7 +40,8 @@ class StoreContext(NamedTuple):
     match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
     names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs, and `past`
     is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to another
-    database than the file; None for SQLite.
+    database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients
+    (see `kernel/store/briefing.py`).
     """
 
     statements: Mapping[str, str]
@@ -54,3 +56,6 @@ class StoreContext(NamedTuple):
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     past: Mapping[str, Any] = _NONE
     connect: "Callable[..., Any] | None" = None
+    briefs: "Mapping[str, Brief]" = _NONE
+    keep_handoff: "KeepHandoff | None" = None
+    hook_sessions: "HookSessions | None" = None

@@ -165,7 +165,7 @@ def _open_sound(copy: Path, name: str) -> Connection:
     if db is None or damage:
         if db is not None:
             db.close()
-        raise Fault("invalid", f"{name} is damaged: {damage[0]}")
+        raise Fault("invalid", f"{name} is damaged: {damage[0].rstrip('.')}.")
     return db
 
 

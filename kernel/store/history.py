@@ -104,6 +104,17 @@ def clear(tx: Tx, dialect: str) -> None:
     tx.run("kernel.history.clear", dialect=dialect)
 
 
+def known(tx: Tx, space: str, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that have or, before the current transaction, had a memory."""
+    return set(tx.all("kernel.history.known", str, space=space, keys=keys))
+
+
+def forget(tx: Tx, space: str, key: str) -> None:
+    """Deletes every event of `(space, key)`."""
+    tx.flush_deferred()
+    tx.run("kernel.history.forget", space=space, key=key)
+
+
 def redact(tx: Tx, space: str, key: str, text: str) -> None:
     """Empties this text in every event of `(space, key)`, and deletes the undo data of all calls that touched it."""
     tx.flush_deferred()

@@ -10,7 +10,7 @@ import msgspec
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
 from kernel.store.context import CallContext
-from kernel.store.tx_engine import Cursor, Engine, Token
+from kernel.store.tx_engine import Cursor, Engine, Tables, Token
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -95,6 +95,12 @@ class Tx:
     def file(self) -> str:
         """The path of the database file."""
         return self._engine.filename
+
+    @property
+    def tables(self) -> Tables:
+        """Whole rows of any table, for an export of everything and its import."""
+        self._take_snapshot()
+        return self._engine.tables
 
     def new_id(self, prefix: str) -> str:
         """A fresh id that sorts by time, `prefix_` first."""
@@ -269,7 +275,11 @@ class Tx:
             if isinstance(value, (list, tuple)):
                 params[name] = _encode(value).decode()
         if self._begin_pending:
-            self._begin_pending = False
-            self._run("BEGIN", None)
+            self._take_snapshot()
         self._budget.new_statement = True
         return self._run(self.context.statements[query], params)
+
+    def _take_snapshot(self) -> None:
+        if self._begin_pending:
+            self._begin_pending = False
+            self._run("BEGIN", None)

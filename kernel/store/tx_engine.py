@@ -1,6 +1,6 @@
 """What a transaction needs of a database engine."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +36,30 @@ class StatementBudget(Protocol):
     streamed: bool
 
 
+class Tables(Protocol):
+    """Whole rows of any table, for an export of everything."""
+
+    def names(self) -> list[str]:
+        """The names of the tables, each after those that it refers to."""
+        ...
+
+    def columns(self, table: str) -> list[str]:
+        """The columns that hold values."""
+        ...
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Every row, in the order of the primary key."""
+        ...
+
+    def found(self, table: str, row: dict[str, Any]) -> dict[str, Any] | None:
+        """The row with the primary key of this one; None where there is none."""
+        ...
+
+    def put(self, table: str, row: dict[str, Any], *, replace: bool) -> None:
+        """Writes a row."""
+        ...
+
+
 class Engine(Protocol):
     """What a transaction needs of a database engine."""
 
@@ -57,6 +81,11 @@ class Engine(Protocol):
     @property
     def changes(self) -> Callable[[], int]:
         """The number of rows the last statement changed."""
+        ...
+
+    @property
+    def tables(self) -> Tables:
+        """Whole rows of any table."""
         ...
 
     @property

@@ -84,11 +84,12 @@ def main() -> int:
     recorder = Recorder()
     threading.setprofile(recorder)
     from kernel.config import Config
+    from kernel.security.local_access import LocalAccess
     from kernel.server import Server
 
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Config(Path(folder), port=PORT), "")
+        server = Server(Config(Path(folder), port=PORT), "", LocalAccess.fresh(Path(folder)))
         serving = threading.Thread(target=server.run)
         serving.start()
         try:

@@ -1,18 +1,18 @@
 """Search quality on judged collections: rankings, signals and latency of the tools of a running server.
 
+Without a FOLDER one table over all development collections, those in $QUIPU_EVALUATION_DATA and the generated ones.
 Each FOLDER holds `docs.jsonl` (id, scope, time, text) and `queries.jsonl` (id, scope, text, relevant). A query is asked
 within its scope. `--transformer FOLDER` compares with a sentence transformer on the same texts.
 """
 
 import argparse
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests.lib.servers import machine, served, table
-from loadtests.quality import fts5_baseline, minilm_baseline, tool_adapters
+from loadtests.lib.servers import machine, table
+from loadtests.quality import fts5_baseline, minilm_baseline, overview, strength, tool_adapters
 from loadtests.quality.dataset import Collection, read
 from loadtests.quality.engine_adapter import fused
 from loadtests.quality.mcp_client import Caller
@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge every folder; return 1 if a text could not be stored."""
     chosen = _options(arguments)
     machine()
+    if not chosen.folders:
+        judged = overview.collections(chosen.queries)
+        strength.leave_one_out(judged) if chosen.leave_one_out else overview.show(judged, chosen.tools)
+        return 0
     lost = 0
     for folder in chosen.folders:
         collection = read(folder, chosen.queries)
@@ -65,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make quality ARGS=...", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folders", type=Path, nargs="+", help="folders with docs.jsonl and queries.jsonl")
+    parser.add_argument("folders", type=Path, nargs="*", help="folders with docs.jsonl and queries.jsonl, in full")
+    parser.add_argument("--leave-one-out", action="store_true", help="fit the strength on all collections but one")
     parser.add_argument("--tools", nargs="*", default=[], help="only these tools, such as recall hybrid_search")
     parser.add_argument("--queries", type=int, default=0, help="maximum number of queries of each folder")
     parser.add_argument("--model", default="", help="model2vec folder for the server, instead of the bundled one")
@@ -100,12 +105,12 @@ def _judge(shelf: DialectAdapter, collection: Collection, model: str) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary)
         settings = {**shelf.settings(collection, data), **({"QUIPU_MODEL": model} if model else {})}
-        with _caller(data, settings) as caller:
+        with tool_adapters.serving(data, settings) as caller:
             filled = shelf.fill(caller, collection)
         for judged in shelf.tools:
             runs: list[Run] = []
             for mode in judged.modes:
-                with _caller(data, {**settings, **mode.settings}) as caller:
+                with tool_adapters.serving(data, {**settings, **mode.settings}) as caller:
                     runs.append(_ask(caller, judged, mode, collection, filled))
             _show(f"{judged.tool} ({shelf.name})", collection, runs)
     lost = len(collection.docs) - len(filled.docs)
@@ -124,15 +129,6 @@ def _ask(caller: Caller, judged: JudgedTool, mode: Mode, collection: Collection,
         scores.append(judge([filled.docs.get(key, key) for key in found], query.relevant))
         seconds.append(caller.seconds)
     return Run(mode.name, scores[len(warm) :], seconds[len(warm) :])
-
-
-@contextmanager
-def _caller(data: Path, settings: Mapping[str, str]) -> Generator[Caller]:
-    with served("kernel", "serve", "--data", str(data), environ=settings) as server:
-        server.wait("/readyz", b'"model":"ready"')
-        caller = Caller(server.port)
-        yield caller
-        caller.close()
 
 
 def _show(title: str, collection: Collection, runs: Sequence[Run]) -> None:

@@ -1,8 +1,10 @@
 """Choose the threshold of smart_save_memory: precision and recall of near-duplicate detection by distance.
 
-Half of the arriving texts are rewordings or updates of stored ones, the other half are new but similar. A text is
-flagged if the nearest stored text is closer than the threshold. The texts are facts about people (`paraphrases.py`) and
-the notes of `loadtests/lib/corpus.py`.
+Half of the arriving texts are rewordings of stored ones, the other half are new but similar. A text is flagged if a
+stored text that says the same is closer than the threshold. The texts are facts about people (`paraphrases.py`),
+questions (`question_families.py`) and the notes of `loadtests/lib/corpus.py`.
+
+`--pairs FILE` judges pairs of texts, JSON lines with `a`, `b` and a `label` of 0 or 1.
 
 `--docs FILE` adds texts written by people, as JSON lines with `scope` and `text`: half of each scope is stored, the
 other half and small edits of the first arrive. Half of the families and scopes choose the threshold, the rest is held
@@ -20,11 +22,15 @@ import numpy as np
 
 from kernel.config import MODEL
 from kernel.embed.model import Embedder
+from kernel.search.equivalence import covers, tell_apart
 from loadtests.lib import corpus
 from loadtests.lib.servers import options, table
-from loadtests.quality import paraphrases
+from loadtests.quality import paraphrases, question_families
 
 STEPS = tuple(round(0.2 + 0.05 * step, 2) for step in range(15))
+_CANDIDATES = 20  # as in smart_save_memory
+_LEAST_COSINE = 0.5  # a distance of 1, beyond all steps
+_FAR = 2.0  # the distance where nothing says the same
 WANTED = 0.95
 _SHORTEST = 6
 _NOTES = 2000
@@ -48,6 +54,14 @@ class Curve(NamedTuple):
     new: list[float]
 
 
+class Pair(msgspec.Struct):
+    """Two texts, and whether they are equal."""
+
+    a: str
+    b: str
+    label: int
+
+
 class Text(msgspec.Struct):
     """One text written by a person."""
 
@@ -58,13 +72,24 @@ class Text(msgspec.Struct):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the curves, and the highest threshold with the wanted precision on every training set."""
     chosen = options(
-        __doc__, arguments, docs={"type": Path, "nargs": "*", "default": [], "help": "texts written by people"}
+        __doc__,
+        arguments,
+        docs={"type": Path, "nargs": "*", "default": [], "help": "texts written by people"},
+        pairs={"type": Path, "nargs": "*", "default": [], "help": "pairs of texts with labels"},
     )
     notes = [
         [memory.text for memory in islice(corpus.memories(2 * _NOTES), start, _NOTES + start)] for start in (0, _NOTES)
     ]
-    fitted = [built("facts, fitted", paraphrases.FITTED), edited("notes, fitted", notes[:1])]
-    held_out = [built("facts, held out", paraphrases.HELD_OUT), edited("notes, held out", notes[1:])]
+    fitted = [
+        built("facts, fitted", paraphrases.FITTED),
+        asked("questions, fitted", question_families.FITTED),
+        edited("notes, fitted", notes[:1]),
+    ]
+    held_out = [
+        built("facts, held out", paraphrases.HELD_OUT),
+        asked("questions, held out", question_families.HELD_OUT),
+        edited("notes, held out", notes[1:]),
+    ]
     for file in chosen.docs:
         scopes = by_scope(file)
         half = (len(scopes) + 1) // 2
@@ -72,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         held_out.append(edited(f"{file.parent.name}, held out", scopes[half:]))
     embedder = Embedder(MODEL)
     fit, rest = [curve(embedder, one) for one in fitted], [curve(embedder, one) for one in held_out]
+    rest += [curve_of_pairs(embedder, file) for file in chosen.pairs]
     for one in (*fit, *rest):
         rows = [(f"{step:.2f}", *measured(one, step)) for step in STEPS]
         table(
@@ -84,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def built(name: str, families: str) -> Set:
-    """Facts about half of the people are stored. Duplicates are their facts reworded, with an opening or a newer value;
-    new texts are the same facts about the other half, in every wording.
+    """Facts about half of the people are stored. Duplicates are their facts reworded or with an opening; new texts are
+    newer values, and the same facts about the other half, in every wording.
     """
     every = paraphrases.facts(families)
     people = set(paraphrases.PEOPLE[::2])
@@ -93,12 +119,22 @@ def built(name: str, families: str) -> Set:
     known: list[str] = []
     for at, fact in enumerate(stored):
         opened = _OPENINGS[at % len(_OPENINGS)].format(fact.wordings[0])
-        known.append(
-            (fact.wordings[1], fact.wordings[2], opened, paraphrases.newer(families, fact).wordings[0])[at % 4]
-        )
+        known.append((fact.wordings[1], fact.wordings[2], opened)[at % 3])
     others = [fact for fact in every if fact.who not in people]
+    others += [paraphrases.newer(families, fact) for fact in stored[::3]]
     new = [fact.wordings[at % 3] for at, fact in enumerate(others)]
     return Set(name, [fact.wordings[0] for fact in stored], known, new)
+
+
+def asked(name: str, families: str) -> Set:
+    """One wording of every question is stored. Duplicates are the other wordings; new are other questions."""
+    stored, known, new = list[str](), list[str](), list[str]()
+    for family in question_families.read(families):
+        stored += [family.same[0].format(v=value) for value in family.values[::2]]
+        known += [wording.format(v=value) for value in family.values[::2] for wording in family.same[1:]]
+        new += [wording.format(v=value) for value in family.values[::2] for wording in family.others]
+        new += [wording.format(v=value) for value in family.values[1::2] for wording in family.same]
+    return Set(name, stored, known, new)
 
 
 def edited(name: str, scopes: list[list[str]]) -> Set:
@@ -133,9 +169,32 @@ def by_scope(file: Path) -> list[list[str]]:
 
 
 def curve(embedder: Embedder, one: Set) -> Curve:
-    """The distance of every arriving text to the nearest stored one."""
+    """The distance of every arriving text to the nearest stored one that says the same."""
     stored = _unit(embedder, one.stored)
-    return Curve(one.name, _nearest(stored, embedder, one.known), _nearest(stored, embedder, one.new))
+
+    def nearest(text: str) -> float:
+        cosines = stored @ _unit(embedder, [text])[0]
+        near = [int(at) for at in np.argsort(-cosines, kind="stable")[:_CANDIDATES] if cosines[at] > _LEAST_COSINE]
+        same = next((at for at in near if is_same(embedder, text, one.stored[at])), None)
+        return _FAR if same is None else _distance(float(cosines[same]))
+
+    return Curve(one.name, [nearest(text) for text in one.known], [nearest(text) for text in one.new])
+
+
+def curve_of_pairs(embedder: Embedder, file: Path) -> Curve:
+    """The distances of pairs that say the same, by their labels."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for line in file.read_bytes().splitlines():
+        pair = msgspec.json.decode(line, type=Pair)
+        one, other = _unit(embedder, [pair.a, pair.b])
+        found[pair.label].append(_distance(float(one @ other)) if is_same(embedder, pair.a, pair.b) else _FAR)
+    return Curve(file.parent.name, found[1], found[0])
+
+
+def is_same(embedder: Embedder, one: str, other: str) -> bool:
+    """The decision of the server, whatever the distance."""
+    first, second = embedder.embed([one, other])
+    return not tell_apart(one, other) and covers(embedder, (one, first.tokens), (other, second.tokens))
 
 
 def measured(one: Curve, threshold: float) -> tuple[float, float]:
@@ -145,9 +204,8 @@ def measured(one: Curve, threshold: float) -> tuple[float, float]:
     return (hit / (hit + wrong) if hit + wrong else 1.0), hit
 
 
-def _nearest(stored: np.ndarray, embedder: Embedder, texts: list[str]) -> list[float]:
-    similarity = (_unit(embedder, texts) @ stored.T).max(axis=1)
-    return np.sqrt(np.maximum(0.0, 2.0 - 2.0 * similarity)).tolist()
+def _distance(cosine: float) -> float:
+    return float(np.sqrt(max(0.0, 2.0 - 2.0 * cosine)))
 
 
 def _unit(embedder: Embedder, texts: list[str]) -> np.ndarray:

@@ -1,10 +1,12 @@
 """The judged tools: how each stores texts, how it is queried, and by which signals."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from loadtests.lib.servers import served
 from loadtests.quality.dataset import Collection, Query, scope_names
 from loadtests.quality.mcp_client import Caller
 from loadtests.quality.metrics import CUT
@@ -52,6 +54,16 @@ def adapters(names: Sequence[str]) -> list[DialectAdapter]:
     """The dialects with the tools of these names, or with all tools."""
     wanted = [shelf._replace(tools=[tool for tool in shelf.tools if not names or tool.tool in names]) for shelf in _ALL]
     return [shelf for shelf in wanted if shelf.tools]
+
+
+@contextmanager
+def serving(data: Path, settings: Mapping[str, str]) -> Generator[Caller]:
+    """A client of a server over this data, once the model is loaded."""
+    with served("kernel", "serve", "--data", str(data), environ=settings) as server:
+        server.wait("/readyz", b'"model":"ready"')
+        caller = Caller(server.port)
+        yield caller
+        caller.close()
 
 
 def _sessions(caller: Caller, collection: Collection) -> Filled:

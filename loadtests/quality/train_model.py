@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.embed.model import ModelTokenizer, TokenVectors
+from kernel.embed.model import TokenVectors
+from kernel.embed.tokenizer import ModelTokenizer
 from loadtests.lib.servers import options
 from loadtests.quality.minilm_baseline import Transformer
 

@@ -30,6 +30,15 @@ LIMIT 1;
 -- Spaces named `dialect` or `dialect:...`: the range ends at a semicolon, the character after a colon.
 DELETE FROM history WHERE space = :dialect OR (space > :dialect || ':' AND space < :dialect || ';');
 
+-- name: known
+-- The keys that have or had a memory.
+SELECT value
+FROM json_each(:keys)
+WHERE EXISTS (SELECT 1 FROM history WHERE history.space = :space AND history.key = json_each.value);
+
+-- name: forget
+DELETE FROM history WHERE space = :space AND key = :key;
+
 -- name: redact
 UPDATE history
 SET

@@ -69,3 +69,9 @@ DELETE FROM doc WHERE id IN (SELECT value FROM json_each(:ids));
 UPDATE doc
 SET dialect = :dialect, tool = :tool, actor = :actor, created_at = :created_at, updated_at = :updated_at
 WHERE space = :space AND key = :key;
+
+-- name: set_words
+-- Rows are (document, its words besides the text).
+UPDATE doc SET grams = r.value ->> 1
+FROM json_each(:rows) AS r
+WHERE doc.id = r.value ->> 0;

@@ -156,7 +156,7 @@ def test_edit_of_what_has_changed_meanwhile_writes_nothing_and_keeps_what_was_ty
     server.tool("replace_memory", {"path": "raced", "content": "by an agent"})
     answer = send(server, "edit", {"id": id_, "version": old, "text": "typed for an hour"})
     assert answer.status == 409
-    assert b"It has changed since the page was opened" in answer.body
+    assert b"It has changed since it was opened" in answer.body
     assert b"typed for an hour" in answer.body
     assert state(server, id_)["text"] == "by an agent"
 

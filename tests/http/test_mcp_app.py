@@ -12,7 +12,7 @@ from tests.security.authenticated_server import LEGACY, MODERN, House, house
 
 URI = "ui://quipu/recall.html"
 MEDIA = "text/html;profile=mcp-app"
-EXTENSION = {"io.modelcontextprotocol/ui": {}}
+EXTENSION = {"io.modelcontextprotocol/ui": {}, "io.modelcontextprotocol/skills": {}}
 
 
 @pytest.fixture(scope="module")

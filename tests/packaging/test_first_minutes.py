@@ -1,4 +1,5 @@
-"""The first ten minutes of a newcomer in two terminal windows, compared as a whole with what was recorded.
+"""The first ten minutes of a newcomer in two terminal windows, compared as a whole with what was recorded: with clients
+and keys, and with memories on the command line.
 
 The recording is the script too: `$ ` begins a command, `2$ ` one that goes on in the second window until `2^C`. After a
 change of either, RECORD=1 .venv/bin/python -m pytest tests/packaging/test_first_minutes.py writes the output anew.
@@ -20,7 +21,7 @@ from tests.reliability.server_process import ROOT, free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the files of clients are elsewhere on other systems")
 
-RECORDING = Path(__file__).with_name("first_minutes.txt")
+RECORDINGS = ("first_minutes.txt", "memory_minutes.txt")
 PROGRAM = next(block.text for block in blocks("python") if block.name.startswith("README.md:"))
 COMMAND = re.compile(r"^(?:\$ |2\$ |2\^C$).*$", re.MULTILINE)
 CHANGING = (
@@ -30,6 +31,10 @@ CHANGING = (
     (re.compile(r"(?<=% )[\d,]+ of [\d,]+.*$", re.MULTILINE), "PAGES of PAGES"),
     (re.compile(r"schema \d+, \d+ bytes"), "schema NUMBER, SIZE bytes"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"), "TIME"),
+    (re.compile(r"(?<!\d)\d{4}-\d\d-\d\d \d\d:\d\d\b"), "TIME"),
+    (re.compile(r"\b\d\.\d\d(?=  TIME)"), "SCORE"),
+    (re.compile(r"(?<=quipu-)\d{8}T\d{6}Z"), "TIME"),
+    (re.compile(r"(?<= files, )\d+ bytes"), "SIZE bytes"),
     (re.compile(r"\b[\d,.]+ MiB"), "SIZE MiB"),
     (re.compile(r"SQLite [\d.]+"), "SQLite VERSION"),
     (re.compile(rf"\b{re.escape(VERSION)}\b"), "VERSION"),
@@ -88,12 +93,14 @@ class Newcomer:
         return shown if shown.endswith("\n") or not shown else f"{shown}\n"
 
 
-def test_first_ten_minutes_show_what_was_recorded(tmp_path: Path) -> None:
-    recorded = RECORDING.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_first_ten_minutes_show_what_was_recorded(name: str, tmp_path: Path) -> None:
+    recording = Path(__file__).with_name(name)
+    recorded = recording.read_text(encoding="utf-8")
     with ExitStack() as windows:
         newcomer = Newcomer(tmp_path, windows)
         shown = "".join(f"{line}\n{newcomer.types(line)}" for line in COMMAND.findall(recorded))
     if os.environ.get("RECORD"):
-        RECORDING.write_text(shown, encoding="utf-8")
+        recording.write_text(shown, encoding="utf-8")
     else:
         assert shown == recorded

@@ -91,6 +91,19 @@ def test_it_runs_where_others_have_the_same_names_and_have_them_first(wheel: Pat
     assert printed == run([sys.executable, "-m", "kernel", "tools"], ROOT)
 
 
+def test_a_hook_of_the_wheel_imports_nothing_of_the_server(wheel: Path, tmp_path: Path) -> None:
+    """No server listens there, so that it prints nothing; `-X importtime` names what was imported."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    start = [sys.executable, "-X", "importtime", "-c", "from quipu_memory.__main__ import main; main()", "hook"]
+    words = [*start, "session-start", "--client", "claude", "--url", "http://127.0.0.1:9"]
+    done = subprocess.run(words, cwd=tmp_path, input=b'{"cwd": "/"}', capture_output=True, timeout=60)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert "quipu_memory.hook_client" in imported
+    assert {name for name in imported if name.partition(".")[0] in {*RIVALS, "msgspec", "argparse", "http"}} == set()
+
+
 def test_links_of_the_readme_work_outside_the_repository(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         shown = archive.read(f"{DIST_INFO}/METADATA").decode()

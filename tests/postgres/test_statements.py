@@ -27,7 +27,7 @@ def test_every_statement_prepares(address: str) -> None:
             except Exception as error:
                 refused[name] = str(error)
     pool.give(db)
-    assert refused == {}
+    assert refused == {}, refused
 
 
 def test_tables_have_the_columns_of_those_in_sqlite(address: str) -> None:

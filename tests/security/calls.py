@@ -153,6 +153,11 @@ REST_CALLS: Mapping[Call, Arguments | None] = {
     ("GET", f"{_STORES}/absent/memory_versions"): None,
     ("GET", f"{_STORES}/absent/memory_versions/absent"): None,
     ("POST", f"{_STORES}/absent/memory_versions/absent/redact"): None,
+    ("POST", "/prime"): {"root": "/w/web"},
+    ("POST", "/hook/claude/session-start"): {"session_id": "s", "cwd": "/w/web"},
+    ("POST", "/hook/claude/first-prompt"): {"session_id": "s", "prompt": "Which port does the API listen on?"},
+    ("POST", "/hook/claude/post-compact"): {"session_id": "s", "compact_summary": "The API moved to another port." * 3},
+    ("POST", "/hook/claude/session-end"): {"session_id": "s"},
 }
 CALLS: Mapping[Call, Arguments] = {
     **{(tool.name, ""): {} for dialect in DIALECTS for tool in dialect.tools if tool.name not in _BY_ACTION},

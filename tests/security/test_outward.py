@@ -74,7 +74,7 @@ FORBIDDEN_IMPORTS = {
 # What a command of the user does: it asks servers of this machine how they are, and calls its service manager.
 COMMANDS = {"kernel.cli.probe: import http.client", "kernel.cli.service: import subprocess"}
 LIBRARY = {"kernel.process: import ctypes"}  # one function of the C library, by a name that stands there
-YAML = {"handlers.scopes.yaml: import yaml"}  # the safe loader's parser; values are built without tags
+YAML = {"kernel.store.yaml: import yaml"}  # the safe loader's parser; values are built without tags
 _watched: list[list[str]] = []
 
 

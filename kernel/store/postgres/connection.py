@@ -3,7 +3,7 @@
 import itertools
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
@@ -12,11 +12,12 @@ from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.postgres import bounds
 from kernel.store.postgres.changes import Recorder
-from kernel.store.postgres.driver import escape, load_driver
+from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
-from kernel.store.postgres.statements import Statement
+from kernel.store.postgres.statements import Statement, values_of
+from kernel.store.postgres.table_rows import TableRows
 from kernel.store.sqlite.tokenizers import Tokenizers
 from kernel.store.transaction import Tx
 from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
@@ -49,6 +50,7 @@ class Connection:
         self._called = False  # in this transaction
         self._cancelled = False
         self._tokenizers = Tokenizers()
+        self.tables = TableRows(self)
         self._streams = itertools.count()
 
     def changes(self) -> int:
@@ -69,7 +71,7 @@ class Connection:
             rows = list(text.answered(self, params or {}))
             self._count = self._total - before
             return Rows(rows)
-        values = _values(text, params or {})
+        values = values_of(text, params or {})
         if self.budget.streamed:
             self.budget.streamed = False
             return Pages(self.stream(text, bounds.PAGE, values))
@@ -78,7 +80,7 @@ class Connection:
     def query(self, name: str, /, **params: Any) -> list[Row]:
         """The rows of a statement of `sql/postgres/engine`."""
         text = cast("Statement", self.context.statements[name])
-        return self._run(text, _values(text, params), prepare=name not in _UNPREPARED).fetchall()
+        return self._run(text, values_of(text, params), prepare=name not in _UNPREPARED).fetchall()
 
     def _run(self, text: str, values: list[Any], *, prepare: bool = True) -> Rows:
         limit = self.context.call_limits.value
@@ -322,8 +324,3 @@ class Connection:
     def close(self) -> None:
         """Gives the connection back; safe to call twice."""
         self._release()
-
-
-def _values(text: Statement, params: Mapping[str, Any]) -> list[Any]:
-    values = [params[name] for name in text.names]
-    return [escape(value) if isinstance(value, str) else value for value in values]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel.store.postgres.driver import escape
 from kernel.store.statements import ROOT, load
 
 FOLDER = "postgres"
@@ -52,6 +53,12 @@ class Statement(str):
         self.names = tuple(names)
         self.answered = answered
         return self
+
+
+def values_of(text: Statement, params: Mapping[str, Any]) -> list[Any]:
+    """The values of the parameters of a statement, in their order."""
+    values = [params[name] for name in text.names]
+    return [escape(value) if isinstance(value, str) else value for value in values]
 
 
 def translate(text: str) -> Statement:

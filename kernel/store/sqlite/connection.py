@@ -15,6 +15,7 @@ from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
+from kernel.store.sqlite.table_rows import TableRows
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Tx
@@ -51,6 +52,7 @@ class Connection:
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
         self.changes = self._db.changes
         self.total_changes = self._db.total_changes
+        self.tables = TableRows(self.execute)
         self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)

@@ -13,7 +13,7 @@ import pytest
 from kernel import app
 from kernel.app import Kernel
 from kernel.asgi import warm
-from kernel.cli import commands, doctor
+from kernel.cli import commands, doctor, memory_parsers
 from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
@@ -199,6 +199,11 @@ def test_parser_has_the_documented_commands() -> None:
         "doctor",
         "health",
         "export",
+        "completion",
+        "replica",
+        *memory_parsers.COMMANDS,
+        "prime",
+        "hook",
     }
 
 

@@ -82,7 +82,7 @@ def test_import_prints_counts_and_remarks(
 def test_what_cannot_be_imported_is_refused_with_nothing_changed(config: Config, run: Run, shelf: str) -> None:
     with pytest.raises(Fault, match=r"^The variable NONE is unset or empty$"):
         run("import", "shelf", shelf, "--password-env", "NONE")
-    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
+    with pytest.raises(Fault, match=r"^Cannot import attic: choose from jsonl, shelf, "):
         run("import", "attic", shelf)
     assert rows(config, PATHS) == rows(config, AUDIT) == []
 

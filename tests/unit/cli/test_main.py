@@ -65,7 +65,7 @@ def read_all(descriptor: int) -> Iterator[bytes]:
 def test_no_command_prints_the_groups_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     printed = capsys.readouterr().out
-    for part in ("Connect:\n  setup ", "Look:\n  doctor ", "Keep:\n  backup ", "examples:\n  quipu setup", "NO_COLOR"):
+    for part in ("Connect:\n  setup ", "Look:\n  prime ", "Keep:\n  backup ", "examples:\n  quipu setup", "NO_COLOR"):
         assert part in printed
 
 

@@ -16,7 +16,6 @@ import pytest
 from kernel import app
 from kernel.cli.client_entries import describe_target, find_entry
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
-from kernel.cli.main import main
 from tests.reliability.server_process import ROOT, serving
 
 Output = tuple[int, str, str]
@@ -26,35 +25,6 @@ OTHERS = {
     "json": '{{\n  "theirs": true,\n  "{0}": {{\n    "other": {{"command": "x"}}\n  }}\n}}\n',
     "jsonc": '// mine\n{{\n  // theirs\n  "{0}": {{\n    "other": {{"command": "x"}}, // one\n  }},\n}}\n',
 }
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home directory, without the settings of this machine."""
-    for name in (
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "CLAUDE_CONFIG_DIR",
-        "CODEX_HOME",
-        "COPILOT_HOME",
-        "QUIPU_DATA",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PORT", "9")  # nothing listens there, whatever runs on this machine
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def quipu(capsys: pytest.CaptureFixture[str]) -> Quipu:
-    """Status, standard output and standard error of a command line."""
-
-    def command(*arguments: str) -> Output:
-        status = main(list(arguments))
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return command
 
 
 def file(client: Client, home: Path) -> Path:

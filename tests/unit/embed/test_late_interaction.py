@@ -19,7 +19,7 @@ MATRIX = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
 
 def scores(query: str, *texts: str) -> list[float]:
     query_tokens, *text_tokens = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    return EMBEDDER.interaction(query_tokens, text_tokens).tolist()
+    return EMBEDDER.interaction(query_tokens, text_tokens)[0].tolist()
 
 
 def rows(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +28,7 @@ def rows(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def interaction(query: np.ndarray, texts: list[np.ndarray]) -> list[float]:
     sizes = np.array([len(text) for text in texts])
-    return late_interaction.interaction(query, np.concatenate(texts), sizes, rows).tolist()
+    return late_interaction.interaction(query, np.concatenate(texts), sizes, rows)[0].tolist()
 
 
 def test_same_words_score_above_similar_words_above_unrelated_ones() -> None:
@@ -62,11 +62,13 @@ def test_opening_is_scored_as_a_text_of_its_own(query: str, texts: list[str], sh
     openings = [tokens[: 2 * late_interaction.OPENING_TOKENS] for tokens in text_tokens]  # two bytes per token
 
     parts = zip(
-        EMBEDDER.interaction(query_tokens, text_tokens), EMBEDDER.interaction(query_tokens, openings), strict=True
+        EMBEDDER.interaction(query_tokens, text_tokens)[0],
+        EMBEDDER.interaction(query_tokens, openings)[0],
+        strict=True,
     )
 
     mixed = [(1 - share) * whole + share * opening for whole, opening in parts]
-    assert EMBEDDER.interaction(query_tokens, text_tokens, share) == pytest.approx(mixed, abs=1e-4)
+    assert EMBEDDER.interaction(query_tokens, text_tokens, share)[0] == pytest.approx(mixed, abs=1e-4)
 
 
 def test_scores_do_not_depend_on_the_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:

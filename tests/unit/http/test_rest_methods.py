@@ -183,7 +183,7 @@ def test_methods_are_there_only_with_their_dialect(config: Config, runner: async
 
 def test_every_method_of_a_dialect_has_a_path_of_its_own() -> None:
     methods = [(method.verb, method.path) for dialect in app.DIALECTS for method in dialect.rest]
-    assert len({*methods}) == len(methods) == 14
+    assert len({*methods}) == len(methods) == 19
     tools = [method.tool.name for dialect in app.DIALECTS for method in dialect.rest]
     others = [tool.name for dialect in app.DIALECTS for tool in dialect.tools]
     assert len({*tools, *others}) == len(tools) + len(others)

@@ -92,7 +92,7 @@ def test_damaged_cursor_is_rejected_or_decodes_to_one_digest(data: st.DataObject
 @pytest.fixture
 def recall(call: Call) -> Recall:
     def call_recall(**arguments: Any) -> Recalled:
-        reply = call("recall", **arguments)
+        reply = call("recall", floor="none", **arguments)
         assert reply.fault is None, reply.body
         return msgspec.json.decode(reply.body, type=Recalled)
 
@@ -202,7 +202,7 @@ def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
 def test_memories_over_the_token_budget_are_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(30)})
 
-    found = list(pages(recall, limit=10, max_tokens=200))
+    found = list(pages(recall, limit=10, max_tokens=300))
 
     assert {len(page) for page in found[:-1]} <= set(range(1, 10))
     assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
@@ -230,11 +230,12 @@ def test_cursor_is_valid_for_its_query_only(config: Config, caller: Callable[...
     kernel = app.open_kernel(config)
     call = caller(kernel.dispatch)
     put(kernel, {str(number): number for number in range(5)})
-    first = msgspec.json.decode(call("recall", query="roses", limit=1).body, type=Recalled)
+    first = msgspec.json.decode(call("recall", query="roses", limit=1, floor="none").body, type=Recalled)
 
     for other in ({"query": "tea"}, {"query": "roses", "spaces": ["notes"]}, {"query": "roses", "after": "2020-01-01"}):
         reply = call("recall", cursor=first.cursor, **other)
         assert (reply.fault, b"cursor: of another question" in reply.body) == ("invalid", True)
-    same = call("recall", cursor=first.cursor, query="roses", limit=3, detail="text", max_tokens=900)
+    more = {"limit": 3, "detail": "text", "max_tokens": 900}
+    same = call("recall", cursor=first.cursor, query="roses", floor="none", **more)
     assert len(msgspec.json.decode(same.body, type=Recalled).memories) == 3
     kernel.store.close()

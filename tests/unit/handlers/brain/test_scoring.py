@@ -11,46 +11,48 @@ from handlers.brain.scoring import (
     Signals,
     Weights,
     importance,
+    relevance_weights,
     resolve_weights,
     rounded,
     signals,
     total_score,
 )
+from kernel.search import index
+from kernel.search.index import Parts
 
 PLAIN = Weights()
 shares = st.floats(0, 1)
-measures = st.none() | st.floats(-1, 1)
-ranks = st.none() | st.floats(0, 1e9)
-evidence = st.builds(Evidence, measures, ranks, shares, st.none() | st.integers(1, 5))
+parts = st.builds(Parts, shares, shares, shares, shares)
+evidence = st.builds(Evidence, shares, parts, shares, st.none() | st.integers(1, 5))
 weightings = st.builds(Weights, shares, shares, shares, shares)
+EQUAL = Parts(words=0.3, meaning=0.3, late=0.1)
 
 
 @pytest.mark.parametrize(
-    ("candidates", "weights", "expected"),
+    ("found", "weights", "expected"),
     [
-        ([], PLAIN, []),
-        ([Evidence(0.8, 12.0, 1.0, 5)], PLAIN, [(0.4, 0.3, 0.2, 0.1)]),
-        ([Evidence(None, None, 0.0, 1)], PLAIN, [(0.0, 0.0, 0.0, 0.02)]),
-        (
-            [Evidence(0.8, None, 0.5, None), Evidence(0.4, 6.0, 1.0, 3)],
-            PLAIN,
-            [(0.4, 0, 0.1, 0.06), (0.1, 0.3, 0.2, 0.06)],
-        ),
-        (
-            [Evidence(0.9, 8.0, 1.0, 4), Evidence(0.45, 4.0, 1.0, 4)],
-            PLAIN,
-            [(0.4, 0.3, 0.2, 0.08), (0.1, 0.075, 0.2, 0.08)],
-        ),
-        ([Evidence(-0.2, 0.0, 1.0, 2)], PLAIN, [(0.0, 0.0, 0.2, 0.04)]),
-        ([Evidence(0.8, 12.0, 1.0, 5)], Weights(0, 0, 0, 0), [(0.0, 0.0, 0.0, 0.0)]),
-        ([Evidence(0.8, 12.0, 1.0, 5)], Weights(0, 1, 0, 0.5), [(0.0, 1.0, 0.0, 0.5)]),
-        ([Evidence(0.8, 12.0, 7.0, 50)], PLAIN, [(0.4, 0.3, 0.2, 0.1)]),
+        (Evidence(1.0, EQUAL, 1.0, 5), PLAIN, (0.4, 0.3, 0.2, 0.1)),
+        (Evidence(0.5, EQUAL, 0.5, None), PLAIN, (0.1, 0.075, 0.1, 0.06)),
+        (Evidence(0.5, Parts(words=0.5), 1.0, 3), PLAIN, (0.0, 0.175, 0.2, 0.06)),
+        (Evidence(1.0, Parts(words=0.5), 1.0, 3), PLAIN, (0.4, 0.3, 0.2, 0.06)),
+        (Evidence(0.5, Parts(neighbours=0.5), 0.0, 1), PLAIN, (0.1225, 0.0525, 0.0, 0.02)),
+        (Evidence(0.0, Parts(), 0.0, 1), PLAIN, (0.0, 0.0, 0.0, 0.02)),
+        (Evidence(1.0, EQUAL, 1.0, 5), Weights(0, 0, 0, 0), (0.0, 0.0, 0.0, 0.0)),
+        (Evidence(1.0, Parts(words=1.0), 1.0, 5), Weights(0, 1, 0, 0.5), (0.0, 1.0, 0.0, 0.5)),
+        (Evidence(1.0, EQUAL, 7.0, 50), PLAIN, (0.4, 0.3, 0.2, 0.1)),
     ],
 )
-def test_signal_is_weight_times_squared_share_of_the_best(
-    candidates: list[Evidence], weights: Weights, expected: list[tuple[float, ...]]
+def test_relevance_is_squared_and_divided_by_what_words_and_meaning_add(
+    found: Evidence, weights: Weights, expected: tuple[float, ...]
 ) -> None:
-    assert [rounded(found) for found in signals(candidates, weights)] == [Signals(*row) for row in expected]
+    assert rounded(signals(found, weights)) == Signals(*expected)
+
+
+def test_evidence_has_the_usual_weights_by_default_and_one_signal_alone_only_its_own() -> None:
+    assert [*relevance_weights(PLAIN)] == pytest.approx([*index.Weights()])
+    assert relevance_weights(Weights(0, 0.5, 1, 1)) == index.Weights(0.5, 0, 0, 0)
+    assert relevance_weights(Weights(0.5, 0, 1, 1)) == index.Weights(0, 0.5, 0, 0)
+    assert relevance_weights(Weights(0, 0, 1, 1)) == index.Weights()
 
 
 @pytest.mark.parametrize(
@@ -84,43 +86,23 @@ def test_weight_is_given_else_configured_else_default(
     assert resolve_weights(given_weights, configured) == expected
 
 
-@given(st.lists(evidence, max_size=8), weightings)
-def test_signals_and_scores_stay_in_bounds(candidates: list[Evidence], weights: Weights) -> None:
-    for found in signals(candidates, weights):
-        assert 0 <= found.vector <= weights.vector <= 1
-        assert 0 <= found.fts <= weights.fts <= 1
-        assert 0 <= found.recency <= weights.recency <= 1
-        assert 0 <= found.importance <= weights.importance <= 1
-        assert 0 <= total_score(found) <= weights.vector + weights.fts + weights.recency + weights.importance + 1e-12
+@given(evidence, weightings)
+def test_signals_and_scores_stay_in_bounds(found: Evidence, weights: Weights) -> None:
+    scored = signals(found, weights)
+    for value, weight in zip(scored.__rich_repr__(), weights.__rich_repr__(), strict=True):
+        assert -1e-12 <= value[1] <= weight[1] + 1e-12
+    assert 0 <= total_score(scored) <= weights.vector + weights.fts + weights.recency + weights.importance + 1e-12
 
 
-@given(st.lists(evidence, min_size=1, max_size=8))
-def test_score_is_monotonic_in_every_signal(candidates: list[Evidence]) -> None:
-    better = Evidence(1.0, max((one.text_rank or 0.0 for one in candidates), default=0.0), 1.0, 5)
+@given(evidence, evidence)
+def test_score_is_monotonic_in_every_signal(one: Evidence, other: Evidence) -> None:
+    better = Evidence(max(one.relevance, other.relevance), one.parts, max(one.decay, other.decay), 5)
 
-    scores = [total_score(found) for found in signals([better, *candidates], PLAIN)]
-
-    assert scores[0] == max(scores)
+    assert total_score(signals(better, PLAIN)) >= total_score(signals(other, PLAIN)) - 1e-12
 
 
-@pytest.mark.slow
-@given(st.lists(evidence, min_size=2, max_size=8), st.permutations(range(8)))
-def test_scores_do_not_depend_on_candidate_order(candidates: list[Evidence], order: list[int]) -> None:
-    order = [at for at in order if at < len(candidates)]
-    found = signals(candidates, PLAIN)
-
-    assert signals([candidates[at] for at in order], PLAIN) == [found[at] for at in order]
-
-
-@given(st.lists(evidence, min_size=2, max_size=8))
-def test_signal_keeps_the_order_of_its_raw_value(candidates: list[Evidence]) -> None:
-    found = sorted(zip(candidates, signals(candidates, PLAIN), strict=True), key=lambda pair: pair[0].similarity or 0.0)
-
-    assert [one.vector for _, one in found] == sorted(one.vector for _, one in found)
-
-
-@given(st.lists(evidence, min_size=1, max_size=8), st.sampled_from(["vector", "fts", "recency", "importance"]))
-def test_signal_of_weight_0_does_not_count(candidates: list[Evidence], name: str) -> None:
+@given(evidence, st.sampled_from(["vector", "fts", "recency", "importance"]))
+def test_signal_of_weight_0_does_not_count(found: Evidence, name: str) -> None:
     weights = resolve_weights({name: 0}, {f"retrieval.{name}_weight": "1"})
 
-    assert {getattr(found, name) for found in signals(candidates, weights)} == {0.0}
+    assert getattr(signals(found, weights), name) == pytest.approx(0.0)

@@ -59,7 +59,7 @@ def test_search_answers_with_whole_rows_and_their_rank_best_first(call_ok: CallO
         ("ANDROID", {"memories": [], "entities": []}),
         ("70%", {"memories": ["mem_3"], "entities": []}),
         ("eep%d", {"memories": [], "entities": []}),
-        ("st_eped", {"memories": [], "entities": []}),
+        ("st__ped", {"memories": [], "entities": []}),
         ("_", {"memories": [], "entities": []}),
         ("*", {"memories": [], "entities": []}),
         ("spells", {"memories": [], "entities": []}),

@@ -138,11 +138,11 @@ def test_only_active_memories_of_this_database_are_similar_and_no_entity(call_ok
 
 
 def test_inactive_memories_do_not_hide_an_active_duplicate(call_ok: CallOk, home: dict[str, Any]) -> None:
-    for number in range(12):
-        near = call_ok("smart_save_memory", db="core", content=f"{HOME} {number}", category="fact", force_add=True)
+    for mark in "abcdefghijkl":
+        near = call_ok("smart_save_memory", db="core", content=f"{HOME} ({mark})", category="fact", force_add=True)
         call_ok("update_memory", db="core", id=near["memory"]["id"], status="archived")
 
-    answer = call_ok("smart_save_memory", db="core", content=f"{HOME} 5", category="fact")
+    answer = call_ok("smart_save_memory", db="core", content=f"{HOME} (e)", category="fact")
 
     assert [memory["id"] for memory in answer["similar"]] == [home["id"]]
 
@@ -176,8 +176,8 @@ def test_words_are_compared_only_without_embedding(
 
 @pytest.mark.slow
 def test_default_threshold_has_95_percent_precision(call_ok: CallOk, capsys: pytest.CaptureFixture[str]) -> None:
-    """The held-out families of facts: half the people are stored; what arrives is known in other words or with a newer
-    value, or is the same kind of fact about another person.
+    """The held-out families of facts: half the people are stored; what arrives is known in other words, or is the same
+    kind of fact with a newer value or about another person.
     """
     one = duplicate_threshold.built("held out", paraphrases.HELD_OUT)
     for start in range(0, len(one.stored), 100):
@@ -189,10 +189,11 @@ def test_default_threshold_has_95_percent_precision(call_ok: CallOk, capsys: pyt
         return sum(answer["action"] == "needs_decision" for answer in answer)
 
     right, wrong = flagged(one.known), flagged(one.new)
+    shares = right / len(one.known), wrong / len(one.new)
     with capsys.disabled():
         print(f"\nflagged: {right} of {len(one.known)} that are known, {wrong} of {len(one.new)} that are new")
-    assert right >= 0.7 * len(one.known)
-    assert right / (right + wrong) >= 0.95
+    assert shares[0] >= 0.85
+    assert shares[0] / sum(shares) >= 0.95
 
 
 @pytest.mark.parametrize(

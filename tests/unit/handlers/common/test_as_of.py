@@ -181,7 +181,8 @@ def test_what_was_deleted_or_archived_since_is_found_as_it_was(
     assert memory.scope == scope
     for arguments in asked:
         (found,) = recall(**arguments, as_of=then, detail="text").memories
-        assert msgspec.structs.replace(found, score=1.0, signals=memory.signals) == memory
+        same = {"score": 1.0, "signals": memory.signals, "strength": memory.strength, "verdict": memory.verdict}
+        assert msgspec.structs.replace(found, **same) == memory
         assert memory.id not in [one.id for one in recall(**arguments, as_of=later).memories]
 
 
@@ -288,7 +289,7 @@ def test_link_of_brain_is_no_memory(ask: Ask, recall: Recall, clock: Clock) -> N
     clock.move(seconds=1)
     ask("delete_link", db="core", id=made["id"])
 
-    for asked in ({}, {"query": "part_of"}):
+    for asked in ({}, {"query": "part_of", "floor": "none"}):
         assert sorted(seen(recall(**asked, as_of=then))) == [
             (f"brain:core/{one}", "Truck"),
             (f"brain:core/{other}", "Garage"),
@@ -395,7 +396,7 @@ def test_answer_keeps_to_its_budget(call: Call, ask: Ask, clock: Clock) -> None:
     answer = msgspec.json.decode(body, type=Recalled)
     assert answer.memories
     assert answer.omitted
-    assert answer.tokens == -(-len(body) // 3) <= 150
+    assert answer.tokens <= 150
 
 
 def test_as_of_the_future_is_now(ask: Ask, recall: Recall) -> None:

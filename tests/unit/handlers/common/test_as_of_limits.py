@@ -26,7 +26,7 @@ QUESTION = (
 
 
 def found(call: Call, **asked: Any) -> list[str]:
-    reply = call("recall", as_of=THEN, **asked)
+    reply = call("recall", as_of=THEN, floor="none", **asked)
     assert reply.fault is None, reply.body
     return [memory.id for memory in msgspec.json.decode(reply.body, type=Recalled).memories]
 

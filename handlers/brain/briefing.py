@@ -1,0 +1,23 @@
+"""What `brain` knows of a project at the start of a session: its decisions."""
+
+from typing import NamedTuple
+
+from handlers.brain.settings import DATABASES
+from kernel.settings import setting
+from kernel.store.briefing import Project, Remark
+from kernel.store.transaction import Tx
+
+_MOST = 5
+
+
+class _Decision(NamedTuple):
+    id: str
+    content: str
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """The newest active decisions of the project, in the first database: the others may hold what is private."""
+    database: str = setting(tx, DATABASES)[0]
+    names = [name for name in project if name]
+    found = tx.all("brain.briefing.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)
+    return [Remark("decision", f"brain:{database}", one.id, one.content) for one in found]

@@ -1,0 +1,168 @@
+"""What the hooks of clients call: POST /hook/{client}/{event} with what the client says of the event.
+
+A prompt is searched for and dropped; of a session nothing is stored but the summary that its client made of it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.common import fence, hook_shapes
+from handlers.common.evidence import PROMPT_FLOOR, hits_above
+from handlers.common.hook_shapes import Client, Event
+from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
+from kernel.errors import Fault
+from kernel.security.secrets import find_secret
+from kernel.store.briefing import Handoff, HookSessions, Project
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, RestMethod, Tool, read, write
+
+MOST_BODY_BYTES = 65_536
+_PROMPT_TOKENS = 400
+_LEAST_PROMPT_CHARS = 15
+_COMMAND_SIGNS = ("/", "!")  # of commands of the client and of the shell
+_PRIMED_AGAIN_AFTER = timedelta(hours=4)
+_HANDOFF_CHARS = 20_000
+_LEAST_HANDOFF_CHARS = 40
+_ABOUT_PROMPT = f"{fence.ABOUT_PROMPT}; recall with an id reads all of it."
+
+Text = Annotated[str, Meta(max_length=MOST_BODY_BYTES)] | None
+
+
+class HookInput(Struct):
+    """What clients say of an event, under their own names; what is not read here is dropped at once.
+
+    `root` and `intro` are added by `quipu hook`: the root of the repository, and the user's own first paragraph.
+    """
+
+    client: Client
+    session_id: Text = None
+    conversation_id: Text = None
+    cwd: Text = None
+    workspace_roots: list[str] | None = None
+    source: Text = None
+    prompt: Text = None
+    compact_summary: Text = None
+    root: Text = None
+    intro: Text = None
+    budget: Annotated[int, Meta(ge=LEAST_TOKENS, le=DEFAULT_TOKENS)] = DEFAULT_TOKENS
+
+
+class HookOutput(Struct):
+    """What is added to the conversation; empty for nothing."""
+
+    client: Client
+    event: Event
+    text: str = ""
+
+
+def session_start(tx: Tx, request: HookInput) -> HookOutput:
+    """What an agent should know at the start of a session in this folder; nothing for a session that goes on and has
+    been told within the last hours.
+    """
+    sessions, session, answer = _sessions(tx), _session(request), HookOutput(request.client, "session-start")
+    last = sessions.get(session, tx.now).at if session else ""
+    if request.source == "resume" and last and _age(tx, last) < _PRIMED_AGAIN_AFTER:
+        return answer
+    # A session that was compacted has the summary in its context.
+    left_out = ("handoff",) if request.source == "compact" else ()
+    asked = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
+    found = primed(tx, asked, left_out)
+    if session:
+        sessions.start(session, tx.now, asked.root, found.ids)
+    answer.text = found.text
+    return answer
+
+
+def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
+    """Memories that answer the first prompt of a session, or the first after a compaction; none without strong
+    evidence, and none that the session has been given.
+    """
+    session, answer = _session(request), HookOutput(request.client, "first-prompt")
+    prompt = fence.without_fenced(fence.without_private(request.prompt or "")).strip()
+    if not session or len(prompt) < _LEAST_PROMPT_CHARS or prompt.startswith(_COMMAND_SIGNS):
+        return answer
+    given = _sessions(tx).take_prompt(session, tx.now)
+    if given is None:
+        return answer
+    found = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, given)
+    answer.text = compose(_ABOUT_PROMPT, hit_lines(found), _PROMPT_TOKENS).text
+    return answer
+
+
+def post_compact(tx: Tx, request: HookInput) -> HookOutput:
+    """Keep the summary that a client made when it compacted a session, in place of the one before; what holds keys or
+    passwords is not kept.
+    """
+    sessions, session, answer = _sessions(tx), _session(request), HookOutput(request.client, "post-compact")
+    text, keep = _handoff_text(request), tx.context.keep_handoff
+    if not session or not text:
+        return answer
+    root = request.root or sessions.get(session, tx.now).root or _folder(request)
+    sessions.compact(session, tx.now)
+    if keep is None:
+        raise Fault("disabled", "The dialect sessions is not served: nothing keeps a handoff.")
+    keep(tx, Handoff(session, Project.at(root), text))
+    return answer
+
+
+def session_end(tx: Tx, request: HookInput) -> HookOutput:
+    """Forget what a session has been given."""
+    _sessions(tx).end(_session(request))
+    return HookOutput(request.client, "session-end")
+
+
+def _session(request: HookInput) -> str:
+    """The session, unique among all clients; empty where the client names none."""
+    given = request.session_id or request.conversation_id or ""
+    return f"{request.client}:{given[:128]}" if given and given.isprintable() else ""
+
+
+def _folder(request: HookInput) -> str:
+    """The root of the project, or the folder that the client works in."""
+    return (request.root or request.cwd or next(iter(request.workspace_roots or ()), ""))[:4096]
+
+
+def _sessions(tx: Tx) -> HookSessions:
+    found = tx.context.hook_sessions
+    assert found is not None, "every open store has one"
+    return found
+
+
+def _age(tx: Tx, at: str) -> timedelta:
+    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(at)
+
+
+def _handoff_text(request: HookInput) -> str:
+    """The summary as it may be kept; empty where nothing of it may."""
+    text = fence.without_fenced(fence.without_private(request.compact_summary or "")).strip()[:_HANDOFF_CHARS]
+    return "" if len(text) < _LEAST_HANDOFF_CHARS or find_secret([text]) else text
+
+
+def _texts_to_embed(request: HookInput) -> Sequence[str]:
+    text = _handoff_text(request)
+    return [text] if text else []
+
+
+def _method(event: Event, tool: Tool) -> RestMethod:
+    named = tool._replace(name=f"hook {event}", result=dict)  # what a client takes, see `hook_shapes`
+    return RestMethod("POST", f"/hook/{{client}}/{event}", named, client="client", body=MOST_BODY_BYTES)
+
+
+METHODS: tuple[RestMethod, ...] = (
+    _method("session-start", read(session_start, permission="read")),
+    _method("first-prompt", read(first_prompt, permission="read")),
+    _method(
+        "post-compact",
+        write(post_compact, Hints(destructive=True), permission="write", hooks=Hooks(texts=_texts_to_embed)),
+    ),
+    _method("session-end", read(session_end, permission="read")),
+    RestMethod("POST", "/prime", read(prime, permission="read")),
+)
+
+
+def shaped(result: HookOutput) -> bytes:
+    """The output as its client takes it."""
+    return hook_shapes.output(result.client, result.event, result.text)

@@ -1,0 +1,159 @@
+"""What an agent should know at the start of a session: rules, the last handoff, decisions, and hits of a question."""
+
+from collections.abc import Collection, Sequence
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from handlers.common import fence
+from handlers.common.evidence import hits_above
+from handlers.common.filters import is_left_out
+from kernel.search import index
+from kernel.search.index import Document
+from kernel.store.briefing import Part, Project, Remark
+from kernel.store.transaction import Tx
+
+DEFAULT_TOKENS = 800
+LEAST_TOKENS, MOST_TOKENS = 200, 4000
+MOST_HITS = 5
+_LINE_CHARS, _WHOLE_CHARS, _HANDOFF_CHARS = 200, 1200, 400
+_MOST_DECISIONS = 5
+_RULES_SHARE = 0.5  # of the budget, so that rules leave room for what was going on
+_INTRO_SHARE = 0.3
+_TITLES: dict[str, str] = {
+    "rule": "Standing rules:",
+    "handoff": "Where the last session stopped:",
+    "decision": "Decisions and notes, newest first:",
+    "hit": "About this question:",
+}
+
+
+class Prime(Struct, forbid_unknown_fields=True):
+    """A project, and what else to look for."""
+
+    root: Annotated[str, Meta(description="Root folder of the repository", max_length=4096)] = ""
+    query: Annotated[str, Meta(description="A question whose answers are shown too", max_length=4096)] = ""
+    budget: Annotated[int, Meta(description="Most tokens", ge=LEAST_TOKENS, le=MOST_TOKENS)] = DEFAULT_TOKENS
+    intro: Annotated[str, Meta(description="Replaces the first paragraph", max_length=65_536)] = ""
+
+
+class Primed(Struct):
+    """The text, empty where nothing is known; the tokens it takes, and the ids of the memories in it."""
+
+    text: str
+    tokens: int
+    ids: list[str]
+
+
+class _Line(NamedTuple):
+    part: str
+    id: str
+    text: str
+
+
+def prime(tx: Tx, request: Prime) -> Primed:
+    """What is known of a project at the start of a session, within a budget of tokens: its standing rules, where the
+    last session stopped, recent decisions, and what answers a question.
+    """
+    return primed(tx, request)
+
+
+def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
+    """`prime` without some of its parts."""
+    project = Project.at(request.root)
+    known = [one for one in _remarks(tx, project) if one.part not in left_out]
+    lines = [*known, *_hits(tx, request.query, {one.id for one in known})]
+    return compose(_intro(project, request), lines, request.budget) if lines else Primed("", 0, [])
+
+
+def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
+    """The text of these lines in one fence, as many of them as the budget allows; empty where it allows none."""
+    frame = f"{intro}\n{fence.NOTICE}\n{fence.OPEN}\n{fence.CLOSE}\n"
+    room = budget * fence.BYTES_PER_TOKEN - len(frame.encode())
+    kept = _fitting(lines, room)
+    if not kept:
+        return Primed("", 0, [])
+    body: list[str] = []
+    for part, title in _TITLES.items():
+        shown = [one.text for one in kept if one.part == part]
+        body += [title, *shown] if shown else []
+    text = "\n".join([intro, fence.NOTICE, fence.OPEN, *body, fence.CLOSE]) + "\n"
+    return Primed(text, fence.tokens(text), [one.id for one in kept])
+
+
+def hit_lines(hits: Sequence[Document]) -> list[_Line]:
+    """What a search has found, one line each."""
+    return [_line("hit", one, one.text, _LINE_CHARS) for one in hits]
+
+
+def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
+    """The lines that fit, with the titles of their parts; rules first, up to their share."""
+    kept: list[_Line] = []
+    titled: set[str] = set()
+    rules = int(room * _RULES_SHARE)
+    for one in lines:
+        title = 0 if one.part in titled else len(_TITLES[one.part]) + 1
+        size = len(one.text.encode()) + 1 + title
+        if size > room or (one.part == "rule" and size > rules):
+            continue
+        kept.append(one)
+        titled.add(one.part)
+        room -= size
+        rules -= size
+    return kept
+
+
+def _intro(project: Project, request: Prime) -> str:
+    own = fence.harmless(fence.without_private(request.intro)).strip()
+    if own:
+        return own.encode()[: int(request.budget * fence.BYTES_PER_TOKEN * _INTRO_SHARE)].decode(errors="ignore")
+    of = f" of {fence.line(project.name, 60)}" if project.name else ""
+    return (
+        f"{fence.INTRO}{of}. Search them with the tool recall (lines first, then ids) before you rely on "
+        "earlier work; store decisions with their reasons, and corrections, when they are made."
+    )
+
+
+def _remarks(tx: Tx, project: Project) -> list[_Line]:
+    """What the dialects know of the project, without what is quarantined or kept out of recall."""
+    if not project.name:
+        return []
+    remarks = [
+        remark
+        for brief in tx.context.briefs.values()
+        for remark in brief(tx, project)
+        if not is_left_out(tx, remark.space)
+    ]
+    documents = _documents(tx, remarks)
+    found = [(one, documents[one.space, one.key]) for one in remarks if (one.space, one.key) in documents]
+    newest = sorted(found, key=lambda pair: pair[1].updated_at, reverse=True)
+    return [
+        *(_remark(*pair) for pair in found if pair[0].part == "rule"),
+        *[_remark(*pair) for pair in newest if pair[0].part == "handoff"][:1],
+        *[_remark(*pair) for pair in newest if pair[0].part == "decision"][:_MOST_DECISIONS],
+    ]
+
+
+def _documents(tx: Tx, remarks: Sequence[Remark]) -> dict[tuple[str, str], Document]:
+    docs = index.doc_ids(tx, [(remark.space, remark.key) for remark in remarks])
+    shown = [one for one in index.documents(tx, docs).values() if one.flag is None or not index.is_quarantining(tx)]
+    return {(one.space, one.key): one for one in shown}
+
+
+def _remark(remark: Remark, document: Document) -> _Line:
+    if remark.whole:
+        text = fence.harmless(fence.without_private(remark.text).strip())[:_WHOLE_CHARS].replace("\n", "\n  ")
+        return _Line(remark.part, f"{document.space}/{document.key}", _item(text, document))
+    return _line(remark.part, document, remark.text, _HANDOFF_CHARS if remark.part == "handoff" else _LINE_CHARS)
+
+
+def _line(part: Part | str, document: Document, text: str, limit: int) -> _Line:
+    return _Line(part, f"{document.space}/{document.key}", _item(fence.line(text, limit), document))
+
+
+def _item(text: str, document: Document) -> str:
+    return fence.item(text, f"{document.space}/{document.key}", document.actor, document.updated_at)
+
+
+def _hits(tx: Tx, query: str, given: Collection[str]) -> list[_Line]:
+    return hit_lines(hits_above(tx, query, "strong", MOST_HITS, given)) if query.strip() else []

@@ -1,0 +1,51 @@
+"""The tokens of an answer as models count them, estimated by classes of characters.
+
+Fitted to o200k_base on answers of recall, with the vocabulary in the npm package js-tiktoken 1.0.21: 1.6 % off in the
+mean, 6 % at most, on conversations, a novel, code, procedures, long answers and seven languages.
+"""
+
+import string
+from typing import NamedTuple
+
+_LETTERS, _DIGITS = string.ascii_letters.encode(), string.digits.encode()
+_SIGNS = string.punctuation.encode()
+
+
+def _only(kept: bytes) -> bytes:
+    """A table that makes a blank of every other byte, so that `split` finds the runs."""
+    return bytes(byte if byte in kept else 32 for byte in range(256))
+
+
+_WORDS, _NUMBERS, _MARKS = _only(_LETTERS), _only(_DIGITS), _only(_SIGNS)
+_PER_WORD, _PER_NUMBER, _PER_MARK = 0.394, 1.4, 0.077
+_PER_BYTE = ((0.172, _LETTERS), (0.016, _DIGITS), (0.374, _SIGNS), (0.01, b" \t\r\n"))
+# A character of several bytes is counted by the first of them.
+_WIDE = (
+    (0.47, bytes(range(0xC2, 0xCE))),  # Latin with accents, the first Greek
+    (0.35, bytes(range(0xCE, 0xE0))),  # Greek, Cyrillic, Hebrew, Arabic
+    (0.45, b"\xe0\xe1"),  # scripts of India and Southeast Asia
+    (1.0, b"\xe2\xef"),  # signs, wide forms
+    (0.79, bytes(range(0xE3, 0xEE))),  # Chinese, Japanese, Korean
+    (1.86, bytes(range(0xF0, 0xF8))),  # emoji
+)
+_MARGIN, _WIDE_MARGIN = 1.12, 1.5
+CURSOR_TOKENS_PER_BYTE = 0.7  # of base64
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text: as many as it most likely has, and as many as it has at most."""
+
+    likely: float
+    most: float
+
+
+def tokens_of(json: bytes) -> Tokens:
+    """The tokens of a part of an answer."""
+    plain = _PER_WORD * len(json.translate(_WORDS).split()) + _PER_NUMBER * len(json.translate(_NUMBERS).split())
+    plain += _PER_MARK * len(json.translate(_MARKS).split()) + _count(json, _PER_BYTE)
+    wide = 0.0 if json.isascii() else _count(json, _WIDE)
+    return Tokens(plain + wide, _MARGIN * plain + _WIDE_MARGIN * wide)
+
+
+def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> float:
+    return sum(cost * (len(json) - len(json.translate(None, kind))) for cost, kind in costs)

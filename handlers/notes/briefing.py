@@ -1,0 +1,32 @@
+"""What `notes` knows of a project at the start of a session: its architectural decisions."""
+
+from typing import NamedTuple
+
+from handlers.notes import note_file
+from handlers.notes.projects import projects, space
+from kernel.store.briefing import Project, Remark
+from kernel.store.transaction import Tx
+
+_MOST = 5
+
+
+class _Note(NamedTuple):
+    path: str
+    modified: int
+    content: str
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """The newest architectural decisions of the project with this folder, else of that with this name."""
+    known, name = projects(tx), project.name
+    found = [one for one in known if str(one.root) == project.root] or [one for one in known if one.name == name]
+    return [
+        Remark("decision", space(one.name), note.path, _line(note))
+        for one in found[:1]
+        for note in tx.all("notes.briefing.decisions", _Note, project=one.name, limit=_MOST)
+    ]
+
+
+def _line(note: _Note) -> str:
+    memory = note_file.parse_memory(note.path, note.content, note.modified)
+    return f"{memory.title}: {memory.content}"

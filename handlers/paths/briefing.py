@@ -1,0 +1,23 @@
+"""What `paths` knows of a project at the start of a session: the folder that is called like it."""
+
+import unicodedata
+from typing import NamedTuple
+
+from handlers.paths.memories import SPACE
+from kernel.store.briefing import Project, Remark
+from kernel.store.transaction import Tx
+
+_MOST = 5
+
+
+class _Content(NamedTuple):
+    path: str
+    content: str
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """The memories below the name of the project that were changed last."""
+    folder = f"{unicodedata.normalize('NFC', project.name)}/"
+    bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
+    found = tx.all("paths.newest_in", _Content, limit=_MOST, **bounds)
+    return [Remark("decision", SPACE, one.path, f"{one.path}: {one.content}") for one in found]

@@ -1,0 +1,51 @@
+"""What `scopes` knows of a project at the start of a session: the guidelines of its chain, and decisions."""
+
+from typing import NamedTuple
+
+from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE
+from handlers.scopes.field_types import normal_name
+from handlers.scopes.inheritance import GLOBAL
+from kernel.store.briefing import Project, Remark
+from kernel.store.transaction import Tx
+
+_MOST_RULES = 12
+_MOST_READ = 100  # rules that are compared by priority and name
+_MOST_DECISIONS = 5
+_WHOLE_ABOVE = 90  # priority
+
+
+class _Found(NamedTuple):
+    id: str
+    org_id: str | None
+
+
+class _Rule(NamedTuple):
+    nearness: int  # 0 for global
+    id: str
+    name: str
+    priority: int
+    content: str
+
+
+class _Decision(NamedTuple):
+    id: str
+    content: str
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """The guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
+    roots = [project.root, f"{project.root}/"] if project.root else []
+    found = tx.one("scopes.briefing.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
+    own = f"project:{found.id}" if found else ""
+    scopes = [GLOBAL, f"org:{found.org_id}" if found and found.org_id else "", own]
+    rules = tx.all("scopes.briefing.rules", _Rule, chain=[scope for scope in scopes if scope], limit=_MOST_READ)
+    nearest = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.nearness)}
+    kept = sorted(nearest.values(), key=lambda rule: -rule.priority)[:_MOST_RULES]
+    decisions = tx.all("scopes.briefing.decisions", _Decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
+    return [
+        *(
+            Remark("rule", GUIDELINE.space, rule.id, rule.content, rule.priority > _WHOLE_ABOVE)
+            for rule in sorted(kept, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
+        ),
+        *(Remark("decision", KNOWLEDGE.space, one.id, one.content) for one in decisions),
+    ]

@@ -1,0 +1,85 @@
+"""`quipu prime`, and `quipu hook` but for its events, which `hook_client` runs before anything else is imported."""
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernel.cli import hook_client
+from kernel.cli.output import show
+from kernel.config import Config
+from kernel.errors import Fault
+
+if TYPE_CHECKING:
+    from kernel.store.transaction import Tx
+
+_PRIVACY = """What hooks do:
+  They talk to this machine, or to the https address you configured, and to nothing else.
+  They send the folder and the id of a session, and of a prompt the first 2,000 characters, to search for it. Prompts,
+  tool calls, files and transcripts are never stored.
+  Stored is one thing: the summary that Claude Code makes when it compacts a session, as a memory of kind handoff.
+  <private> passages are cut out of it, and what holds keys or passwords is not stored at all.
+  What a hook has added to a conversation stands between tags, and is never stored again.
+Switch them off: an empty file .quipu/off in a project, QUIPU_HOOKS_OFF=FOLDER for all below, QUIPU_HOOKS=0 for all.
+Each call stands in the console under Calls, with its size; a handoff under the tool "hook post-compact"."""
+
+
+def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    """The options of both commands, those of the events of hooks included."""
+    prime = commands.add_parser("prime", parents=[data], help="print what is known of a project")
+    prime.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder in the project (this one)")
+    prime.add_argument("--budget", type=int, help="most tokens (800)")
+    prime.add_argument("--query", help="a question whose answers are shown too")
+    hook = commands.add_parser("hook", help="show or remove the hooks of clients, or run one")
+    hook.add_argument("event", choices=(*hook_client.EVENTS, "status", "remove"), help="event of a client, or command")
+    hook.add_argument("--client", metavar="NAME", help="client of the event, or the only one to show or change")
+    hook.add_argument("--url", help=f"address of the server (QUIPU_URL, {hook_client.DEFAULT_URL})")
+    hook.add_argument("--key-file", type=Path, metavar="FILE", help="file with the API key (QUIPU_KEY is the key)")
+    hook.add_argument("--debug", action="store_true", help="print errors of an event on standard error")
+
+
+def prime(arguments: argparse.Namespace, config: Config) -> int:
+    """Print what is known of a project; nothing where nothing is."""
+    from kernel import app
+
+    app.require_database(config)
+    root = hook_client.project_root(str(arguments.project))
+    intro = Path(root, hook_client.INTRO_FILE)
+    given = {"root": root, "query": arguments.query, "budget": arguments.budget}
+    if intro.is_file():
+        given["intro"] = intro.read_text(encoding="utf-8", errors="replace")
+    tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
+    try:
+        request = msgspec.convert({name: value for name, value in given.items() if value is not None}, tool.request)
+    except msgspec.ValidationError as error:
+        raise Fault("invalid", f"--{error}".replace("--Expected", "--budget: expected")) from None
+    from kernel.cli.faults import or_raise
+    from kernel.store.context import CallContext
+    from kernel.store.opening import open_reader
+
+    def run(tx: "Tx") -> Any:
+        return tool.handler(tx, request)
+
+    shared = app.context_of(config)
+    access, *_ = app.open_data(config, shared)
+    with closing(access), open_reader(config.file, shared) as db:
+        found: Any = or_raise(db.read, CallContext("common", "prime"), run)
+    if found.text:
+        show(found, found.text.removesuffix("\n"), as_json=arguments.json)
+    return 0
+
+
+def hook(arguments: argparse.Namespace, config: Config) -> int:
+    """Show or remove the hooks of clients."""
+    from kernel.cli import hook_files
+
+    if arguments.event in hook_client.EVENTS:
+        raise Fault("invalid", f"--client is one of {', '.join(hook_client.CLIENTS)}")
+    if arguments.event == "remove":
+        return hook_files.remove(arguments, config)
+    hook_files.status(arguments, config)
+    if not arguments.json:
+        show(None, f"\n{_PRIVACY}", as_json=False)
+    return 0

@@ -1,0 +1,71 @@
+"""Where the command begins: hooks, and a recall beside a running server, do without the whole command line."""
+
+import os
+import sys
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+def main() -> int:
+    """Runs one command and returns its exit status."""
+    if sys.argv[1:2] == ["hook"]:
+        from kernel.cli import hook_client
+
+        if hook_client.is_event(sys.argv[1:]):
+            hook_client.main(sys.argv[2:])
+    try:
+        status = _recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else None
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    if status is not None:
+        return status
+    from kernel.cli.main import main as whole
+
+    return whole()
+
+
+def _recall(words: list[str]) -> int | None:
+    """The exit status; None for what is left to the whole command line: other options, no server, any failure."""
+    body, style = _request(words)
+    if not body or os.environ.get("QUIPU_STORE"):  # then the server of the folder may have another store
+        return None
+    from kernel.cli import local_client
+
+    server = local_client.find(local_client.default_data(os.environ))
+    try:
+        answer = server and local_client.ask(server, "recall", body, style)
+        if not answer or answer[0] != 200 or not answer[1]:
+            return None
+        sys.stdout.buffer.write(answer[1])
+        sys.stdout.flush()
+    except OSError:  # a recall changes nothing, so it can be asked again
+        return None
+    return 0
+
+
+def _request(words: list[str]) -> tuple[bytes, str]:
+    """The body and the style of a request; no body for options that are not known here."""
+    from _json import encode_basestring_ascii as quoted
+
+    asked: list[str] = []
+    style, limit, given = _style(), "10", iter(words)
+    for word in given:
+        if word == "--json":
+            style = "json"
+        elif word == "--limit":
+            limit = next(given, "")
+        elif word.startswith("-"):
+            return b"", ""
+        else:
+            asked.append(word)
+    query = " ".join(asked)
+    is_text = not any("\ud800" <= sign <= "\udfff" for sign in query)
+    if not query or not is_text or not (limit.isascii() and limit.isdigit()) or sys.stdout.encoding != "utf-8":
+        return b"", ""
+    return f'{{"query":{quoted(query)},"limit":{int(limit)}}}'.encode(), style
+
+
+def _style() -> str:
+    values = os.environ
+    able = sys.stdout.isatty() and not values.get("NO_COLOR") and values.get("TERM") != "dumb"
+    return "colour" if able and sys.platform != "win32" else "text"

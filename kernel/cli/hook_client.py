@@ -1,0 +1,194 @@
+"""`quipu hook EVENT --client NAME`: passes what a client says of an event to the server, and prints the answer.
+
+It runs at every start of a session, so it imports nothing of the rest and little of the library. Whatever fails, it
+prints nothing and ends with status 0 within the time of its event: a memory must never hold up the work.
+"""
+
+import os
+import sys
+from _thread import start_new_thread
+from time import monotonic, sleep
+
+TYPE_CHECKING = False  # `typing` takes as long as the rest
+if TYPE_CHECKING:
+    from socket import socket
+
+# Seconds for each event, the start of the interpreter not included.
+EVENTS = {"session-start": 1.0, "first-prompt": 0.3, "post-compact": 2.0, "session-end": 0.5}
+CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode")
+DEFAULT_URL = "http://127.0.0.1:7847"
+OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "prime.md")
+_MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
+_MOST_INTRO = 8192
+# Of the fields of a client only these leave the process, cut to so many characters.
+_FIELDS = {
+    "session_id": 256,
+    "conversation_id": 256,
+    "cwd": 4096,
+    "source": 64,
+    "prompt": 2000,
+    "compact_summary": 20_000,
+}
+_LOOPBACK = ("localhost", "::1")
+
+
+def main(words: list[str]) -> None:
+    """Runs one hook and ends the process."""
+    debug = "--debug" in words
+    limit = EVENTS[words[0]]
+    start_new_thread(_end_after, (limit,))
+    try:
+        answer = run(words, dict(os.environ), monotonic() + limit)
+        if answer:
+            os.write(1, answer)
+    finally:
+        if debug and sys.exc_info()[0] is not None:
+            import traceback
+
+            traceback.print_exc()
+        os._exit(0)
+
+
+def is_event(words: list[str]) -> bool:
+    """Whether these words of a command line are for `main`, and not to be explained or refused."""
+    return len(words) > 1 and words[0] == "hook" and words[1] in EVENTS and option(words, "--client") in CLIENTS
+
+
+def option(words: list[str], name: str) -> str:
+    """The value of an option, empty without it."""
+    at = words.index(name) if name in words else len(words)
+    return words[at + 1] if at + 1 < len(words) else ""
+
+
+def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes:
+    """The output of a hook; empty where there is nothing to say, or where it is switched off."""
+    given = _read(0)
+    if not given or environment.get("QUIPU_HOOKS") == "0":
+        return b""
+    import json
+
+    fields = json.loads(given)
+    roots = fields.get("workspace_roots") or [""]
+    folder = fields.get("cwd") or roots[0] or os.getcwd()
+    root = project_root(folder)
+    if is_off(root, environment):
+        return b""
+    body = {name: fields[name][:most] for name, most in _FIELDS.items() if isinstance(fields.get(name), str)}
+    body["root"] = root
+    intro = _intro(root) if words[0] == "session-start" else ""
+    if intro:
+        body["intro"] = intro
+    url = option(words, "--url") or environment.get("QUIPU_URL") or DEFAULT_URL
+    path = f"/hook/{option(words, '--client')}/{words[0]}"
+    return post(url, path, _key(words, environment), json.dumps(body).encode(), deadline)
+
+
+def project_root(folder: str) -> str:
+    """The root of the repository that holds a folder, that of its main worktree; the folder itself outside of one."""
+    here = os.path.abspath(folder)
+    while True:
+        git = os.path.join(here, ".git")
+        if os.path.isdir(git):
+            return here
+        if os.path.isfile(git):
+            return _main_worktree(git) or here
+        above = os.path.dirname(here)
+        if above == here:
+            return os.path.abspath(folder)
+        here = above
+
+
+def is_off(root: str, environment: dict[str, str]) -> bool:
+    """Whether the user has switched hooks off: everywhere, in a list of folders, or by a file in the project."""
+    folders = [one for one in environment.get("QUIPU_HOOKS_OFF", "").split(os.pathsep) if one]
+    below = any(os.path.join(root, "").startswith(os.path.join(os.path.abspath(one), "")) for one in folders)
+    return environment.get("QUIPU_HOOKS") == "0" or below or os.path.exists(os.path.join(root, OFF_FILE))
+
+
+def post(url: str, path: str, key: str, body: bytes, deadline: float) -> bytes:
+    """The body of the answer to a POST, empty unless it is whole and says 200."""
+    scheme, _, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdigit() else (authority, "", "")
+    host = host.strip("[]")
+    if scheme == "https":
+        return _post_securely(authority, path, key, body, deadline)
+    if scheme != "http" or not (host in _LOOPBACK or host.startswith("127.")):
+        return b""  # a key and what is remembered go over the network encrypted, or not at all
+    from socket import create_connection
+
+    lines = [f"POST {path} HTTP/1.1", f"host: {authority}", "content-type: application/json", "connection: close"]
+    lines += [f"content-length: {len(body)}", *([f"authorization: Bearer {key}"] if key else [])]
+    with create_connection((host, int(port or 80)), timeout=max(deadline - monotonic(), 0.001)) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        return _answer(connection, deadline)
+
+
+def _answer(connection: "socket", deadline: float) -> bytes:
+    received = b""
+    while len(received) <= _MOST_ANSWER and monotonic() < deadline:
+        part = connection.recv(_MOST_ANSWER)
+        if not part:
+            break
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    status, *headers = head.lower().split(b"\r\n")
+    length = next((one.partition(b":")[2].strip() for one in headers if one.startswith(b"content-length:")), b"")
+    whole = length == b"%d" % len(body) and len(body) <= _MOST_ANSWER
+    return body if whole and status.split(b" ")[1:2] == [b"200"] else b""
+
+
+def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: float) -> bytes:
+    from http.client import HTTPSConnection
+
+    connection = HTTPSConnection(authority, timeout=max(deadline - monotonic(), 0.001))
+    headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+    connection.request("POST", path, body, headers)
+    answer = connection.getresponse()
+    found = answer.read(_MOST_ANSWER + 1)
+    return found if answer.status == 200 and len(found) <= _MOST_ANSWER else b""
+
+
+def _key(words: list[str], environment: dict[str, str]) -> str:
+    """The key: that of the environment, or the content of a file."""
+    file = option(words, "--key-file")
+    if environment.get("QUIPU_KEY") or not file:
+        return environment.get("QUIPU_KEY", "")
+    with open(file, encoding="ascii") as source:
+        return source.read(1024).strip()
+
+
+def _intro(root: str) -> str:
+    file = os.path.join(root, INTRO_FILE)
+    if not os.path.isfile(file):
+        return ""
+    with open(file, encoding="utf-8", errors="replace") as source:
+        return source.read(_MOST_INTRO)
+
+
+def _main_worktree(git: str) -> str:
+    """The root of the repository of a linked worktree, from its `.git` file; empty for a submodule."""
+    with open(git, encoding="utf-8", errors="replace") as source:
+        folder = source.read(4096).strip().removeprefix("gitdir: ")
+    common = os.path.join(os.path.dirname(git), folder, "commondir")
+    if not os.path.isfile(common):
+        return ""
+    with open(common, encoding="utf-8", errors="replace") as source:
+        return os.path.dirname(os.path.normpath(os.path.join(os.path.dirname(common), source.read(4096).strip())))
+
+
+def _read(descriptor: int) -> bytes:
+    """All of an input; empty where it is too long, which is read to its end all the same."""
+    parts: list[bytes] = []
+    size = 0
+    while part := os.read(descriptor, 1 << 16):
+        size += len(part)
+        if size <= _MOST_INPUT:
+            parts.append(part)
+    return b"".join(parts) if size <= _MOST_INPUT else b""
+
+
+def _end_after(seconds: float) -> None:
+    """Ends the process when the time of the event is over, whatever it waits for."""
+    sleep(seconds)
+    os._exit(0)

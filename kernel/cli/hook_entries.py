@@ -1,0 +1,220 @@
+"""The hooks of Quipu in the configuration of a client: how each client writes one, and how they are put in and out."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+from kernel.cli import config_files, config_removal
+from kernel.cli.clients import ConfigPath
+from kernel.cli.jsonc import Node, parse
+from kernel.errors import Fault
+from kernel.lazy_regex import regex
+
+Level = Literal["none", "prime", "recall"]
+LEVELS: tuple[Level, ...] = ("none", "prime", "recall")
+Form = Literal["exec", "shell", "flat", "plugin"]
+Entries = Mapping[str, Any]  # our entry for each event, under the client's name of the event
+
+_SECONDS = 5  # before a client ends a hook, which ends itself long before
+_OURS = regex(r"\bhook (session-start|first-prompt|post-compact|session-end) --client [a-z]+\b")
+_HOOKS = "hooks"
+
+
+class HookClient(NamedTuple):
+    """A client with hooks: its name in `setup` and in `quipu hook`, its file, and its events by level."""
+
+    name: str
+    short: str
+    title: str
+    path: ConfigPath
+    form: Form
+    prime: Mapping[str, str]  # the client's name of an event -> ours
+    recall: Mapping[str, str]
+    fixed: Mapping[str, Any] = {}  # members that the file must have
+    unit: int = 1  # of a timeout, in a second
+    remark: str = ""
+
+    def events(self, level: Level) -> Mapping[str, str]:
+        """The events of a level."""
+        return {} if level == "none" else self.prime if level == "prime" else {**self.prime, **self.recall}
+
+
+HOOK_CLIENTS: tuple[HookClient, ...] = (
+    HookClient(
+        "claude-code",
+        "claude",
+        "Claude Code",
+        ConfigPath("home", ".claude/settings.json", "CLAUDE_CONFIG_DIR"),
+        "exec",
+        {"SessionStart": "session-start", "PostCompact": "post-compact"},
+        {"UserPromptSubmit": "first-prompt"},
+    ),
+    HookClient(
+        "codex",
+        "codex",
+        "Codex",
+        ConfigPath("home", ".codex/hooks.json", "CODEX_HOME"),
+        "shell",
+        {"SessionStart": "session-start"},
+        {"UserPromptSubmit": "first-prompt"},
+        remark="Codex asks once whether you trust the hook: see /hooks there.",
+    ),
+    HookClient(
+        "cursor",
+        "cursor",
+        "Cursor",
+        ConfigPath("home", ".cursor/hooks.json"),
+        "flat",
+        {"sessionStart": "session-start"},
+        {"beforeSubmitPrompt": "first-prompt"},
+        {"version": 1},
+    ),
+    HookClient(
+        "gemini-cli",
+        "gemini",
+        "Gemini CLI",
+        ConfigPath("home", ".gemini/settings.json"),
+        "shell",
+        {"SessionStart": "session-start"},
+        {"BeforeAgent": "first-prompt"},
+        unit=1000,
+    ),
+    HookClient(
+        "opencode",
+        "opencode",
+        "opencode",
+        ConfigPath("home", ".config/opencode/plugins/quipu.js"),
+        "plugin",
+        {"session": "session-start"},
+        {"chat.message": "first-prompt"},
+    ),
+)
+
+
+def entries(client: HookClient, level: Level, program: Sequence[str], options: Sequence[str], platform: str) -> Entries:
+    """Our entry for each event of a level; `program` starts Quipu, `options` follow the event."""
+    return {
+        name: _entry(client, [*program, "hook", event, "--client", client.short, *options], platform)
+        for name, event in client.events(level).items()
+    }
+
+
+def own(text: str) -> Entries:
+    """Our entries in a file; raises Fault where it cannot be read."""
+    document = config_files.read_json(text)
+    hooks: Any = cast("dict[str, Any]", document).get(_HOOKS) if isinstance(document, dict) else None
+    if not isinstance(hooks, dict):
+        return {}
+    lists = cast("dict[str, Any]", hooks).items()
+    return {
+        event: found[0]
+        for event, items in lists
+        if isinstance(items, list) and (found := [item for item in cast("list[Any]", items) if _is_ours(item)])
+    }
+
+
+def events_of(found: Entries) -> list[str]:
+    """Our names of the events of entries."""
+    return [match[1] for entry in found.values() if (match := _OURS.search(_command(entry)))]
+
+
+def put(text: str, client: HookClient, wanted: Entries) -> str:
+    """The file with exactly these entries of ours; everything else stays. Raises Fault where it cannot be edited."""
+    if own(text) == wanted:
+        return text
+    text = take(text)
+    if not wanted:
+        return text
+    for key, value in client.fixed.items():
+        if key not in (config_files.read_json(text) or {}):
+            text = config_files.set_json(text, (key,), value)
+    for event, entry in wanted.items():
+        text = _append(text, (_HOOKS, event), entry)
+    return text
+
+
+def take(text: str) -> str:
+    """The file without our entries, and without the lists that held nothing else."""
+    for event in own(text):
+        text = _cut(text, (_HOOKS, event))
+    root = parse(text)
+    empty = root is not None and root.value == {} and not text[root.start + 1 : root.end - 1].strip()
+    return f"{text[: root.start]}{{}}{text[root.end :]}" if root and empty else text
+
+
+def _entry(client: HookClient, words: Sequence[str], platform: str) -> Any:
+    if client.form == "exec":
+        handler = {"type": "command", "command": words[0], "args": list(words[1:]), "timeout": _SECONDS}
+        return {_HOOKS: [handler]}
+    line = subprocess.list2cmdline(words) if platform == "win32" else shlex.join(words)
+    if client.form == "flat":
+        return {"command": line, "timeout": _SECONDS}
+    named = {"name": "quipu"} if client.short == "gemini" else {}
+    return {_HOOKS: [{**named, "type": "command", "command": line, "timeout": _SECONDS * client.unit}]}
+
+
+def _is_ours(item: Any) -> bool:
+    return _OURS.search(_command(item)) is not None
+
+
+def _command(item: Any) -> str:
+    """The command line of an entry that has one handler, whatever its form."""
+    if not isinstance(item, dict):
+        return ""
+    entry = cast("dict[str, Any]", item)
+    inner: Any = entry.get(_HOOKS)
+    if isinstance(inner, list):
+        handlers = cast("list[Any]", inner)
+        return _command(handlers[0]) if len(handlers) == 1 else ""
+    args: Any = entry.get("args")
+    words = [str(word) for word in cast("list[Any]", args)] if isinstance(args, list) else []
+    return " ".join([str(entry.get("command", "")), *words])
+
+
+def _append(text: str, keys: Sequence[str], value: Any) -> str:
+    """The document with `value` behind the items of the list at `keys`, which is made if there is none."""
+    here = _node(text, keys)
+    if here is None or here.value == []:
+        return config_files.set_json(text, keys, [value])
+    if not here.items:
+        raise Fault("invalid", f"{'.'.join(keys)} is not a list")
+    last = here.items[-1].end
+    if "\n" in text[here.start : last]:
+        added = config_files.rendered(text, value, len(keys) + 1)
+        line = text[text.rfind("\n", 0, here.items[-1].start) + 1 : here.items[-1].start]
+        indent = line[: len(line) - len(line.lstrip())]
+        changed = f"{text[:last]},{config_files.newline_of(text)}{indent}{added}{text[last:]}"
+    else:
+        changed = f"{text[:last]}, {json.dumps(value, ensure_ascii=False)}{text[last:]}"
+    return _checked(changed, keys, [*here.value, value])
+
+
+def _cut(text: str, keys: Sequence[str]) -> str:
+    """The document without our items of the list at `keys`; without the list, and without `hooks`, if that was all."""
+    here = _node(text, keys)
+    assert here is not None, "it has an item of ours"
+    kept = [item for item in here.value if not _is_ours(item)]
+    if not kept:
+        alone = len(_node(text, keys[:-1]).members) == 1  # pyright: ignore[reportOptionalMemberAccess]
+        return config_removal.remove_json(text, keys[:-1] if alone else keys)
+    items = here.items
+    for at in reversed([number for number, item in enumerate(items) if _is_ours(item.value)]):
+        start, end = (items[at - 1].end, items[at].end) if at else (items[0].start, items[1].start)
+        text = text[:start] + text[end:]
+    return _checked(text, keys, kept)
+
+
+def _checked(text: str, keys: Sequence[str], wanted: list[Any]) -> str:
+    found = _node(text, keys)
+    if found is None or found.value != wanted:
+        raise config_files.unsafe(keys)
+    return text
+
+
+def _node(text: str, keys: Sequence[str]) -> Node | None:
+    here = parse(text)
+    for key in keys:
+        here = next((node for name, _, node in here.members if name == key), None) if here else None
+    return here

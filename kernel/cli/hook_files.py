@@ -1,0 +1,183 @@
+"""Writes the hooks of clients into their files, shows them, and takes them out so that a file is as it was before."""
+
+import argparse
+import difflib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from kernel.cli import client_entries, hook_client
+from kernel.cli.clients import Client, config_file
+from kernel.cli.hook_entries import HOOK_CLIENTS, Entries, HookClient, Level, entries, events_of, own, put, take
+from kernel.cli.opencode_plugin import MARK, plugin
+from kernel.cli.output import note, show
+from kernel.config import DEFAULT_PORT, Config
+from kernel.data_dir import replace
+from kernel.errors import Fault
+
+_BACKUPS = 50  # copies of a file that are looked at
+_KEY_FILE = "hook.key"
+
+
+def of_client(name: str) -> HookClient:
+    """The client of this name, in either form; raises Fault("invalid")."""
+    for client in HOOK_CLIENTS:
+        if name in (client.name, client.short):
+            return client
+    raise Fault("invalid", f"{name} has no hooks that Quipu knows: {', '.join(one.name for one in HOOK_CLIENTS)}")
+
+
+def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
+    """Show what changes in the file of a client's hooks, and change it unless --print is given."""
+    client = of_client(name)
+    file = _file(client, config.environment, platform)
+    before = _text(file)
+    options = _options(arguments, config)
+    if client.form == "plugin":
+        after = plugin(level, options) if level != "none" else "" if before.startswith(MARK) else before
+        if before and not before.startswith(MARK):
+            raise Fault("invalid", f"{file} was not changed: it is not a file of Quipu")
+    else:
+        started = client_entries.launch_command(
+            sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
+        )
+        program = [*(["env", *(f"{key}={value}" for key, value in started.env.items())] if started.env else ())]
+        wanted = entries(client, level, [*program, *started.words], _words(options), platform)
+        plain = before if own(before) == wanted else _original(file, before, client)
+        after = put(plain, client, wanted)
+    _change(client, file, before, after, arguments)
+
+
+def remove(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
+    """Take the hooks out of the files of all clients, or of one."""
+    for client in [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS:
+        _remove(client, arguments, config, platform)
+    return 0
+
+
+def remove_of(name: str, arguments: argparse.Namespace, config: Config, platform: str) -> None:
+    """Take the hooks out of the file of a client that has any."""
+    for client in HOOK_CLIENTS:
+        if client.name == name and installed(client, _file(client, config.environment, platform)):
+            _remove(client, arguments, config, platform)
+
+
+def _remove(client: HookClient, arguments: argparse.Namespace, config: Config, platform: str) -> None:
+    file = _file(client, config.environment, platform)
+    before = _text(file)
+    own_file = client.form == "plugin" and before.startswith(MARK)
+    after = "" if own_file else before if client.form == "plugin" else _original(file, before, client)
+    _change(client, file, before, after, arguments)
+
+
+def status(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
+    """Show for each client the file and the events of its hooks."""
+    for client in [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS:
+        file = _file(client, config.environment, platform)
+        found = installed(client, file)
+        row = {"client": client.name, "file": str(file), "events": found}
+        said = ", ".join(found) or "no hooks"
+        show(row, f"{client.name:15} {said:40} {file}", as_json=arguments.json)
+
+
+def installed(client: HookClient, file: Path) -> list[str]:
+    """The events for which a client calls Quipu; none where its file cannot be read."""
+    try:
+        text = _text(file)
+        if client.form == "plugin":
+            recall = [*client.recall.values()] if '"first-prompt"' in text else []
+            return [*client.prime.values(), *recall] if text.startswith(MARK) else []
+        return events_of(own(text))
+    except Fault:
+        return []
+
+
+def _original(file: Path, text: str, client: HookClient) -> str:
+    """The text without our entries: the copy of the file that becomes this text with them, if there is one."""
+    ours = own(text)
+    if not ours:
+        return text
+    plain = take(text)
+    return next((old for old in _before(file) if _becomes(old, text, client, ours)), plain)
+
+
+def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
+    try:
+        return not own(old) and put(old, client, ours) == text
+    except Fault:
+        return False
+
+
+def _before(file: Path) -> Sequence[str]:
+    """What a file held before: the copies that `setup` has made of it, or nothing if all of them had our entries."""
+    copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
+    texts = [copy.read_bytes().decode(errors="replace") for copy in copies]
+    return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
+
+
+def _has_ours(text: str) -> bool:
+    try:
+        return bool(own(text))
+    except Fault:
+        return False
+
+
+def _change(client: HookClient, file: Path, before: str, after: str, arguments: argparse.Namespace) -> None:
+    changed = before != after
+    if not arguments.json:
+        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), str(file), str(file), n=1)
+        show(None, "".join(_ended(lines)).removesuffix("\n") or f"{client.title}: {file} is up to date", as_json=False)
+    else:
+        show({"client": client.name, "file": str(file), "changed": changed}, "", as_json=True)
+    if not changed or getattr(arguments, "shown", False):
+        return
+    if after:
+        client_entries.replace_content(file, before.encode(), after.encode())
+    else:
+        file.unlink()
+    if after and client.remark:
+        note(client.remark)
+
+
+def _ended(lines: Iterable[str]) -> Iterable[str]:
+    return (line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _options(arguments: argparse.Namespace, config: Config) -> Mapping[str, str]:
+    """The address and the file of the key, where they are not the usual ones."""
+    given = (arguments.url or config.public or f"http://127.0.0.1:{config.port}").removesuffix("/")
+    url = given.partition("/mcp")[0]
+    found = {} if url == f"http://127.0.0.1:{DEFAULT_PORT}" else {"url": url}
+    if arguments.key:
+        found["key-file"] = str(_write_key(config, client_entries.checked_key(arguments.key)))
+    if not (url.startswith("https://") or client_entries.is_loopback(url)):
+        raise Fault("invalid", f"{url}: hooks go to this machine or to an https address")
+    return found
+
+
+def _words(options: Mapping[str, str]) -> Sequence[str]:
+    return [word for name, value in options.items() for word in (f"--{name}", value)]
+
+
+def _write_key(config: Config, key: str) -> Path:
+    """The key in a file of its own that only the user can read: a command line is shown to everybody."""
+    file = (config.data / _KEY_FILE).absolute()
+    if not file.is_file() or file.read_text(encoding="ascii") != key:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_suffix(".new")
+        new.touch(mode=0o600)
+        new.write_text(key, encoding="ascii")
+        replace(new, file)
+    return file
+
+
+def _file(client: HookClient, values: Mapping[str, str], platform: str) -> Path:
+    place = Client(client.name, client.title, client.path, (), None, {})
+    return config_file(place, values, platform)
+
+
+def _text(file: Path) -> str:
+    return client_entries.text_of(file)
+
+
+assert {client.short for client in HOOK_CLIENTS} == set(hook_client.CLIENTS)

@@ -1,0 +1,101 @@
+"""Asks the server of a data directory. Nothing of the kernel is imported here, and of the standard library only C:
+`quipu recall` starts in little more time than the interpreter takes, and `http.client` alone takes three times that.
+"""
+
+import _socket
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE = "server.address"  # that of kernel.security.local_access
+_LOCKED_BYTE = 1 << 20
+_SECONDS = 60.0  # for an answer; a server with a full queue refuses long before
+_PIECE_BYTES = 1 << 16
+
+Server = tuple[str, int, str]  # host, port and token
+
+
+def default_data(values: "Mapping[str, str]") -> str:
+    """The data directory, as kernel.config has it."""
+    if values.get("QUIPU_DATA"):
+        return values["QUIPU_DATA"]
+    home = values.get("HOME") or values.get("USERPROFILE") or "."
+    if sys.platform == "darwin":
+        return f"{home}/Library/Application Support/quipu"
+    if sys.platform == "win32":
+        return (values.get("LOCALAPPDATA") or f"{home}/AppData/Local") + "/quipu"
+    return (values.get("XDG_DATA_HOME") or f"{home}/.local/share") + "/quipu"
+
+
+def find(data: str) -> Server | None:
+    """The server that runs on a data directory; None where none does, or where it is another user's."""
+    try:
+        descriptor = os.open(os.path.join(data, FILE), os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        written = os.read(descriptor, 1024).decode("ascii", "replace").split()
+        if len(written) != 3 or not written[1].isdigit() or not _is_held(descriptor):
+            return None
+        return written[0], int(written[1]), written[2]
+    finally:
+        os.close(descriptor)
+
+
+def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:
+    """Status and body of the answer; None where nobody listens, and nothing was sent.
+
+    Raises TimeoutError, ConnectionError or another OSError where it is not known whether the server has done it.
+    """
+    host, port, token = server
+    connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(_SECONDS)
+        try:
+            connection.connect((host, port))
+        except OSError:
+            return None
+        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = (
+            f"POST /memories/{command}?as={style} HTTP/1.1",
+            f"host: {authority}",
+            f"x-quipu-local: {token}",
+            f"x-quipu-tenant: {tenant}",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+            "connection: close",
+        )
+        connection.sendall("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body)
+        return _parsed(b"".join(iter(lambda: connection.recv(_PIECE_BYTES), b"")))
+    finally:
+        connection.close()
+
+
+def _parsed(answer: bytes) -> tuple[int, bytes]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *fields = head.split(b"\r\n")
+    length = next((field for field in fields if field.lower().startswith(b"content-length:")), b"").partition(b":")[2]
+    status = first.split(b" ")[1:2]
+    if not status or not status[0].isdigit() or length.strip() != b"%d" % len(body):
+        raise ConnectionError("the answer of the server is not whole")
+    return int(status[0]), body
+
+
+def _is_held(descriptor: int) -> bool:
+    """Whether a living server holds the file; it is read where another process has locked it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,31 @@
+"""The command `quipu replica`: keeps a copy of the data directory, which `quipu serve --follow` serves."""
+
+import argparse
+import signal
+import sys
+import threading
+from contextlib import closing
+
+from kernel import app
+from kernel.cli.faults import or_raise
+from kernel.cli.output import note
+from kernel.config import Config
+from kernel.dispatch import catch_faults
+from kernel.errors import Fault
+from kernel.maintenance.replica import Replica
+
+
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Follows until it is interrupted or terminated."""
+    if config.store:
+        raise Fault("invalid", "`quipu replica` copies files, and QUIPU_STORE names a database: see docs/scaling.md.")
+    app.require_database(config)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    with closing(or_raise(Replica, config, arguments.target)) as replica:
+        or_raise(replica.refresh)
+        note(f"{arguments.target} follows {config.data}")
+        sys.stderr.flush()
+        replica.run(stopping, catch_faults)
+    return 0

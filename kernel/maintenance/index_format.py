@@ -1,0 +1,56 @@
+"""Renews what an earlier release indexed: words that came to the index since, and vectors of spelled texts."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store.engine import CommandConnection
+from kernel.store.store import Store
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+_BATCH_ROWS = 256  # renewed in one transaction, so that other writes wait for milliseconds
+_RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
+
+
+class _Outdated(NamedTuple):
+    doc: int
+    text: str
+    words: str
+
+
+def renew_index(store: Store, stop: Callable[[], bool]) -> None:
+    """Renews what is outdated while calls are served; the next start goes on where this one stops."""
+    while store.read_sync(_outdated_to) and not stop():
+        try:
+            store.write_sync(_renew_batch)
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            time.sleep(_RETRY_SECONDS)
+
+
+def renew_index_of(db: CommandConnection) -> None:
+    """The same for a store that no server has open, in small transactions."""
+    more = True
+    while more:
+        with db.writing() as tx:
+            more = bool(_outdated_to(tx))
+            if more:
+                _renew_batch(tx)
+
+
+def _outdated_to(tx: Tx) -> int:
+    return tx.one("kernel.index_format.outdated_to", int) or 0
+
+
+def _renew_batch(tx: Tx) -> None:
+    last = _outdated_to(tx)
+    rows = tx.all("kernel.index_format.outdated", _Outdated, last=last, limit=_BATCH_ROWS, bytes=SLICE_BYTES)
+    index.renew(tx, rows)
+    last = rows[-1].doc - 1 if rows else 0
+    if last > 0:
+        tx.run("kernel.index_format.set_outdated_to", last=str(last))
+    else:
+        tx.run("kernel.index_format.finish")

@@ -1,0 +1,84 @@
+"""The export of everything as JSON lines: rows of every dialect, their history, and who wrote what when.
+
+The first line names the format, the last has the number of lines and their SHA-256, so that a damaged copy is known.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, Outside
+
+FORMAT, VERSION = "memories", 1
+_encode = msgspec.json.Encoder().encode
+
+
+class _Event(NamedTuple):
+    space: str
+    key: str
+    operation: str
+    before: str | None
+    after: str | None
+    reason: str | None
+    dialect: str
+    tool: str
+    actor: str
+    at: str
+
+
+class _Document(NamedTuple):
+    space: str
+    key: str
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+
+
+class _Release(NamedTuple):
+    digest: str
+    space: str
+    key: str
+    at: str
+
+
+def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
+    """The lines of the file, without their ends."""
+    digest, count = hashlib.sha256(), 0
+    for value in _values(dialects, tx):
+        line = _encode(value)
+        digest.update(line + b"\n")
+        count += 1
+        yield line
+    yield _encode({"end": count, "sha256": digest.hexdigest()})
+
+
+def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequence[str]]]:
+    """The tables that an export holds, with their dialect and columns."""
+    by_prefix = {dialect.name: dialect for dialect in dialects}
+    found: dict[str, tuple[Dialect, Sequence[str]]] = {}
+    for table in tx.tables.names():
+        dialect = by_prefix.get(table.partition("_")[0])
+        if dialect is not None:
+            outside: Outside | None = dialect.outside.get(table)
+            columns = tx.tables.columns(table) if outside is None else outside.columns
+            if columns:
+                found[table] = (dialect, columns)
+    return found
+
+
+def _values(dialects: Sequence[Dialect], tx: Tx) -> Iterator[Mapping[str, Any]]:
+    yield {"quipu": FORMAT, "version": VERSION}
+    for table, (_, columns) in tables(dialects, tx).items():
+        for row in tx.tables.rows(table, columns):
+            yield {"table": table, "row": dict(zip(columns, row, strict=True))}
+    for event in tx.each("kernel.portable_export.history", _Event):
+        yield {"history": event._asdict()}
+    for release in tx.each("kernel.portable_export.releases", _Release):
+        yield {"release": release._asdict()}
+    for document in tx.each("kernel.portable_export.documents", _Document):
+        yield {"doc": document._asdict()}

@@ -1,0 +1,166 @@
+"""Keeps a copy of a data directory that others serve read-only: its databases and keys, as they change."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from kernel.config import Config
+from kernel.data_dir import MAIN, file_lock, home, make_private, other_tenants, replace
+from kernel.errors import CatchFaults, Fault
+from kernel.maintenance.backup import DATABASE
+from kernel.security import api_keys
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.migrations import pending_migrations
+from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.folder_lock import FolderLock
+from kernel.store.sqlite.following_copy import FollowingCopy
+from kernel.store.sqlite.read_only_database import ReadOnlyDatabase
+from kernel.store.statements import migrations
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+MARK = "replica.json"
+_LOCK = "replica.lock"
+_POLL_SECONDS = 0.05
+_PAUSE_BY_COPY = 2  # pauses as many times as long as a copy takes, so that a large store does not take a core
+_TENANTS_SECONDS = 1.0  # how late a new tenant is found
+_log = logging.getLogger("quipu")
+
+
+def is_replica(data: Path) -> bool:
+    """Whether a data directory is a copy that follows another."""
+    with suppress(OSError):  # the folder is of another user, which those who open it will tell
+        return (data / MARK).is_file()
+    return False
+
+
+def source_of(data: Path) -> str:
+    """The data directory that a copy follows."""
+    with suppress(OSError, ValueError, KeyError):
+        return str(json.loads((data / MARK).read_text(encoding="utf-8"))["source"])
+    return "another data directory"
+
+
+def refuse_replica(data: Path) -> None:
+    """Raises Fault("conflict") where a data directory would be written to, and is a copy."""
+    if is_replica(data):
+        raise Fault("conflict", f"{data} follows {source_of(data)}: `quipu serve --follow` serves it, read-only.")
+
+
+def open_replica(
+    config: Config, context: StoreContext, state_of: Callable[[Tx], R | None]
+) -> tuple[ReadOnlyDatabase, R]:
+    """A copy that another process keeps, and its state; raises Fault where there is none, or one of another version."""
+    data = config.data
+    if not is_replica(data) or not config.file.is_file():
+        raise Fault("not_found", f"{config.home} follows no other data directory: `quipu replica` makes it do so.")
+    if config.backup_to is not None:
+        raise Fault("invalid", "QUIPU_BACKUP_TO is for the source: leave it out where --follow is.")
+    with ExitStack() as stack:
+        lock = stack.enter_context(closing(FolderLock(data)))
+        if not lock.take("shared"):
+            raise Fault("busy", f"Another process is making {data} anew, try again.")
+        with closing(Connection(config.file, context, readonly=True)) as db:
+            state = None if pending_migrations(db) else db.read(CallContext(), state_of)
+        if state is None:
+            raise Fault("storage", f"{data} has the schema of an older version: start that of its source first.")
+        stack.pop_all()
+    refusal = f"This server only reads: it follows {source_of(data)}. Write there."
+    return ReadOnlyDatabase(config.file, context, refusal, lock.close), state
+
+
+class Replica:
+    """The copy of a data directory in another one; only one process makes it. Raises Fault where it must not be one."""
+
+    def __init__(self, config: Config, target: Path) -> None:
+        self._config = config
+        self._target = target
+        self._copies: dict[str, FollowingCopy] = {}
+        self._tenants_at = 0.0
+        self._keys: tuple[int, ...] | None = None
+        self._stack = ExitStack()
+        with ExitStack() as stack:
+            if target.absolute() == config.data.absolute() or config.data.absolute() in target.absolute().parents:
+                raise Fault("invalid", f"{target} is in the data directory itself: choose another folder.")
+            refuse_replica(config.data)
+            make_private(target)
+            stack.enter_context(file_lock(target / _LOCK, 0))
+            self._claim()
+            for folder in (config.data, target):
+                lock = stack.enter_context(closing(FolderLock(folder)))
+                if not lock.take("shared"):
+                    raise Fault("busy", f"Another process is opening or restoring {folder}, try again.")
+            self._stack = stack.pop_all()
+
+    def refresh(self) -> bool:
+        """Copies what has changed; whether anything has. Raises Fault."""
+        self._copy_keys()
+        if time.monotonic() >= self._tenants_at:
+            self._find_tenants()
+        changed = [copy.refresh() for copy in self._copies.values()]
+        return any(changed)
+
+    def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
+        """Follows until `stopping` is set; what goes wrong is logged once, and tried again."""
+        wait, told = 0.0, ""
+        while not stopping.wait(wait):
+            begun = time.monotonic()
+            outcome = catch_faults(self.refresh)
+            wait = max(_POLL_SECONDS, _PAUSE_BY_COPY * (time.monotonic() - begun))
+            if isinstance(outcome, Fault) and outcome.message != told:
+                _log.error("the copy does not follow: %s", outcome.message)
+            told = outcome.message if isinstance(outcome, Fault) else ""
+
+    def close(self) -> None:
+        """Closes all files, and lets another process make the copy."""
+        for copy in self._copies.values():
+            copy.close()
+        self._stack.close()
+
+    def _claim(self) -> None:
+        """Marks the folder as a copy; refuses one with a store of its own, or that others serve by another schema."""
+        target, schema = self._target, len(migrations())
+        if (target / DATABASE).exists() and not is_replica(target):
+            raise Fault("conflict", f"{target} holds a store of its own: choose an empty folder.")
+        mark = {"source": str(self._config.data.absolute()), "schema": schema}
+        if is_replica(target) and json.loads((target / MARK).read_text(encoding="utf-8")) == mark:
+            return
+        with closing(FolderLock(target)) as lock:
+            if not lock.take("exclusive"):
+                raise Fault("conflict", f"{target} is served as a copy of another source or version: stop that first.")
+            written = target / f".{MARK}"
+            written.touch(mode=0o600)
+            written.write_text(json.dumps(mark), encoding="utf-8")
+            replace(written, target / MARK)
+
+    def _find_tenants(self) -> None:
+        self._tenants_at = time.monotonic() + _TENANTS_SECONDS
+        data = self._config.data
+        for name in (MAIN, *other_tenants(data)):
+            source = home(data, name) / DATABASE
+            if name not in self._copies and source.is_file():
+                folder = home(self._target, name)
+                make_private(folder)
+                self._copies[name] = FollowingCopy(source, folder / DATABASE, len(migrations()))
+
+    def _copy_keys(self) -> None:
+        """The keys go with the databases: a copy admits those that its source admits."""
+        source, target = self._config.data / api_keys.FILE, self._target / api_keys.FILE
+        try:
+            found = source.stat()
+        except FileNotFoundError:
+            target.unlink(missing_ok=True)
+            self._keys = None
+            return
+        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        if stamp != self._keys:
+            written = target.with_name(f".{api_keys.FILE}")
+            written.touch(mode=0o600)
+            written.write_bytes(source.read_bytes())
+            replace(written, target)
+            self._keys = stamp

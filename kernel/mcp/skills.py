@@ -1,0 +1,61 @@
+"""Agent Skills over MCP, the extension of SEP-2640: a list of skills, and their files as resources."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from kernel.mcp.messages import Object
+from kernel.resources import Resource, ResourceContents, Resources, Skill
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect
+
+EXTENSION = "io.modelcontextprotocol/skills"
+_SCHEME = "skill://"
+_ENTRY = "SKILL.md"
+_MEDIA = "text/markdown"
+
+
+def of(dialects: Sequence[Dialect]) -> tuple[Skill, ...]:
+    """The skills of some dialects."""
+    return tuple(skill for dialect in dialects for skill in dialect.skills)
+
+
+def entries(skills: Sequence[Skill]) -> Mapping[str, Object]:
+    """Each skill as `skills/list` and `skills/get` say it, by the URI of its SKILL.md."""
+    return {f"{_SCHEME}{skill.name}/{_ENTRY}": _entry(skill) for skill in skills}
+
+
+def with_files(dialect: Dialect) -> Dialect:
+    """The dialect with the files of its skills as its resources."""
+
+    def page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
+        return [
+            Resource(_uri(skill, path), path, f"{skill.name}/{path}", "", _MEDIA, len(data))
+            for skill in dialect.skills
+            for path, data in skill.files.items()
+        ], None
+
+    def read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
+        found = {_uri(skill, path): data for skill in dialect.skills for path, data in skill.files.items()}
+        return [ResourceContents(uri, _MEDIA, found[uri].decode())] if uri in found else None
+
+    return dialect._replace(resources=Resources(_SCHEME, page, read, fixed=True))
+
+
+def _entry(skill: Skill) -> Object:
+    return {
+        "uri": _uri(skill, _ENTRY),
+        "frontmatter": {"name": skill.name, "description": skill.about, "license": skill.license},
+        "resources": [
+            {
+                "uri": _uri(skill, path),
+                "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
+                "size": len(data),
+                "mimeType": _MEDIA,
+            }
+            for path, data in skill.files.items()
+        ],
+    }
+
+
+def _uri(skill: Skill, path: str) -> str:
+    return f"{_SCHEME}{skill.name}/{path}"

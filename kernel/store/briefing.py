@@ -1,0 +1,110 @@
+"""What a dialect knows of a project for the start of a session, and what it keeps of a session that was compacted."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from kernel.store.transaction import Tx
+
+# A standing rule, what an earlier session left for the next one, or a decision.
+Part = Literal["rule", "handoff", "decision"]
+
+
+class Project(NamedTuple):
+    """A project: the root folder of its repository as a client sees it, and its name."""
+
+    root: str
+    name: str
+
+    @classmethod
+    def at(cls, root: str) -> "Project":
+        """The project in a folder, which gives it its name."""
+        folder = root.replace("\\", "/").rstrip("/")
+        return cls(root, folder.rpartition("/")[2])
+
+
+class Remark(NamedTuple):
+    """A memory that the start of a session may show: its part, its id, its text; `whole` is not cut to one line."""
+
+    part: Part
+    space: str
+    key: str
+    text: str
+    whole: bool = False
+
+
+class Handoff(NamedTuple):
+    """The summary of a session that a client has compacted."""
+
+    session: str
+    project: Project
+    text: str
+
+
+# The newest first within a part; for one project, whose name is never empty.
+Brief = Callable[[Tx, Project], list[Remark]]
+# Stores a handoff in place of the one before of the same session; the id of the new memory.
+KeepHandoff = Callable[[Tx, Handoff], str]
+
+_KEPT = timedelta(hours=24)
+_MOST_SESSIONS = 4096
+
+
+class HookSession(NamedTuple):
+    """What the hooks of one session have given it: when it started, in which folder, and the ids of memories.
+
+    `prompted` says that a prompt has been searched since it started or was compacted.
+    """
+
+    at: str = ""
+    root: str = ""
+    given: frozenset[str] = frozenset()
+    prompted: bool = False
+
+
+class HookSessions:
+    """The sessions that hooks have named, by client and id, for a day and in memory alone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[str, HookSession] = OrderedDict()
+
+    def get(self, key: str, now: str) -> HookSession:
+        """A session as it was noted within the last day; an empty one else."""
+        with self._lock:
+            return self._fresh(key, now)
+
+    def start(self, key: str, now: str, root: str, given: Collection[str]) -> None:
+        """Notes what a session has been given at its start, or after it was cleared or compacted."""
+        with self._lock:
+            self._put(key, HookSession(now, root, frozenset(given)))
+
+    def take_prompt(self, key: str, now: str) -> frozenset[str] | None:
+        """What the session has been given if this is its first prompt, which it is only once; None for a later one."""
+        with self._lock:
+            session = self._fresh(key, now)
+            self._put(key, session._replace(at=session.at or now, prompted=True))
+            return None if session.prompted else session.given
+
+    def compact(self, key: str, now: str) -> None:
+        """Forgets what the session was given: its next prompt is a first one again."""
+        with self._lock:
+            self._put(key, HookSession(now, self._fresh(key, now).root))
+
+    def end(self, key: str) -> None:
+        """Forgets a session."""
+        with self._lock:
+            self._found.pop(key, None)
+
+    def _fresh(self, key: str, now: str) -> HookSession:
+        session = self._found.get(key, HookSession())
+        expired = session.at and datetime.fromisoformat(now) - datetime.fromisoformat(session.at) > _KEPT
+        return HookSession() if expired else session
+
+    def _put(self, key: str, session: HookSession) -> None:
+        self._found[key] = session
+        self._found.move_to_end(key)
+        while len(self._found) > _MOST_SESSIONS:
+            self._found.popitem(last=False)

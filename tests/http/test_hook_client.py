@@ -1,0 +1,239 @@
+"""`quipu hook EVENT --client NAME` as a process: what it imports and sends, and that it is silent whatever fails."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.cli import hook_client
+from tests.reliability.server_process import ROOT, serving
+
+START = {"session_id": "s", "source": "startup"}
+ANSWER = b'{"hookSpecificOutput":{}}'
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+SLACK = 5.0  # seconds that a busy machine may take to start the interpreter
+HOOK = [sys.executable, "-m", "kernel", "hook"]
+
+
+def run(event: str, given: bytes, *more: str, folder: Path = ROOT, **environment: str) -> tuple[int, bytes, bytes]:
+    """Status, output and errors of a hook."""
+    values = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    words = [*HOOK, event, "--client", "claude", *more]
+    done = subprocess.run(words, input=given, capture_output=True, cwd=folder, env=values, timeout=30)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Stub:
+    """A server that keeps what it received and does one thing."""
+
+    def __init__(self, act: Callable[[socket.socket], object]) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.received: list[bytes] = []
+        self.act = act
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection:
+                self.received.append(connection.recv(1 << 20))
+                try:
+                    self.act(connection)
+                except OSError:
+                    continue
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the only request."""
+        [request] = self.received
+        return json.loads(request.partition(b"\r\n\r\n")[2])
+
+
+@pytest.fixture
+def stub() -> Iterator[Callable[..., Stub]]:
+    made: list[Stub] = []
+
+    def make(act: Callable[[socket.socket], object] | bytes = OK) -> Stub:
+        answer = act
+        made.append(Stub(act if callable(act) else lambda connection: connection.sendall(answer)))  # pyright: ignore[reportArgumentType]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        one.listener.close()
+        one.thread.join()
+
+
+def given(**more: Any) -> bytes:
+    return json.dumps({**START, **more}).encode()
+
+
+def trickle(connection: socket.socket) -> None:
+    """An answer that takes longer than any event."""
+    for byte in OK:
+        connection.sendall(bytes([byte]))
+        time.sleep(0.2)
+
+
+FAILING: dict[str, Callable[[socket.socket], object] | bytes] = {
+    "401": b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\n{}",
+    "429": b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 2\r\n\r\n{}",
+    "500": b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\n{}",
+    "half": OK[:-5],
+    "closed": b"",
+    "not-http": b"SSH-2.0-OpenSSH_9.9\r\n",
+    "huge": b"HTTP/1.1 200 OK\r\ncontent-length: 300000\r\n\r\n" + b"x" * 300_000,
+    "slow": lambda connection: time.sleep(4),
+    "trickle": trickle,
+}
+
+
+@pytest.mark.parametrize("failure", FAILING)
+@pytest.mark.parametrize("event", ["session-start", "first-prompt"])
+def test_a_failing_server_leaves_the_client_alone(event: str, failure: str, stub: Callable[..., Stub]) -> None:
+    began = time.monotonic()
+    assert run(event, given(prompt="x" * 20), "--url", stub(FAILING[failure]).url) == (0, b"", b"")
+    assert time.monotonic() - began < hook_client.EVENTS[event] + SLACK
+
+
+def test_no_server_leaves_the_client_alone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    assert run("session-start", given(), "--url", url) == (0, b"", b"")
+    assert b"ConnectionRefusedError" in run("session-start", given(), "--url", url, "--debug")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"cwd": 5}', b'{"workspace_roots": 1}', b"[" * 100_000, b"x" * 10**7],
+    ids=["empty", "open", "list", "null", "not-utf8", "number", "roots", "deep", "10 MB"],
+)
+def test_input_that_is_none_leaves_the_client_alone(text: bytes, stub: Callable[..., Stub]) -> None:
+    made = stub()
+    assert run("session-start", text, "--url", made.url) == (0, b"", b"")
+    assert made.received == []
+
+
+def test_input_that_never_ends_leaves_the_client_alone(stub: Callable[..., Stub]) -> None:
+    words = [*HOOK, "session-start", "--client", "claude", "--url", stub().url]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as hook:
+        assert hook.wait(30) == 0
+        assert hook.stdout is not None
+        assert hook.stdout.read() == b""
+
+
+def test_a_closed_output_leaves_the_client_alone(stub: Callable[..., Stub]) -> None:
+    words = [*HOOK, "session-start", "--client", "claude", "--url", stub().url]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT) as hook:
+        os.close(writer)
+        assert (hook.communicate(given(), 30)[1], hook.returncode) == (b"", 0)
+
+
+def test_answer_is_printed_and_only_what_the_event_needs_is_sent(stub: Callable[..., Stub], tmp_path: Path) -> None:
+    made, root = stub(), tmp_path / "web"
+    (root / ".git").mkdir(parents=True)
+    (root / "src").mkdir()
+    (root / ".quipu").mkdir()
+    (root / ".quipu" / "prime.md").write_text("Ask Ada.", encoding="utf-8")
+    sent = given(cwd=str(root / "src"), transcript_path="/secret", tool_input={"a": 1}, user_email="ada@example.com")
+
+    assert run("session-start", sent, "--url", made.url, QUIPU_KEY="k-1") == (0, ANSWER, b"")
+    assert made.body == {**START, "cwd": str(root / "src"), "root": str(root), "intro": "Ask Ada."}
+    assert b"authorization: Bearer k-1\r\n" in made.received[0]
+    assert made.received[0].startswith(b"POST /hook/claude/session-start HTTP/1.1\r\n")
+
+
+def test_a_linked_worktree_belongs_to_its_repository(stub: Callable[..., Stub], tmp_path: Path) -> None:
+    made, common = stub(), tmp_path / "web" / ".git"
+    (common / "worktrees" / "fix").mkdir(parents=True)
+    (common / "worktrees" / "fix" / "commondir").write_text("../..\n", encoding="utf-8")
+    (tmp_path / "fix").mkdir()
+    (tmp_path / "fix" / ".git").write_text(f"gitdir: {common / 'worktrees' / 'fix'}\n", encoding="utf-8")
+    run("session-start", given(cwd=str(tmp_path / "fix")), "--url", made.url)
+    assert made.body["root"] == str(tmp_path / "web")
+
+
+@pytest.mark.parametrize("how", ["file", "variable", "folders"])
+def test_hooks_that_are_switched_off_send_nothing(how: str, stub: Callable[..., Stub], tmp_path: Path) -> None:
+    made, project = stub(), tmp_path / "web"
+    (project / ".quipu").mkdir(parents=True)
+    values: dict[str, Any] = {}
+    if how == "file":
+        (project / ".quipu" / "off").touch()
+    elif how == "variable":
+        values["QUIPU_HOOKS"] = "0"
+    else:
+        values["QUIPU_HOOKS_OFF"] = os.pathsep.join(["/elsewhere", str(tmp_path)])
+    assert run("first-prompt", given(cwd=str(project), prompt="x" * 20), "--url", made.url, **values) == (0, b"", b"")
+    assert made.received == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://memory.example:7847", "ftp://127.0.0.1", "127.0.0.1:7847", "http://127.0.0.1:x"]
+)
+def test_nothing_leaves_the_machine_unencrypted(url: str) -> None:
+    assert run("session-start", given(), "--url", url) == (0, b"", b"")
+
+
+def test_neither_the_kernel_nor_slow_modules_are_imported() -> None:
+    """What `quipu hook` of the wheel imports: its own module, and of the library what the event needs."""
+    code = (
+        "import sys; before = set(sys.modules); sys.path.insert(0, 'kernel/cli'); import hook_client, time\n"
+        'hook_client._read = lambda _: b\'{"cwd": "/"}\'\n'
+        "words = ['session-start', '--client', 'claude', '--url', 'http://127.0.0.1:1']\n"
+        "try: hook_client.run(words, {}, time.monotonic() + 1)\n"
+        "except OSError: pass\n"
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    slow = {"kernel", "handlers", "msgspec", "argparse", "pathlib", "http", "email", "ssl", "typing", "urllib"}
+    imported = set(done.stdout.split())
+    assert "hook_client" in imported, done.stderr
+    assert imported & slow == set()
+
+
+@pytest.mark.parametrize("words", [["hook"], ["hook", "status"], ["hook", "session-start"], ["serve"], []])
+def test_other_words_are_for_the_parser(words: list[str]) -> None:
+    assert not hook_client.is_event(words)
+
+
+def test_hooks_reach_a_server_with_keys(tmp_path: Path) -> None:
+    data, project = tmp_path / "data", tmp_path / "web"
+    project.mkdir()
+    key = subprocess.run(
+        [sys.executable, "-m", "kernel", "key", "create", "--scope", "write", "--data", str(data)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.strip()
+    file = tmp_path / "key"
+    file.write_text(f"{key}\n", encoding="ascii")
+    with serving(data) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        summary = "The API moved to port 8123; its tests pass, the worker is next."
+        sent = given(cwd=str(project), compact_summary=summary)
+        assert run("post-compact", sent, "--url", url) == (0, b"", b"")
+        assert run("post-compact", sent, "--url", url, "--key-file", str(file)) == (0, b"", b"")
+        status, printed, _ = run("session-start", given(cwd=str(project), session_id="t"), "--url", url, QUIPU_KEY=key)
+        context = json.loads(printed)["hookSpecificOutput"]["additionalContext"]
+        assert (status, context.count("The API moved to port 8123")) == (0, 1)
+        assert run("session-start", given(cwd=str(project), session_id="u"), "--url", url) == (0, b"", b"")

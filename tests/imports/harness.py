@@ -1,0 +1,44 @@
+"""Runs the commands of a store, as a person does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel import app
+from kernel.cli import commands
+from kernel.cli.main import parser
+from kernel.config import Config
+
+
+class Shell:
+    """Runs command lines on one data directory."""
+
+    def __init__(self, config: Config, capture: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.config = config
+        app.open_kernel(config).store.close()
+        self._capture = capture
+        self._folder = folder
+        self._exports = 0
+
+    def run(self, *line: str) -> str:
+        """The standard output of a command that succeeds."""
+        self._capture.readouterr()
+        assert commands.run(parser().parse_args(line), self.config) == 0
+        return self._capture.readouterr().out
+
+    def bring(self, source: Path, *options: str) -> dict[str, Any]:
+        """The result of an import of a source that says what it is."""
+        return json.loads(self.run("import", str(source), *options, "--json"))
+
+    def export(self, kind: str = "jsonl") -> Path:
+        """A new export."""
+        self._exports += 1
+        target = self._folder / f"export-{self.config.data.name}-{self._exports}"
+        self.run("export", kind, str(target))
+        return target
+
+    def audit(self) -> list[dict[str, Any]]:
+        """The rows of the audit, newest first."""
+        return [json.loads(line) for line in self.run("audit", "--json").splitlines()]

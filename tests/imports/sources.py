@@ -1,0 +1,341 @@
+"""The sources of the tests: fixtures that the programs themselves have written, and files made here by the formats that
+are documented, for programs that cannot run here. README.md says which is which.
+"""
+
+import gzip
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ZERO = {"already there": 0, "left out": 0}
+Make = Callable[[Path], Path]
+
+
+class Given(NamedTuple):
+    """A source: how it is made in a folder, the kind that is found in it, and what an import counts."""
+
+    make: Make
+    kind: str
+    counts: Mapping[str, int]
+
+
+def fixture(name: str) -> Make:
+    """A copy of a fixture, unpacked."""
+
+    def make(folder: Path) -> Path:
+        target = folder / name.removesuffix(".gz") if name.endswith(".sqlite.gz") else folder / name
+        if name.endswith(".sqlite.gz"):
+            target.write_bytes(gzip.decompress((FIXTURES / name).read_bytes()))
+        elif (FIXTURES / name).is_dir():
+            shutil.copytree(FIXTURES / name, target)
+        else:
+            shutil.copyfile(FIXTURES / name, target)
+        return target
+
+    return make
+
+
+def json_file(name: str, value: Any) -> Make:
+    """A JSON document."""
+
+    def make(folder: Path) -> Path:
+        (folder / name).write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+        return folder / name
+
+    return make
+
+
+def zip_file(name: str, members: Mapping[str, Any]) -> Make:
+    """A ZIP archive of JSON documents."""
+
+    def make(folder: Path) -> Path:
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, value in members.items():
+                archive.writestr(zipfile.ZipInfo(member, (2026, 1, 1, 0, 0, 0)), json.dumps(value))
+        return folder / name
+
+    return make
+
+
+def text_files(name: str, files: Mapping[str, str]) -> Make:
+    """A folder of text files."""
+
+    def make(folder: Path) -> Path:
+        for path, text in files.items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_text(text, encoding="utf-8")
+        return folder / name
+
+    return make
+
+
+def engram_database(folder: Path) -> Path:
+    """A database with the tables of engram, and what a test needs of their columns."""
+    file = folder / "engram.sqlite"
+    db = apsw.Connection(str(file))
+    db.execute(
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, project TEXT);"
+        "CREATE TABLE observations (id INTEGER PRIMARY KEY, session_id TEXT, type TEXT, title TEXT, content TEXT,"
+        " tool_name TEXT, project TEXT, scope TEXT, topic_key TEXT, revision_count INTEGER, created_at TEXT,"
+        " updated_at TEXT, deleted_at TEXT);"
+        "CREATE TABLE user_prompts (id INTEGER PRIMARY KEY, content TEXT);"
+    )
+    rows = [
+        (1, "s1", "decision", "Use Go", "The daemon is written in Go.", None, "web", "project", "arch/lang", 1),
+        (2, "s1", "bugfix", "Fix the port", "The port is 7437.", None, "web", "project", None, 2),
+    ]
+    insert = "INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '2026-02-01 10:00:00', NULL, ?)"
+    db.executemany(insert, [(*row, None) for row in rows])
+    db.execute(insert, (3, "s2", "note", "Gone", "This was deleted.", None, None, None, None, 1, "2026-02-02 10:00:00"))
+    db.execute("INSERT INTO user_prompts VALUES (1, 'do it')")
+    db.close()
+    return file
+
+
+def _node(parent: str | None, role: str, text: str, at: float | None, *, hidden: bool = False) -> dict[str, Any]:
+    message = {
+        "author": {"role": role},
+        "content": {"content_type": "text", "parts": [text]},
+        "create_time": at,
+        "metadata": {"is_visually_hidden_from_conversation": hidden},
+    }
+    return {"parent": parent, "children": [], "message": message}
+
+
+CHATGPT = [
+    {
+        "title": "Tea",
+        "create_time": 1_767_225_600.5,
+        "conversation_id": "c1",
+        "current_node": "d",
+        "mapping": {
+            "r": {"parent": None, "children": ["a"], "message": None},
+            "a": _node("r", "system", "You are helpful.", None, hidden=True),
+            "b": _node("a", "user", "Which tea is green?", 1_767_225_601.0),
+            "x": _node("b", "assistant", "An answer that was given up.", 1_767_225_602.0),
+            "d": _node("b", "assistant", "Sencha is green.", 1_767_225_603.0),
+        },
+    },
+    {"title": "Empty", "id": "c2", "current_node": None, "mapping": {}},
+]
+CLAUDE = [
+    {
+        "uuid": "u1",
+        "name": "Cats",
+        "created_at": "2026-01-05T08:00:00Z",
+        "updated_at": "2026-01-05T09:00:00Z",
+        "chat_messages": [
+            {"uuid": "m1", "sender": "human", "text": "Do cats swim?", "created_at": "2026-01-05T08:00:01Z"},
+            {"uuid": "m2", "sender": "assistant", "content": [{"type": "text", "text": "Some do."}]},
+            {"uuid": "m3", "sender": "human", "text": "Which?", "created_at": "2026-01-05T08:01:01Z"},
+        ],
+    }
+]
+CLAUDE_PROJECTS = [
+    {
+        "uuid": "p1",
+        "name": "Zoo",
+        "docs": [{"uuid": "d1", "filename": "cats.md", "content": "Cats are animals.", "created_at": "2026-01-01"}],
+    }
+]
+LETTA = {
+    "agents": [
+        {
+            "id": "agent-0",
+            "name": "Helper",
+            "block_ids": ["block-0", "block-1"],
+            "messages": [
+                {"id": "m0", "role": "system", "content": "You are Helper."},
+                {"id": "m1", "role": "user", "content": [{"type": "text", "text": "My name is Ada."}]},
+                {"id": "m2", "role": "assistant", "content": "Hello Ada.", "created_at": "2026-02-02T00:00:00Z"},
+            ],
+        }
+    ],
+    "blocks": [
+        {"id": "block-0", "label": "persona", "value": "I am a helper.", "limit": 2000},
+        {"id": "block-1", "label": "human", "value": "Her name is Ada.", "limit": 2000},
+    ],
+    "passages": [{"id": "p0", "text": "Ada likes engines.", "tags": ["ada"], "created_at": "2026-02-01T00:00:00Z"}],
+    "files": [],
+    "metadata": {},
+}
+MEM0 = {
+    "results": [
+        {
+            "id": f"m{number}",
+            "memory": f"The user drinks tea number {number}.",
+            "hash": f"h{number}",
+            "user_id": "ada",
+            "categories": ["drinks"],
+            "metadata": {"mood": "good"},
+            "expiration_date": "2027-01-01",
+            "created_at": "2026-03-01T10:00:00-07:00",
+            "updated_at": None,
+        }
+        for number in range(3)
+    ]
+}
+MCP_MEMORY_SERVICE = {
+    "export_metadata": {"total_memories": 2, "exporter_version": "5.0.1"},
+    "memories": [
+        {"content": f"fact {number}", "content_hash": f"h{number}", "tags": ["a"], "created_at": 1_767_225_600.0}
+        for number in range(2)
+    ],
+}
+CLAUDE_MEM = {
+    "exportedAt": "2026-06-01T00:00:00Z",
+    "totalObservations": 1,
+    "observations": [
+        {
+            "id": 7,
+            "memory_session_id": "memory-9",
+            "project": "quipu",
+            "type": "feature",
+            "title": "Add an export",
+            "facts": ["one file"],
+            "narrative": "The export is one file.",
+            "concepts": ["what-changed"],
+            "created_at_epoch": 1_767_225_600_000,
+        }
+    ],
+    "summaries": [
+        {"id": 1, "memory_session_id": "memory-9", "request": "an export", "created_at_epoch": 1_767_225_700_000}
+    ],
+    "prompts": [{"id": 1, "prompt_text": "please"}],
+}
+ENGRAM = {
+    "version": "1",
+    "sessions": [{"id": "s1"}],
+    "observations": [{"id": 1, "session_id": "s1", "type": "note", "title": "A", "content": "b", "topic_key": "t"}],
+    "prompts": [{"id": 1, "content": "x"}],
+}
+CLAUDE_CODE = {
+    "projects/-home-ada-web/memory/MEMORY.md": "- [Tests](tests.md)\n",
+    "projects/-home-ada-web/memory/tests.md": "---\nname: Tests\ndescription: How tests run\n"
+    "metadata:\n  type: project\nmodified: 2026-04-01T08:00:00Z\n---\nRun them with make. See [[deploy]].\n",
+    "projects/-home-ada-web/memory/deploy.md": "---\nname: Deploy\nmetadata:\n  type: feedback\n---\n"
+    "Never on Friday.\n",
+    "CLAUDE.md": "# Style\nWrite short sentences.\n",
+}
+SESSION = "\n".join(
+    json.dumps(line)
+    for line in [
+        {"type": "summary", "summary": "x"},
+        {"type": "user", "sessionId": "s9", "timestamp": "2026-05-01T08:00:00Z", "message": {"content": "Why?"}},
+        {
+            "type": "assistant",
+            "sessionId": "s9",
+            "timestamp": "2026-05-01T08:00:05Z",
+            "message": {"content": [{"type": "text", "text": "Because."}, {"type": "tool_use", "name": "Bash"}]},
+        },
+    ]
+)
+RULES = {
+    "CLAUDE.md": "Be kind. See @docs/style.md and `@not.md`.\n\n## Tests\nRun them.\n",
+    "docs/style.md": "# Style\nUse tabs.\n",
+    "AGENTS.md": "# Build\nUse make.\n",
+    ".cursor/rules/py.mdc": "---\ndescription: Python\nglobs: *.py\nalwaysApply: false\n---\nUse types.\n",
+    "src/main.py": "print()\n",
+}
+OBSIDIAN = {
+    ".obsidian/app.json": "{}",
+    "Garden.md": "# Garden\n\n- [fact] Roses need sun #roses\n- [ ] water them\nSee [[Rose|roses]] and ![[pic.png]].\n",
+    "plants/Rose.md": "A red flower.\n",
+}
+OKF = {
+    "index.md": "---\nokf_version: '0.2'\n---\n\n# All\n\n- [Rose](rose.md)\n",
+    "log.md": "# Log\n\n## 2026-01-01\n\n- made\n",
+    "rose.md": "---\ntype: plant\ntitle: Rose\ntags: [red]\ngenerated:\n  by: tool/1\n  at: 2026-01-02T00:00:00Z\n"
+    "stale_after: 2027-01-01\n---\n\nA rose. See [Tulip](tulip.md).\n",
+    "tulip.md": "---\ntype: plant\n---\n\nA tulip.\n",
+}
+CODEX = {
+    "memory_summary.md": "v1\nsummary\n",
+    "MEMORY.md": "# Handbook\n\nUse uv.\n",
+    "rollout_summaries/2026-05-01.md": "# A day\n\nThe build was fixed.\n",
+}
+
+SOURCES: Mapping[str, Given] = {
+    "server-memory": Given(
+        fixture("server-memory.jsonl"), "server-memory", {"entities": 4, "observations": 4, "relations": 2}
+    ),
+    "claude-mem": Given(
+        fixture("claude-mem.sqlite.gz"), "claude-mem", {"memories": 8, "already there": 0, "left out": 4}
+    ),
+    "mem0 history": Given(
+        fixture("mem0-history.sqlite.gz"), "mem0", {"memories": 5, "already there": 0, "left out": 1}
+    ),
+    "mcp-memory-service": Given(
+        fixture("mcp-memory-service.sqlite.gz"),
+        "mcp-memory-service",
+        {"links": 3, "memories": 7, "already there": 0, "left out": 1},
+    ),
+    "basic-memory": Given(
+        fixture("basic-memory"),
+        "basic-memory",
+        {"entities": 3, "links": 6, "memories": 3, "notes": 3, "already there": 3, "left out": 0},
+    ),
+    "cogx": Given(
+        fixture("export.cogx.tar.gz"),
+        "cogx",
+        {"entities": 2, "links": 1, "memories": 6, "memory blocks": 1, "notes": 1, "already there": 0, "left out": 1},
+    ),
+    "cogx folder": Given(
+        fixture("cogx"),
+        "cogx",
+        {"entities": 2, "links": 1, "memories": 6, "memory blocks": 1, "notes": 1, "already there": 0, "left out": 1},
+    ),
+    "mem0": Given(json_file("mem0.json", MEM0), "mem0", {"memories": 3, **ZERO}),
+    "mem0 list": Given(json_file("mem0.json", MEM0["results"]), "mem0", {"memories": 3, **ZERO}),
+    "mcp-memory-service json": Given(
+        json_file("export.json", MCP_MEMORY_SERVICE), "mcp-memory-service", {"memories": 2, **ZERO}
+    ),
+    "claude-mem json": Given(
+        json_file("export.json", CLAUDE_MEM), "claude-mem", {"memories": 2, "already there": 0, "left out": 1}
+    ),
+    "engram": Given(engram_database, "engram", {"memories": 2, "already there": 0, "left out": 2}),
+    "engram json": Given(
+        json_file("export.json", ENGRAM), "engram", {"memories": 1, "already there": 0, "left out": 1}
+    ),
+    "chatgpt": Given(
+        zip_file("export.zip", {"conversations.json": CHATGPT, "user.json": {}}),
+        "chatgpt",
+        {"memories": 1, "already there": 0, "left out": 1},
+    ),
+    "claude": Given(
+        zip_file("data.zip", {"conversations.json": CLAUDE, "projects.json": CLAUDE_PROJECTS}),
+        "claude",
+        {"memories": 2, "notes": 1, **ZERO},
+    ),
+    "letta": Given(
+        json_file("helper.af", LETTA), "letta", {"memories": 3, "memory blocks": 2, "already there": 0, "left out": 1}
+    ),
+    "claude-code": Given(
+        text_files("claude", CLAUDE_CODE),
+        "claude-code",
+        {"entities": 2, "guidelines": 1, "links": 1, "notes": 2, "already there": 0, "left out": 1},
+    ),
+    "claude-code session": Given(
+        lambda folder: text_files("s", {"s9.jsonl": SESSION})(folder) / "s9.jsonl",
+        "claude-code",
+        {"memories": 1, **ZERO},
+    ),
+    "codex": Given(text_files("memories", CODEX), "codex", {"notes": 2, "already there": 0, "left out": 1}),
+    "rules": Given(text_files("web", RULES), "rules", {"guidelines": 5, **ZERO}),
+    "obsidian": Given(
+        text_files("vault", OBSIDIAN),
+        "obsidian",
+        {"entities": 3, "links": 3, "memories": 1, "notes": 2, **ZERO},
+    ),
+    "okf": Given(
+        text_files("bundle", OKF),
+        "okf",
+        {"entities": 2, "links": 1, "notes": 2, "already there": 0, "left out": 2},
+    ),
+}

@@ -1,0 +1,266 @@
+"""Damaged and hostile sources: all is imported or nothing, and a sentence says why; nothing grows without bound."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from handlers.imports import archives, text_files
+from kernel.errors import Fault
+from kernel.store import slices
+from tests.imports.harness import Shell
+from tests.imports.sources import SOURCES, json_file
+from tests.imports.sources import text_files as folder_of
+
+CUTS, FLIPS = 16, 64
+FILES = [
+    name
+    for name, given in SOURCES.items()
+    if name not in {"basic-memory", "cogx folder", "claude-code", "codex", "rules", "obsidian", "okf"}
+]
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    """Copies that are cut at every sixteenth, or have one flipped byte."""
+    for part in range(1, CUTS):
+        yield data[: len(data) * part // CUTS]
+    for place in range(FLIPS):
+        at = len(data) * place // FLIPS
+        yield data[:at] + bytes([data[at] ^ 0x5A]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_imported_whole_or_not_at_all(name: str, shell: Shell, tmp_path: Path) -> None:
+    given = SOURCES[name]
+    path = given.make(tmp_path)
+    data, before = path.read_bytes(), shell.export().read_bytes()
+    refused = 0
+    for copy in damaged(data):
+        path.write_bytes(copy)
+        fault = _import_and_undo(shell, given.kind, path)
+        if fault is not None:
+            named = path.name in fault.message or ".json" in fault.message  # the latter in an archive
+            assert (fault.code, fault.message.isprintable(), fault.message[-1], named) == ("invalid", True, ".", True)
+            refused += 1
+        assert shell.export().read_bytes() == before
+    assert refused
+    shell.run("check")
+
+
+def _import_and_undo(shell: Shell, kind: str, path: Path) -> Fault | None:
+    """Imports a file, and takes that back; the Fault where it was refused."""
+    try:
+        shell.run("import", kind, str(path), "--json")
+    except Fault as fault:
+        return fault
+    last = shell.audit()[:1]
+    if last and last[0]["outcome"] == "done":
+        shell.run("undo", str(last[0]["id"]))
+    return None
+
+
+def test_a_damaged_export_of_everything_is_refused(shell: Shell, other: Shell, tmp_path: Path) -> None:
+    shell.bring(SOURCES["mem0"].make(tmp_path))
+    path = shell.export()
+    before = other.export().read_bytes()
+    data = path.read_bytes()
+    for copy in damaged(data):
+        path.write_bytes(copy)
+        with pytest.raises(Fault, match=r"line \d+|ends before its last line"):
+            other.run("import", "jsonl", str(path))
+    assert other.export().read_bytes() == before
+
+
+def test_what_fails_after_the_first_slice_is_taken_back(
+    shell: Shell, other: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    shell.bring(SOURCES["mem0 history"].make(tmp_path))
+    shell.bring(SOURCES["rules"].make(tmp_path))
+    whole = shell.export()
+    row = next(line for line in whole.read_bytes().splitlines() if b'"table":"scopes_version"' in line)
+    scopes = other.config.file
+    other.bring(SOURCES["rules"].make(tmp_path / "again"))
+    lines = [
+        line.replace(b"Be kind", b"Be curt") if line == row else line for line in whole.read_bytes().splitlines()[:-1]
+    ]
+    assert scopes.exists()
+    rewritten = tmp_path / "rewritten.jsonl"
+    rewritten.write_bytes(_sealed(lines))
+    before = other.export().read_bytes()
+    with pytest.raises(Fault, match=r"line \d+: holds a row of scopes_\w+ that is here with another content"):
+        other.run("import", str(rewritten))
+    assert other.export().read_bytes() == before
+
+
+def _sealed(lines: list[bytes]) -> bytes:
+    body = b"".join(line + b"\n" for line in lines)
+    return body + json.dumps({"end": len(lines), "sha256": hashlib.sha256(body).hexdigest()}).encode()
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 10_000)
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", '[{"mapping": {}, "x": "' + "a" * 20_000 + '"}]')
+    with pytest.raises(Fault, match="holds more than"):
+        shell.run("import", "chatgpt", str(tmp_path / "bomb.zip"))
+    with tarfile.open(tmp_path / "bomb.cogx.tar.gz", "w:gz") as tar:
+        info = tarfile.TarInfo("memories.jsonl")
+        info.size = 20_000
+        tar.addfile(info, io.BytesIO(b"a" * 20_000))
+    with pytest.raises(Fault, match="holds more than"):
+        shell.run("import", "cogx", str(tmp_path / "bomb.cogx.tar.gz"))
+
+
+def test_lists_and_names_that_are_larger_than_an_archive_are_refused(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MAX_DIRECTORY_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(100):
+            archive.writestr(f"conversations-{number}.json", "[]")
+    with pytest.raises(Fault, match=r"its list of members has \d+ bytes"):
+        shell.run("import", "chatgpt", str(tmp_path / "many.zip"))
+    with tarfile.open(tmp_path / "long.cogx.tar.gz", "w:gz", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("a" * 70_000), io.BytesIO())
+    with pytest.raises(Fault, match=r"its member 1 has a name of 70001 bytes"):
+        shell.run("import", "cogx", str(tmp_path / "long.cogx.tar.gz"))
+
+
+@pytest.mark.parametrize("name", ["../out.json", "/tmp/out.json", "a\\..\\b.json", "C:/x.json"])
+def test_an_archive_whose_members_lead_out_of_it_is_refused(name: str, shell: Shell, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
+        archive.writestr("conversations.json", "[]")
+        info = zipfile.ZipInfo("x")
+        info.filename = name
+        archive.writestr(info, "[]")
+    with pytest.raises(Fault, match=r"would lead out of the archive"):
+        shell.run("import", "chatgpt", str(tmp_path / "out.zip"))
+    with tarfile.open(tmp_path / "out.cogx.tar.gz", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(Fault, match=r"would lead out of the archive"):
+        shell.run("import", "cogx", str(tmp_path / "out.cogx.tar.gz"))
+
+
+def test_links_and_devices_in_a_source_are_not_followed(shell: Shell, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("# Secret\n")
+    folder = folder_of("vault", {"a.md": "A.\n", "CLAUDE.md": "See @../secret.md and @linked.md\n"})(tmp_path)
+    (folder / "linked.md").symlink_to(secret)
+    assert shell.bring(folder, "--dry-run")["counts"]["left out"] == 1
+    shell.run("import", "obsidian", str(folder))
+    assert b"Secret" not in shell.export().read_bytes()
+    with tarfile.open(tmp_path / "link.cogx.tar.gz", "w:gz") as tar:
+        info = tarfile.TarInfo("memories.jsonl")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(info)
+    with pytest.raises(Fault, match="is a link or no ordinary file"):
+        shell.run("import", "cogx", str(tmp_path / "link.cogx.tar.gz"))
+
+
+def test_front_matter_without_bounds_is_read_as_lines(shell: Shell, tmp_path: Path) -> None:
+    deep = "title: Deep\nx: " + "[" * 60 + "]" * 60
+    folder = folder_of(
+        "vault",
+        {
+            "deep.md": f"---\n{deep}\n---\nBody.\n",
+            "bomb.md": "---\na: &a [x, x]\nb: [*a, *a]\n---\nBody.\n",
+            "long.md": "---\nx: " + "y" * 100_000 + "\n---\nBody.\n",
+            "open.md": "---\ntitle: No end\n",
+        },
+    )(tmp_path)
+    assert json.loads(shell.run("import", "obsidian", str(folder), "--json"))["counts"]["notes"] == 4
+
+
+def test_deep_json_and_huge_files_are_refused(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep.json").write_text('[{"memory": "x", "metadata": ' + "[" * 100_000 + "]" * 100_000 + "}]")
+    with pytest.raises(Fault, match="near byte"):
+        shell.run("import", "mem0", str(tmp_path / "deep.json"))
+    monkeypatch.setattr(text_files, "MAX_TEXT_BYTES", 10)
+    folder = folder_of("vault", {"a.md": "A text of more than ten bytes.\n"})(tmp_path)
+    with pytest.raises(Fault, match="has more than 0 MB of text"):
+        shell.run("import", "obsidian", str(folder))
+
+
+def test_a_line_that_cannot_be_read_is_named(shell: Shell, tmp_path: Path) -> None:
+    folder = SOURCES["cogx folder"].make(tmp_path)
+    with (folder / "memories.jsonl").open("a") as file:
+        file.write('{"kind": "memory", "content": \n')
+    with pytest.raises(Fault, match=r"^memories\.jsonl, line 4: is no JSON: .* Nothing was imported\.$"):
+        shell.run("import", str(folder))
+    assert shell.audit() == []
+
+
+def test_a_gzip_that_is_cut_off_is_refused(shell: Shell, tmp_path: Path) -> None:
+    path = SOURCES["cogx"].make(tmp_path)
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes())[:3000]))
+    with pytest.raises(Fault, match=r"is no archive that can be read|holds no manifest"):
+        shell.run("import", "cogx", str(path))
+
+
+def test_what_cannot_be_opened_is_refused_with_its_name(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, problem in {
+        "folder": "cannot be read: Is a directory|is no folder",
+        "none": "cannot be read: No such",
+    }.items():
+        with pytest.raises(Fault, match=rf"^{name}: ({problem})"):
+            shell.run("import", "mem0", str(tmp_path / name))
+    with pytest.raises(Fault, match=r"^none: is no folder"):
+        shell.run("import", "obsidian", str(tmp_path / "none"))
+    db = apsw.Connection(str(tmp_path / "view.db"))
+    db.execute("CREATE TABLE sdk_sessions (x); CREATE VIEW observations AS SELECT 1 AS id")
+    db.close()
+    with pytest.raises(Fault, match=r"^view\.db: has no table observations"):
+        shell.run("import", "claude-mem", str(tmp_path / "view.db"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems have no names that are no text")
+def test_a_name_that_is_no_text_is_refused(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "vault") + b"/a\xff.md")).write_text("A.")
+    with pytest.raises(Fault, match="has a name that is no text"):
+        shell.run("import", "obsidian", str(tmp_path / "vault"))
+
+
+def test_values_of_other_types_and_sizes_are_taken_or_left_out(shell: Shell, tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "memory": "large", "metadata": {"x": "y" * 5_000_000}},
+        {"id": "2", "memory": "NUL \0 inside", "created_at": 1e308},
+        {"id": 3, "memory": "numbers", "categories": 5, "metadata": [], "created_at": -1, "user_id": {"a": 1}},
+        {"id": "4", "memory": {"no": "text"}},
+    ]
+    done = shell.bring(json_file("mem0.json", rows)(tmp_path))
+    assert done["counts"] == {"memories": 3, "already there": 0, "left out": 1}
+    loop = {"id": "c", "current_node": "a", "mapping": {"a": {"parent": "b"}, "b": {"parent": "a"}}}
+    odd = [loop, {"mapping": [1], "current_node": ["x"]}, {"mapping": {"a": 3}, "current_node": "a", "title": {"a": 1}}]
+    done = json.loads(shell.run("import", "chatgpt", str(json_file("conversations.json", odd)(tmp_path)), "--json"))
+    assert done["counts"] == {"already there": 0, "left out": 3}
+    shell.run("check")
+
+
+def test_an_unknown_version_is_refused(shell: Shell, tmp_path: Path) -> None:
+    folder = SOURCES["cogx folder"].make(tmp_path)
+    (folder / "manifest.json").write_text('{"cogx_version": "1.0"}')
+    with pytest.raises(Fault, match=r"is of the version 1\.0 of COGX"):
+        shell.run("import", str(folder))
+
+
+def test_a_list_of_no_memories_is_refused(shell: Shell, tmp_path: Path) -> None:
+    for value in ([], {"results": []}, {"other": 1}):
+        path = json_file("mem0.json", value)(tmp_path)
+        with pytest.raises(Fault, match=r"^mem0\.json holds nothing that can be imported\.$"):
+            shell.run("import", "mem0", str(path))
+    with pytest.raises(Fault, match="is no memory: an object is expected"):
+        shell.run("import", "mem0", str(json_file("mem0.json", ["text"])(tmp_path)))

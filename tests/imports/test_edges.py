@@ -1,0 +1,205 @@
+"""What sources hold that is easily lost, mixed up or let through."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.imports import IMPORTS, json_files, records
+from kernel import app
+from kernel.dispatch import Dispatch
+from kernel.errors import Fault
+from kernel.maintenance import okf_export, portable_import
+from kernel.store import slices
+from tests.imports.harness import Shell
+
+
+def folder(root: Path, **files: str) -> Path:
+    """A folder with these Markdown files."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / f"{name}.md").write_text(text)
+    return root
+
+
+def test_private_text_over_several_items_or_sections_is_left_out_of_each(shell: Shell, tmp_path: Path) -> None:
+    text = "# Public\n\n<private>\n\n## Pin\n\n- [pin] It is 4711 #pin\n- knows [[Jane Roe]]\n\n</private>\n\nEnd.\n"
+    shell.bring(folder(tmp_path / "vault", note=text))
+    shell.bring(folder(tmp_path / "project", AGENTS=text))
+    exported = shell.export().read_bytes()
+    assert (b"Public" in exported, b"4711" in exported, b"Jane Roe" in exported) == (True, False, False)
+
+
+def test_files_of_one_name_in_two_folders_are_two_notes(shell: Shell, tmp_path: Path) -> None:
+    for name in ("home", "work"):
+        done = shell.bring(folder(tmp_path / name, inbox=f"What is open at {name}."))
+        assert done["counts"] == {"notes": 1, "already there": 0, "left out": 0}
+
+
+def test_an_observation_that_is_added_above_others_is_the_only_new_one(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(folder(tmp_path / "vault", note="- [fact] first\n- [fact] second"))
+    done = shell.bring(folder(tmp_path / "vault", note="- [fact] new\n- [fact] first\n- [fact] second"))
+    assert done["counts"] == {"links": 1, "memories": 1, "already there": 6, "left out": 0}
+    assert shell.export().read_bytes().count(b'"content":"second"') == 1
+
+
+def test_one_project_of_claude_code_is_the_same_by_itself_and_with_all_others(shell: Shell, tmp_path: Path) -> None:
+    project = folder(tmp_path / "claude", **{"projects/-work-app/memory/MEMORY": "- a list"}) / "projects" / "-work-app"
+    folder(project / "memory", style="We indent by four spaces.")
+    assert shell.bring(project / "memory")["counts"]["notes"] == 1
+    for again in (project, tmp_path / "claude"):
+        assert shell.bring(again)["counts"] == {"already there": 1, "left out": 1}
+
+
+def test_a_rules_file_that_is_a_link_to_another_is_read_once(shell: Shell, tmp_path: Path) -> None:
+    project = folder(tmp_path / "project", AGENTS="# Style\n\nUse tabs.")
+    (project / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert shell.bring(project)["counts"] == {"guidelines": 1, "already there": 0, "left out": 1}
+    assert shell.bring(project / "CLAUDE.md")["counts"] == {"already there": 1, "left out": 0}
+
+
+@pytest.mark.parametrize("kind", sorted(found.kind for found in IMPORTS))
+def test_a_source_that_is_missing_or_a_folder_is_refused_in_a_sentence(kind: str, shell: Shell, tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"There is no file|cannot be read|No such file|is no (folder|rules)"):
+        shell.run("import", kind, str(tmp_path / "none"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Fault, match=r"cannot be read: Is a directory|nothing that can be imported|holds no manifest"):
+        shell.run("import", kind, str(tmp_path / "empty"))
+
+
+def test_a_vault_with_a_folder_of_projects_is_not_taken_for_claude_code(shell: Shell, tmp_path: Path) -> None:
+    done = shell.bring(folder(tmp_path / "vault", **{"projects/house": "Paint it.", "daily": "Rain."}))
+    assert (done["kind"], done["counts"]["notes"]) == ("obsidian", 2)
+
+
+def test_blocks_of_one_name_or_label_are_all_kept(shell: Shell, tmp_path: Path) -> None:
+    labels = ["persona", "persona", "a/b/c", "a/b/d", "to do", "to-do"]
+    blocks = [{"id": f"b{at}", "label": label, "value": f"text {at}"} for at, label in enumerate(labels)]
+    agents = [{"id": f"a{at}", "name": "bot", "block_ids": [f"b{at}"]} for at in range(len(labels))]
+    (tmp_path / "bots.af").write_text(json.dumps({"agents": agents, "blocks": blocks}))
+    for counts in ({"memory blocks": 6, "already there": 0, "left out": 0}, {"already there": 6, "left out": 0}):
+        assert shell.bring(tmp_path / "bots.af")["counts"] == counts
+
+
+@pytest.mark.parametrize("start", [b'[{"id": "1", "memory": "x", "metadata": {"a": [', b"[["])
+def test_an_element_of_many_values_is_refused_before_it_fills_the_memory(
+    start: bytes, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_files, "MAX_PARTS", 1000)
+    (tmp_path / "wide.json").write_bytes(start + b"1," * 1001)
+    with pytest.raises(Fault, match=r"wide.json, near byte \d+: has an element of more than 64 MB or 1,000 values"):
+        shell.run("import", "mem0", str(tmp_path / "wide.json"))
+
+
+def test_a_line_of_a_million_blanks_is_read_at_once(shell: Shell, tmp_path: Path) -> None:
+    blanks = " " * 900_000
+    done = shell.bring(folder(tmp_path / "vault", note=f"- [fact] one{blanks}two (the context)"))
+    assert done["counts"]["memories"] == 1
+    assert rb"\"context\":\"the context\"" in shell.export().read_bytes()
+
+
+def test_names_of_a_bundle_are_different_for_a_hundred_thousand_memories() -> None:
+    names = {okf_export.safe_name("\u65e5\u672c\u8a9e", always=f"brain:core/{number}") for number in range(100_000)}
+    assert len(names) == 100_000
+
+
+def everything(target: Path, *values: dict[str, Any]) -> Path:
+    """A file as `quipu export jsonl` writes it."""
+    data = b"".join(json.dumps(value).encode() + b"\n" for value in ({"quipu": "memories", "version": 1}, *values))
+    end = {"end": data.count(b"\n"), "sha256": hashlib.sha256(data).hexdigest()}
+    target.write_bytes(data + json.dumps(end).encode())
+    return target
+
+
+def test_an_import_of_everything_that_was_killed_goes_on_within_the_history(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = {"dialect": "paths", "tool": "add_memory", "actor": "local", "at": "2026-01-01T00:00:00.000Z"}
+    texts = {"space": "paths", "before": None, "after": "x", "reason": None}
+    rows = [{"history": {"key": f"k{n % 30}", "operation": f"{n}", **texts, **who}} for n in range(90)]
+    path, left = everything(tmp_path / "all.jsonl", *rows), [2]
+
+    def batches(path: Path) -> Any:
+        for batch in original(path):
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            yield batch
+
+    original = portable_import._batches  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(portable_import, "_batches", batches)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
+    with pytest.raises(KeyboardInterrupt):
+        shell.run("import", "jsonl", str(path))
+    left[0] = 99
+    shell.run("import", "jsonl", str(path))
+    exported = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
+    assert [line for line in exported if "history" in line] == rows
+
+
+def test_what_a_person_has_deleted_is_not_imported_again(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    (tmp_path / "mem0.json").write_text(json.dumps([{"id": "1", "memory": "wrong"}, {"id": "2", "memory": "right"}]))
+    blocks = [{"id": "b1", "label": "persona", "value": "a bot"}]
+    (tmp_path / "bot.af").write_text(
+        json.dumps({"agents": [{"id": "a1", "name": "bot", "block_ids": ["b1"]}], "blocks": blocks})
+    )
+    sources = [tmp_path / "mem0.json", tmp_path / "bot.af"]
+    for source in sources:
+        shell.bring(source)
+    rows = [json.loads(line).get("row", {}) for line in shell.export().read_bytes().splitlines()]
+    number = next(row["id"] for row in rows if row.get("content") == "wrong")
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    call = caller(kernel.dispatch)
+    assert call("delete_memory", db="core", id=number).fault is None
+    assert call("drop_memory", path="agents/bot/persona").fault is None
+    kernel.store.close()
+    deleted = shell.export().read_bytes()
+    for source in sources:
+        assert {name for name, count in shell.bring(source)["counts"].items() if count} == {"already there"}
+    assert shell.export().read_bytes() == deleted
+
+
+def test_what_was_undone_can_be_imported_again(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mem0.json").write_text(json.dumps([{"id": "1", "memory": "one"}]))
+    for _ in range(2):
+        assert shell.bring(tmp_path / "mem0.json")["counts"]["memories"] == 1
+        shell.run("undo", str(shell.audit()[0]["id"]))
+
+
+def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"cogx_version": "0.1", "source_system": "zep"}))
+    turns = [{"role": "user", "content": "yes" if number % 2 else f"turn {number}"} for number in range(60)]
+    (tmp_path / "episodes.jsonl").write_text(json.dumps({"kind": "episode", "external_id": "e", "turns": turns}))
+    fact = {"kind": "fact", "subject_ref": "a", "predicate": "knows", "object_ref": "b"}
+    facts = [{**fact, "external_id": f"f{number}", "fact_text": f"A knew B in {number}"} for number in range(40)]
+    (tmp_path / "facts.jsonl").write_text("\n".join(map(json.dumps, facts)))
+    dry = json.loads(shell.run("import", str(tmp_path), "--dry-run", "--json"))
+    done = shell.bring(tmp_path)
+    assert dry == {**done, "dry_run": True}
+    assert done["counts"] == {"links": 1, "memories": 71, "already there": 68, "left out": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (20240115, "2024-01-15T00:00:00.000Z"),
+        ("202401151230", "2024-01-15T12:30:00.000Z"),
+        (20240115123045, "2024-01-15T12:30:45.000Z"),
+        (946684800000, "2000-01-01T00:00:00.000Z"),
+        (1700000000, "2023-11-14T22:13:20.000Z"),
+        ("1700000000123", "2023-11-14T22:13:20.123Z"),
+    ],
+)
+def test_a_date_as_one_number_is_no_number_of_seconds(given: str | int, found: str) -> None:
+    assert records.utc_of(given) == found
+
+
+def test_an_empty_row_of_everything_is_refused(shell: Shell, tmp_path: Path) -> None:
+    path = everything(tmp_path / "all.jsonl", {"table": "brain_memory", "row": {}})
+    with pytest.raises(Fault, match=r"line 2: holds an empty row of brain_memory. Nothing was imported."):
+        shell.run("import", str(path))

@@ -1,0 +1,43 @@
+"""The completions that shells run."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from kernel.cli.completion import script
+from kernel.cli.main import parser
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("quipu rec", ["recall"]),
+        ("quipu key ", ["--help", "create", "list", "revoke", "delete", "reset"]),
+        ("quipu key create --sc", ["--scope"]),
+        ("quipu completion ", ["--help", "bash", "zsh", "fish"]),
+        ("quipu recall --da", ["--data"]),
+    ],
+)
+def test_bash_completes_commands_and_options(typed: str, words: list[str]) -> None:
+    ask = f"""{script("bash", parser())}
+COMP_WORDS=({typed}{" ''" if typed.endswith(" ") else ""}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); _quipu
+echo "${{COMPREPLY[@]}}" """
+    shown = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == words
+
+
+def test_fish_has_a_line_for_every_command_and_option() -> None:
+    lines = script("fish", parser()).splitlines()
+    assert "complete -c quipu -n __fish_use_subcommand -a recall -d 'find memories of every dialect'" in lines
+    assert any(
+        line.startswith("complete -c quipu -n '__fish_seen_subcommand_from recall' -l limit -r") for line in lines
+    )
+    assert all(line.count("'") % 2 == 0 or "\\'" in line for line in lines)
+
+
+def test_zsh_loads_the_completion_of_bash() -> None:
+    assert script("zsh", parser()).startswith("#compdef quipu\nautoload -U +X bashcompinit && bashcompinit\n_quipu() {")

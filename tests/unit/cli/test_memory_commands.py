@@ -1,0 +1,207 @@
+"""The commands for memories on the file: what they print, what they refuse, and what they leave when they do."""
+
+import json
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernel.app import Kernel
+from kernel.cli.main import main
+from tests.conftest import Call
+
+Quipu = Callable[..., tuple[int, str, str]]
+HOSTILE = "red \x1b[31m bell \x07 csi \x9b31m turned \u202e end"
+
+
+@pytest.fixture
+def quipu(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Quipu:
+    """Runs a command line on the data directory of the test: exit status, output, remarks."""
+    monkeypatch.setenv("QUIPU_DATA", str(kernel.config.data))
+    monkeypatch.setenv("QUIPU_MODEL", "none")
+    folder = tmp_path / "typed"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(list(arguments))
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run
+
+
+def typed(tmp_path: Path) -> list[str]:
+    """The texts that were kept of what people typed."""
+    return [file.read_text(encoding="utf-8") for file in (tmp_path / "typed").iterdir()]
+
+
+def test_recall_shows_id_score_and_text(quipu: Quipu, call: Call) -> None:
+    call("add_memory", path="car", content="The automobile\nis red")
+    status, shown, _ = quipu("recall", "red", "automobile")
+    head, *lines = shown.splitlines()
+    assert (status, head.split("  ")[0], lines) == (0, "paths/car", ["  car", "  The automobile", "  is red"])
+
+
+def test_nothing_found_is_status_1_and_a_remark(quipu: Quipu) -> None:
+    for words in (["recall", "nothing"], ["list"], ["list", "--since", "7d"]):
+        assert quipu(*words) == (1, "", "nothing found\n")
+
+
+@pytest.mark.parametrize("command", ["show", "history", "forget"])
+def test_unknown_id_is_status_1_and_names_it(quipu: Quipu, command: str) -> None:
+    status, shown, remark = quipu(command, "paths/none")
+    assert (status, shown, "paths/none" in remark) == (1, "", True)
+
+
+def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -> None:
+    for path in ("a", "b", "c"):
+        call("add_memory", path=path, content=f"text of {path}")
+    call("save_memory", db="core", content="a fact", category="fact")
+    ids = [json.loads(line)["id"] for line in quipu("list", "--json", "--dialect", "paths")[1].splitlines()]
+    assert ids == ["paths/c", "paths/b", "paths/a"]
+    assert len(quipu("list", "--limit", "2")[1].splitlines()) == 2
+    assert quipu("list", "--since", "2999-01-01")[0] == 1
+
+
+@pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "sessions", "graph", "files"])
+def test_added_memory_of_every_dialect_is_shown_listed_and_undone(quipu: Quipu, dialect: str) -> None:
+    added = json.loads(quipu("add", "Buy apples.", "--dialect", dialect, "--json")[1])
+    assert (added["done"], added["id"].partition("/")[0].partition(":")[0]) == ("added", dialect)
+    shown = json.loads(quipu("show", added["id"], "--json")[1])
+    assert "Buy apples." in shown["text"]
+    assert added["id"] in quipu("list")[1]
+    assert quipu("undo", str(added["call"]))[0] == 0
+    assert quipu("show", added["id"])[0] == 1
+
+
+@pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "files"])
+def test_edited_memory_has_the_text_and_its_history_the_difference(quipu: Quipu, dialect: str) -> None:
+    id_ = json.loads(quipu("add", "Buy apples.\nBuy pears.", "--dialect", dialect, "--json")[1])["id"]
+    edited = json.loads(quipu("edit", id_, "--text", "Buy apples.\nBuy plums.", "--json")[1])
+    shown = json.loads(quipu("show", id_, "--json")[1])
+    assert (shown["text"], shown["version"], edited["done"]) == (
+        "Buy apples.\nBuy plums.",
+        edited["version"],
+        "edited",
+    )
+    lines = quipu("history", id_)[1].splitlines()
+    assert [line.lstrip() for line in lines if "pears" in line or "plums" in line][:2] == [
+        "- Buy pears.",
+        "+ Buy plums.",
+    ]
+    assert json.loads(quipu("edit", id_, "--text", shown["text"], "--json")[1])["done"] == "unchanged"
+
+
+@pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "graph", "files"])
+def test_forgotten_memory_is_gone_and_comes_back(quipu: Quipu, dialect: str) -> None:
+    id_ = json.loads(quipu("add", "Buy apples.", "--dialect", dialect, "--json")[1])["id"]
+    before = quipu("show", id_)
+    gone = json.loads(quipu("forget", id_, "--json")[1])
+    assert (gone["done"], quipu("show", id_)[0]) == ("forgotten", 1)
+    assert quipu("undo", str(gone["call"]))[0] == 0
+    assert quipu("show", id_)[1].splitlines()[2:] == before[1].splitlines()[2:]
+
+
+def test_dialect_that_edits_nothing_says_so(quipu: Quipu) -> None:
+    id_ = json.loads(quipu("add", "Buy apples.", "--dialect", "sessions", "--json")[1])["id"]
+    assert quipu("edit", id_, "--text", "Buy pears.") == (1, "", f"quipu: No tool edits {id_}.\n")
+    assert quipu("add", "x", "--dialect", "none")[2].startswith("quipu: dialect: choose from paths, ")
+
+
+def test_no_control_character_of_a_memory_reaches_the_terminal(quipu: Quipu, call: Call) -> None:
+    call("add_memory", path="hostile", content=HOSTILE)
+    for words in (["show", "paths/hostile"], ["recall", "red"], ["list"], ["history", "paths/hostile"]):
+        for style in ([], ["--json"]):
+            shown = quipu(*words, *style)[1]
+            assert shown.replace("\n", "").isprintable(), (words, style)
+            assert "bell" in shown
+    assert json.loads(quipu("show", "paths/hostile", "--json")[1])["text"] == HOSTILE
+
+
+def editor(tmp_path: Path, program: str) -> str:
+    """An editor that runs a Python program on the bytes of the file, `text`."""
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfile = Path(sys.argv[1])\ntext = file.read_bytes()\n"
+        f"{program}\nfile.write_bytes(text)\n",
+        encoding="utf-8",
+    )
+    return shlex.join([sys.executable, str(script)])
+
+
+def test_editor_gets_the_text_and_the_line_end_that_it_adds_is_left_out(
+    quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("add_memory", path="car", content="red")
+    monkeypatch.setenv("VISUAL", editor(tmp_path, "text = text.replace(b'red', b'blue') + b'\\n'"))
+    assert quipu("edit", "paths/car")[0] == 0
+    assert json.loads(quipu("show", "paths/car", "--json")[1])["text"] == "blue"
+    assert typed(tmp_path) == []
+
+
+def test_edit_of_what_changed_meanwhile_is_refused_and_its_text_is_kept(
+    quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("add_memory", path="car", content="red")
+    other = [sys.executable, "-m", "kernel", "edit", "paths/car", "--text", "green"]
+    program = f"import subprocess\nsubprocess.run({other}, cwd={str(Path.cwd())!r}, check=True)\ntext = b'blue'"
+    monkeypatch.setenv("VISUAL", editor(tmp_path, program))
+    status, shown, remark = quipu("edit", "paths/car")
+    kept = [str(file) for file in (tmp_path / "typed").iterdir()]
+    changed = "It has changed since it was opened. Nothing was written: look at it again."
+    assert (status, shown, remark) == (1, "", f"quipu: {changed} What you wrote is in {kept[0]}.\n")
+    assert (typed(tmp_path), json.loads(quipu("show", "paths/car", "--json")[1])["text"]) == (["blue"], "green")
+
+
+@pytest.mark.parametrize("program", ["sys.exit(3)", "text = b'bl\\xff'"], ids=["status", "bytes"])
+def test_editor_that_fails_or_writes_no_text_changes_nothing(
+    quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    call("add_memory", path="car", content="red")
+    monkeypatch.setenv("VISUAL", editor(tmp_path, program))
+    status, shown, remark = quipu("edit", "paths/car")
+    kept = next((tmp_path / "typed").iterdir())
+    assert (status, shown, str(kept) in remark, "nothing was written" in remark) == (1, "", True, True)
+    assert json.loads(quipu("show", "paths/car", "--json")[1])["text"] == "red"
+
+
+@pytest.mark.parametrize("words", [["add", "bad \udcff"], ["edit", "paths/car", "--text", "bad \udcff"]], ids=" ".join)
+def test_bytes_that_are_no_text_are_refused_and_no_file_is_left(
+    quipu: Quipu, call: Call, tmp_path: Path, words: list[str]
+) -> None:
+    call("add_memory", path="car", content="red")
+    told = "quipu: text: these bytes are no text in UTF-8; nothing was written.\n"
+    assert quipu(*words) == (1, "", told)
+    assert (typed(tmp_path), len(quipu("list")[1].splitlines())) == ([], 1)
+
+
+def test_refused_text_is_kept_whatever_the_reason(quipu: Quipu, call: Call, tmp_path: Path) -> None:
+    call("add_memory", path="car", content="red")
+    large = "x" * 1_100_000
+    status, _, remark = quipu("edit", "paths/car", "--text", large)
+    kept = next((tmp_path / "typed").iterdir())
+    assert (status, remark.endswith(f" What you wrote is in {kept}.\n"), typed(tmp_path)) == (1, True, [large])
+
+
+def test_first_memory_makes_the_database_and_no_other_command_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "new"
+    monkeypatch.setenv("QUIPU_DATA", str(data))
+    monkeypatch.setenv("QUIPU_MODEL", "none")
+    for words in (["list"], ["stats"], ["add", "text", "--tenant", "typo"]):
+        assert (main(words), data.exists()) == (1, False)
+    assert (main(["add", "text", "--name", "first"]), data.exists()) == (0, True)
+    assert capsys.readouterr().out == "added paths/first\n  `quipu undo 1` takes it back\n"
+
+
+def test_stats_count_by_space(quipu: Quipu, call: Call) -> None:
+    for path in ("a", "b"):
+        call("add_memory", path=path, content="text")
+    counts = json.loads(quipu("stats", "--json")[1])
+    assert (counts["memories"], counts["spaces"]) == (2, [{"name": "paths", "memories": 2}])
+    assert quipu("stats")[1].startswith("2 memories, 2 changed today, 2 within seven days\n         2  paths\n")

@@ -1,0 +1,73 @@
+"""Markdown of other programs: front matter within bounds, sections, observations and links."""
+
+import time
+
+import pytest
+
+from handlers.imports import markdown
+from handlers.imports.markdown import Link, Observation, Section
+
+
+def test_front_matter_is_read_and_what_is_no_yaml_by_lines() -> None:
+    assert markdown.page("---\ntitle: A\ntags: [x, y]\n---\n\nBody.\n") == (
+        {"title": "A", "tags": ["x", "y"]},
+        "Body.\n",
+        False,
+    )
+    assert markdown.page("---\nglobs: *.ts\n---\nBody.") == ({"globs": "*.ts"}, "Body.", True)
+    assert markdown.page("No front matter.") == ({}, "No front matter.", False)
+    assert markdown.page("---\nnever closed") == ({}, "---\nnever closed", False)
+
+
+def test_sections_begin_at_headings_outside_of_code() -> None:
+    text = "Before.\n# One #\na\n```\n# not this\n```\n## Empty\n## Two\nb\n"
+    assert list(markdown.sections(text)) == [
+        Section("", "Before."),
+        Section("One", "a\n```\n# not this\n```"),
+        Section("Two", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("- [decision] Use SQLite #db (fast)", Observation("decision", "Use SQLite #db", ("db",), "fast")),
+        ("* likes #tea", Observation("", "likes #tea", ("tea",), "")),
+        ("- [ ] a task", None),
+        ("- [x] a task #tag", None),
+        ("- [text](url)", None),
+        ("- [[link]]", None),
+        ("- [10:30] at a time", None),
+        ("> - [fact] quoted", None),
+        ("- plain", None),
+    ],
+)
+def test_observations_have_a_category_or_a_tag(line: str, found: Observation | None) -> None:
+    assert list(markdown.observations(line)) == ([found] if found else [])
+
+
+def test_links_are_relations_where_a_word_stands_before_them() -> None:
+    text = '- depends_on [[B]] (why)\n- "part of" [[C|c]]\nsee [[D#x]] and [e](sub/E.md#y) not [f](https://f.md)\n'
+    assert list(markdown.links(text)) == [
+        Link("depends_on", "B", "why"),
+        Link("part of", "C", ""),
+        Link("links_to", "D", ""),
+        Link("links_to", "sub/E", ""),
+    ]
+
+
+def test_a_time_qualifier_gives_both_ends_of_a_range() -> None:
+    assert markdown.span("@effective[2026-06-10,2026-07-27) moved") == ("2026-06-10", "2026-07-27")
+    assert markdown.span("@occurred:2026-07-27 moved") == markdown.span("moved") == ("", "")
+
+
+@pytest.mark.parametrize("letter", ["#", "# ", "[", "[[", "(", "`", "- [", "@", "> ", "a](", "|"])
+def test_long_lines_take_time_in_proportion(letter: str) -> None:
+    def took(size: int) -> float:
+        text = f"- {letter * (size // len(letter))}"
+        began = time.process_time()
+        for _ in (*markdown.sections(text), *markdown.observations(text), *markdown.links(text)):
+            pass
+        return time.process_time() - began
+
+    assert took(400_000) < 60 * (took(20_000) + 0.002)
