@@ -103,7 +103,7 @@ def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", length
     return cosines
 
 
-def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Floats, Floats]":
+def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Array, Array]":
     """The score of each text and what it holds; `cosines` are by position, text and query token."""
     import numpy as np
 
@@ -119,7 +119,8 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
         opening = _scores(begun, pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
-    return scores, (found > _SAME) @ weights / weights.sum()
+    exact: Array = (found > _SAME) @ weights / weights.sum()
+    return scores, exact
 
 
 def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":

@@ -64,6 +64,11 @@ class SearchCache:
             known.update(count(missing))
         return {stem: known.get(stem, 0) for stem in stems}
 
+    @property
+    def has_near_words(self) -> bool:
+        """Whether some are kept."""
+        return bool(self._near_words)
+
     def near_words(
         self, total: int, words: Sequence[str], find: Callable[[str], Sequence[Near]]
     ) -> dict[str, Sequence[Near]]:

@@ -16,7 +16,8 @@ from kernel.search.lexical import (
     bm25_search_each,
     bm25_search_of,
     coverage,
-    read_query,
+    information,
+    respelled_query,
 )
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
@@ -249,15 +250,16 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near, query = dict[int, float](), dict[int, float](), Reading(text)
+    ranks, near, meant = dict[int, float](), dict[int, float](), text
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
-        query = read_query(tx, text) if ranks else query
+        meant = respelled_query(tx, text) if ranks else text
         if semantic:
-            near = vector_search(tx, query.text, partitions, limit, [*ranks], docs)
-    return candidates(ranks, near, query)
+            near = vector_search(tx, meant, partitions, limit, [*ranks], docs)
+    # The share of words is needed for what has no vector.
+    return candidates(ranks, near, Reading(meant, 0.0 if ranks.keys() <= near.keys() else information(tx, meant)))
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

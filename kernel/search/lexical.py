@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
-from kernel.search.hits import Reading
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
     PartitionFilter,
@@ -106,15 +105,21 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
     return found
 
 
-def read_query(tx: Tx, text: str) -> Reading:
-    """The query with words of the index for those that look misspelt, and what it would tell of a text to hold it."""
+def information(tx: Tx, text: str) -> float:
+    """The BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count most."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
-    if (meant := respelled(text, _near(tx, terms, frequency))) != text:
-        text, terms = meant, _terms(tx, meant)
-        frequency, _ = _frequencies(tx, terms, ())
     counts = [min(total, frequency.get(term.stem, 0)) for term in terms]
-    return Reading(text, sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts))
+    return sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts)
+
+
+def respelled_query(tx: Tx, text: str) -> str:
+    """A query that was searched for, with words of the index for those that look misspelt."""
+    cache: SearchCache = tx.context.search_cache
+    if cache.can_cache(tx) and not cache.has_near_words:  # the search would have put them there
+        return text
+    terms = _terms(tx, text)
+    return respelled(text, _near(tx, terms, _frequencies(tx, terms, ()).docs))
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:

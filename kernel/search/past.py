@@ -8,8 +8,8 @@ from kernel.search import quarantine
 from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document
 from kernel.search.fusion import Weights
-from kernel.search.hits import Candidates
-from kernel.search.lexical import Ranks, read_query
+from kernel.search.hits import Candidates, Reading
+from kernel.search.lexical import Ranks, information
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
 from kernel.search.vectors import embed_texts
@@ -174,7 +174,7 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
         tokens = [vectors[kept[at] + 1].tokens for at in held]
         late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
     evidence = np.array(words, np.float64), np.array(meaning, np.float64), late, exact
-    return Candidates(np.array(docs, np.int64), *evidence, read_query(tx, query))
+    return Candidates(np.array(docs, np.int64), *evidence, Reading(query, information(tx, query)))
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:

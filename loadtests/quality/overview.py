@@ -64,7 +64,7 @@ def _judge(
                 (
                     tool.tool,
                     _scores(caller, tool, collection, filled),
-                    _separation(caller, tool, collection, filled, foreign),
+                    _separation(caller, collection, filled, foreign) if tool.tool == "recall" else "",
                 )
                 for tool in shelf.tools
             ]

@@ -127,7 +127,7 @@ def test_examples_of_the_readme_find_the_memory_they_mean_first(tmp_path: Path, 
     assert run_shell(f"'{sys.executable}' - <<'END'\n{in_python}END", tmp_path, environment) == "paths/car\n"
     added, _, found = run_shell(by_curl, tmp_path, environment).partition("\n{")
     assert added.startswith("status: ok")
-    assert [memory["id"] for memory in json.loads("{" + found)["memories"]] == ["paths/project/todo", "paths/car"]
+    assert [memory["id"] for memory in json.loads("{" + found)["memories"]] == ["paths/project/todo"]
 
 
 def shell_environment(folder: Path, data: Path) -> dict[str, str]:

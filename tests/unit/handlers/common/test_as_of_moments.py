@@ -113,7 +113,7 @@ def newest(call: Call, **asked: Any) -> list[Any]:
 
 def found(call: Call, **asked: Any) -> list[tuple[Any, ...]]:
     """What the query finds: everything in so small a store, so that texts and provenance tell."""
-    memories = newest(call, query=QUERY, max_tokens=100_000, alike=0, **asked)
+    memories = newest(call, query=QUERY, max_tokens=100_000, alike=0, floor="none", **asked)
     return sorted((memory.id, memory.text, memory.scope, str(memory.provenance)) for memory in memories)
 
 
