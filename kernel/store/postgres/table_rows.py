@@ -1,16 +1,13 @@
 """Whole rows of any table of a tenant, in the order in which a file of SQLite has tables, columns and rows."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import Any, Protocol, cast
-
-import apsw
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 from kernel.store.postgres.bounds import PAGE
 from kernel.store.postgres.rows import Row
 from kernel.store.postgres.statements import Statement
 from kernel.store.sqlite import table_rows
-from kernel.store.statements import migrations
+from kernel.store.sqlite.schema_tables import schema_tables
 from kernel.store.tx_engine import Cursor, Params
 
 Value = table_rows.Value
@@ -32,15 +29,6 @@ class Connection(Protocol):
         ...
 
 
-@cache
-def _in_a_file() -> table_rows.TableRows:
-    """The tables as sql/schema makes them."""
-    db = apsw.Connection(":memory:")
-    for file in migrations():
-        db.execute(file.read_text(encoding="utf-8")).fetchall()
-    return table_rows.TableRows(cast("Callable[[str, Params | None], Cursor]", db.execute))
-
-
 class TableRows:
     """The tables of a tenant. Names of tables and columns are those of the schema, never input."""
 
@@ -51,21 +39,21 @@ class TableRows:
 
     def names(self) -> list[str]:
         """The names of the tables, each after those that it refers to."""
-        return _in_a_file().names()
+        return schema_tables().names()
 
     def columns(self, table: str) -> list[str]:
         """The columns that hold values, without those that are computed."""
-        return _in_a_file().columns(table)
+        return schema_tables().columns(table)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Every row, in the order of the primary key."""
-        order = table_rows.listed(_in_a_file().key(table))
+        order = table_rows.listed(schema_tables().key(table))
         text = f"SELECT {table_rows.listed(columns)} FROM {_view(table)} ORDER BY {order}"
         return self._db.stream(text, PAGE)
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
         """The row with the primary key of this one, with the columns of this one; None where there is none."""
-        key = _in_a_file().key(table)
+        key = schema_tables().key(table)
         text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
         rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
