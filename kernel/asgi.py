@@ -222,7 +222,7 @@ def limits_of(config: Config) -> Limits:
 def readiness(kernel: Kernel) -> Ready:
     """The state of an open store for /readyz."""
     embedder = kernel.store.context.embedder
-    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
+    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema, kernel.store.probe)
 
 
 def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:

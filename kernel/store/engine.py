@@ -1,6 +1,6 @@
 """What the store needs of a database engine: `kernel.store.sqlite`, or `kernel.store.postgres` where configured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -104,6 +104,11 @@ class Database(Protocol):
     @property
     def after_commit(self) -> Callable[[Any], None]:
         """Housekeeping on the writer's thread and connection, after each group was answered."""
+        ...
+
+    @property
+    def probe(self) -> Callable[[], Mapping[str, str]] | None:
+        """Tells what answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
         ...
 
     def sizes(self) -> tuple[int, int]:

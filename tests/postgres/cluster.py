@@ -33,9 +33,9 @@ def programs() -> Path:
 
 
 class Cluster:
-    """A database server of its own, which can be killed and started again."""
+    """A database server of its own, which can be killed and started again; it may follow the one of an address."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, follows: str = "") -> None:
         self.data = folder / "data"
         self.port = _free_port()
         self.address = f"postgresql://postgres@127.0.0.1:{self.port}"
@@ -44,8 +44,14 @@ class Cluster:
         self._server: subprocess.Popen[Any] | None = None
         if self._user:
             shutil.chown(folder, self._user)
-        options = ("-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
-        subprocess.run([programs() / "initdb", *options], check=True, stdout=subprocess.DEVNULL, **self._as_user())
+        command: tuple[str | Path, ...] = (
+            *("initdb", "-D", self.data, "-A", "trust", "-U", "postgres"),
+            *("-E", "UTF8", "--locale=C", "--no-sync"),
+        )
+        if follows:
+            command = ("pg_basebackup", "-d", follows, "-D", self.data, "-R", "-c", "fast", "--no-sync")
+        program, *options = command
+        subprocess.run([programs() / program, *options], check=True, stdout=subprocess.DEVNULL, **self._as_user())
 
     def _as_user(self) -> dict[str, Any]:
         return {"user": self._user, "cwd": str(self.data.parent)} if self._user else {}
@@ -105,11 +111,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running() -> Iterator[Cluster]:
+def running(follows: str = "") -> Iterator[Cluster]:
     """A cluster in a temporary folder, deleted at the end of the block."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="quipu-postgres-", dir=memory if memory.is_dir() else None) as folder:
-        made = Cluster(Path(folder))
+        made = Cluster(Path(folder), follows)
         made.start()
         try:
             yield made

@@ -98,6 +98,16 @@ class PostgresDatabase:
         """Nothing is due after a commit."""
         return _nothing_due
 
+    @property
+    def probe(self) -> Callable[[], Mapping[str, str]]:
+        """Tells whether a primary or a standby answers, for writes and, where it is another one, for reads."""
+        return self._answering
+
+    def _answering(self) -> dict[str, str]:
+        writer, reader = self.writer(), self.reader()
+        found = {"store": _role(writer)}
+        return found if reader.pool is writer.pool else {**found, "read_store": _role(reader)}
+
     def sizes(self) -> tuple[int, int]:
         """Nothing: the database tells its sizes itself."""
         return 0, 0
@@ -107,6 +117,15 @@ class PostgresDatabase:
         if writer is not None:
             writer.close()
             writer.pool.close()
+
+
+def _role(db: Connection) -> str:
+    """`primary`, or `standby` where the database follows another and takes no writes."""
+    db.execute("BEGIN", None)
+    try:
+        return str(db.query("engine.transaction.role")[0][0])
+    finally:
+        db.rollback()
 
 
 def _nothing_due(_writer: Any) -> None:

@@ -9,3 +9,6 @@ DELETE FROM commit_mark WHERE at < clock_timestamp() - interval '10 minutes';
 
 -- name: find_mark
 SELECT count(*) FROM commit_mark WHERE mark = :mark;
+
+-- name: role
+SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END;
