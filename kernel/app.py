@@ -183,7 +183,7 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
     database: Database
     if config.store:
-        database, stored = open_shared_store(config, shared, api_keys.needed(config.data))
+        database, stored = open_shared_store(config, shared)
     elif config.follow:
         database, stored = open_replica(config, shared, read_stored)
     else:
@@ -208,7 +208,7 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
 
 def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
     """`prepare_data` of a tenant in PostgreSQL."""
-    return prepare_tenant(config, shared or context_of(config), api_keys.needed(config.data))
+    return prepare_tenant(config, shared or context_of(config))
 
 
 def prepare_data(config: Config, shared: StoreContext) -> Stored:

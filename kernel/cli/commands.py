@@ -25,6 +25,7 @@ from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
 from kernel.maintenance.page_check import trust_pages
 from kernel.maintenance.replica import refuse_replica
+from kernel.maintenance.shared_store import changing_keys
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -52,7 +53,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return tools(tokens=arguments.tokens, as_json=arguments.json)
     refuse_replica(config.data)
     if arguments.command == "key":
-        return KEY_COMMANDS[arguments.key](arguments, config)
+        with changing_keys(config):
+            return KEY_COMMANDS[arguments.key](arguments, config)
     _refuse_files(arguments, config)
     if arguments.command in _ALONE:
         return _ALONE[arguments.command](arguments, config)

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from kernel.cli.store_options import add_store_options
 from kernel.data_dir import MAIN
 from kernel.security.permissions import Permission
 
@@ -12,6 +13,7 @@ def add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions = key.add_subparsers(dest="key", required=True)
     data = argparse.ArgumentParser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
+    add_store_options(data)
     create = actions.add_parser("create", parents=[data], help="create a key and print its secret once")
     create.add_argument("--tenant", default=MAIN, help=f"tenant of the key ({MAIN})")
     create.add_argument(

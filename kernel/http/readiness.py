@@ -28,7 +28,7 @@ class Readiness:
         """Status 503 where the database does not answer."""
         found = self._ready()
         body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
-        told = {} if found.probe is None else await self._told(found.probe)
+        told = dict[str, str]() if found.probe is None else await self._told(found.probe)
         if isinstance(told, Fault):
             unavailable = {"status": "unavailable", "message": told.message}
             return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)

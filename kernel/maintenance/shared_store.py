@@ -1,12 +1,20 @@
-"""The store of a tenant in PostgreSQL; the data directory then holds keys and the files of notes."""
+"""The store of a tenant in PostgreSQL; the data directory then holds a copy of the keys, and the files of notes."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kernel.config import Config
-from kernel.data_dir import make_private
+from kernel.data_dir import MAIN, make_private
 from kernel.errors import Fault
+from kernel.security import api_keys
 from kernel.store.context import StoreContext
 from kernel.store.engine import Database
 from kernel.store.opening import open_writer
 from kernel.store.stored import Stored, settled
+
+if TYPE_CHECKING:
+    from kernel.store.postgres.shared_file import SharedFile
 
 _SEE = "see docs/scaling.md."
 
@@ -23,19 +31,39 @@ def in_database(config: Config, context: StoreContext) -> StoreContext:
     return postgres_context(context, *place, durable=config.durable, replica=config.read_store)
 
 
-def open_shared_store(config: Config, context: StoreContext, keys_needed: bool) -> tuple[Database, Stored]:
+def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, Stored]:
     """The tenant of the configuration, for a server; raises Fault."""
     from kernel.store.postgres.database import PostgresDatabase
 
     refuse_files(config)
-    return PostgresDatabase(config.file, context), prepare_tenant(config, context, keys_needed)
+    stored = prepare_tenant(config, context)
+    keys = _shared_keys(config) if config.tenant == MAIN else None  # one of the tenants of a server follows them
+    return PostgresDatabase(config.file, context, keys), stored
 
 
-def prepare_tenant(config: Config, context: StoreContext, keys_needed: bool) -> Stored:
-    """Makes the tenant if it does not exist, and what is stored of it; raises Fault."""
+def prepare_tenant(config: Config, context: StoreContext) -> Stored:
+    """Makes the tenant if it does not exist, and what is stored of it, after the keys were read; raises Fault."""
     make_private(config.home)
+    _shared_keys(config).adopt()
     with open_writer(config.file, context) as db:
-        return settled(db, keys_needed)
+        return settled(db, api_keys.needed(config.data))
+
+
+@contextmanager
+def changing_keys(config: Config) -> Generator[None]:
+    """Around each change of the keys: it is one of the keys of all servers of a database; raises Fault."""
+    if config.store:
+        with _shared_keys(config).changing():
+            yield
+    else:
+        yield
+
+
+def _shared_keys(config: Config) -> "SharedFile":
+    from kernel.store.postgres.database import pool_of
+    from kernel.store.postgres.shared_file import SharedFile
+
+    return SharedFile(pool_of(config.store), config.data / api_keys.FILE)
 
 
 def refuse_files(config: Config) -> None:

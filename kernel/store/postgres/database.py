@@ -12,6 +12,7 @@ from kernel.store.postgres import full_text, vectors
 from kernel.store.postgres.connection import Connection
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.schema import migrate, tenant_id
+from kernel.store.postgres.shared_file import SharedFile
 from kernel.store.postgres.statements import statements
 
 _pools: dict[str, Pool] = {}
@@ -74,12 +75,15 @@ def postgres_context(
 class PostgresDatabase:
     """The tenant that a context connects to."""
 
-    def __init__(self, file: Path, context: StoreContext) -> None:
+    def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
+        self._shared_file = shared_file
         self.file = file
         self.context = context
 
     def start(self, catch_faults: CatchFaults) -> None:
-        """Starts nothing: PostgreSQL does its upkeep itself."""
+        """Follows the shared file; PostgreSQL does its upkeep itself."""
+        if self._shared_file is not None:
+            self._shared_file.follow(catch_faults)
 
     def reader(self) -> Connection:
         """Opens a connection that reads."""
@@ -114,6 +118,8 @@ class PostgresDatabase:
 
     def close(self, writer: Connection | None) -> None:
         """Closes the connection of the writer, and those that are free; other tenants open theirs again."""
+        if self._shared_file is not None:
+            self._shared_file.close()
         if writer is not None:
             writer.close()
             writer.pool.close()
