@@ -145,10 +145,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
-        store=_store(values, "QUIPU_STORE"),
-        read_store=_store(values, "QUIPU_READ_STORE"),
-        follow=_flag(values, "QUIPU_FOLLOW"),
-    )._replace(**_backups(values))
+    )._replace(**_stores(values), **_backups(values))
 
 
 class _Asked(Mapping[str, str]):
@@ -189,6 +186,15 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _stores(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the places of memories other than a file of its own."""
+    return {
+        "store": _store(values, "QUIPU_STORE"),
+        "read_store": _store(values, "QUIPU_READ_STORE"),
+        "follow": _flag(values, "QUIPU_FOLLOW"),
+    }
 
 
 def _backups(values: Mapping[str, str]) -> dict[str, Any]:

@@ -64,15 +64,19 @@ def check(
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
             )
             if repair:
-                _rebuild_full_text(tx)
-                tx.flush_deferred()
-                day_counts.rebuild(tx)
-                index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
-                if any(finding.part == _SKETCHES and finding.rows for finding in found):
-                    ann_storage.clear(tx)
+                _repair(tx, found)
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]
+
+
+def _repair(tx: Tx, found: Sequence[Finding]) -> None:
+    _rebuild_full_text(tx)
+    tx.flush_deferred()
+    day_counts.rebuild(tx)
+    index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
+    if any(finding.part == _SKETCHES and finding.rows for finding in found):
+        ann_storage.clear(tx)
 
 
 def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:

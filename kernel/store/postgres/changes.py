@@ -1,7 +1,11 @@
 """Records what a call changed, as images of rows, which triggers keep."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+
+from kernel.errors import Fault
+from kernel.store.postgres.driver import load_driver
 
 
 class Recorder:
@@ -21,7 +25,5 @@ class Recorder:
 
     def close(self) -> None:
         """Stops recording; a transaction that has failed has stopped by itself."""
-        try:
+        with suppress(Fault, load_driver().Error):
             self._command("SET LOCAL quipu.undo = 'off'")
-        except Exception:  # noqa: BLE001
-            return

@@ -27,13 +27,15 @@ class Pool:
         """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
         if not self._room.acquire(timeout=_WAIT_SECONDS):
             raise Fault("busy", "The server is busy, try again.")
+        taken: Any = None
         try:
             with self._lock:
                 found = self._free.pop() if self._free else None
-            return found if found is not None and not found.closed else self._connected()
-        except BaseException:
-            self._room.release()
-            raise
+            taken = found if found is not None and not found.closed else self._connected()
+        finally:
+            if taken is None:
+                self._room.release()
+        return taken
 
     def give(self, connection: Any) -> None:
         """Returns a connection; one that is broken or in a transaction is closed."""

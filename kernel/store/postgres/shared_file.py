@@ -53,6 +53,7 @@ class SharedFile:
     def changing(self) -> Generator[None]:
         """Nobody else changes the file meanwhile; what the block has made of it is the row for everybody."""
         before: str | None = None
+        changed = False
         try:
             with self._transaction(_CHANGING) as db:
                 self._pull(db)
@@ -61,10 +62,10 @@ class SharedFile:
                 after = self._content()
                 if after is not None and (not self._version or after != before):
                     db.execute(_STORE, (self._path.name, escape(after)))
-        except BaseException:
-            if before is not None and before != self._content():
+            changed = True
+        finally:
+            if not changed and before is not None and before != self._content():
                 self._write(before)
-            raise
 
     def follow(self, catch_faults: CatchFaults) -> None:
         """Pulls in a thread until it is closed; while the database is away, the file stays as it is."""
