@@ -99,6 +99,7 @@ class Tx:
     @property
     def tables(self) -> Tables:
         """Whole rows of any table, for an export of everything and its import."""
+        self._take_snapshot()
         return self._engine.tables
 
     def new_id(self, prefix: str) -> str:
@@ -273,7 +274,11 @@ class Tx:
             if isinstance(value, (list, tuple)):
                 params[name] = _encode(value).decode()
         if self._begin_pending:
-            self._begin_pending = False
-            self._run("BEGIN", None)
+            self._take_snapshot()
         self._budget.new_statement = True
         return self._run(self.context.statements[query], params)
+
+    def _take_snapshot(self) -> None:
+        if self._begin_pending:
+            self._begin_pending = False
+            self._run("BEGIN", None)

@@ -449,3 +449,21 @@ def test_a_commit_empties_the_cache_of_the_drive_on_macos(durable: bool, tmp_pat
     found = [connection.pragma(name) for name in ("synchronous", "fullfsync", "checkpoint_fullfsync")]
     connection.close()
     assert found == ([2, 1, 1] if durable else [1, 0, 1])
+
+
+def test_whole_tables_are_of_one_snapshot(db: Connection, tmp_path: Path) -> None:
+    reader = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=True)
+
+    def read_beside_a_writer(tx: Tx) -> list[tuple[Any, ...]]:
+        columns = tx.tables.columns("thing")
+        before = [*tx.tables.rows("thing", columns)]
+        with db.writing(CONTEXT) as writing:
+            add("late")(writing)
+        assert [*tx.tables.rows("thing", columns)] == before
+        return before
+
+    try:
+        before = reader.read(CONTEXT, read_beside_a_writer)
+        assert len(reader.read(CONTEXT, names)) == len(before) + 1
+    finally:
+        reader.close()
