@@ -12,11 +12,11 @@ _MAX_NODES = 2000
 _MAX_DEPTH = 50
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
-_ITEM = regex(r"[ \t]*[-*+][ \t]+(.*)")
+_ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
 _TAG = regex(r"(?:^|(?<=[ \t]))#([^\W\d][\w/-]{0,80})")
-_CONTEXT = regex(r"[ \t]+\(([^()]{1,500})\)[ \t]*")
+_CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
 _LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
 _INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\(([^()\s]{1,500})\)")
 _RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
@@ -119,7 +119,7 @@ def _observation(text: str) -> Observation | None:
         return None
     body, context = (found[2] if found else text), ""
     open_ = body.rfind("(")  # found from the end: a search for blanks before it takes quadratic time
-    if open_ > 0 and body[open_ - 1] in " \t" and (last := _CONTEXT.fullmatch(body, open_ - 1)):
+    if open_ > 0 and body[open_ - 1] in " \t" and (last := _CONTEXT.fullmatch(body, open_)):
         body, context = body[:open_].rstrip(), last[1]
     return Observation(found[1].strip() if found else "", body, tags, context)
 
@@ -130,7 +130,7 @@ def links(text: str) -> Iterator[Link]:
         item = None if is_code else _ITEM.fullmatch(line)
         relation = _RELATION.fullmatch(item[1].strip()) if item else None
         if relation is not None:
-            context = _CONTEXT.match(relation[4])
+            context = _CONTEXT.match(relation[4].lstrip(" \t")) if relation[4][:1] in (" ", "\t") else None
             yield Link(relation[1] or relation[2], target(relation[3]), context[1] if context else "")
         elif not is_code:
             for found in _LINK.finditer(line):

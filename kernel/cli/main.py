@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernel import config
-from kernel.cli import agent_commands, backup_parsers, help_text, memory_parsers, output
+from kernel.cli import agent_commands, backup_parsers, exchange_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.cli.key_parsers import add_key_parsers
 from kernel.cli.store_options import add_store_options, add_store_parser
@@ -54,10 +54,7 @@ def parser() -> argparse.ArgumentParser:
         commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
     )
     backup_parsers.add_parsers(commands, data)
-    _add_import_parser(commands.add_parser("import", parents=[data], help="import the memories of another program"))
-    export = commands.add_parser("export", parents=[data], help="write everything, or a dialect, into a file or folder")
-    export.add_argument("kind", help="what to export; an unknown name lists what there is")
-    export.add_argument("path", type=Path, help="file or folder to write, which must not be there")
+    exchange_parsers.add_parsers(commands, data)
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
@@ -107,15 +104,6 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument(
         "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
-    )
-
-
-def _add_import_parser(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", nargs="?", help="format of the data, unless it says so; an unknown name lists all")
-    command.add_argument("path", type=Path, help="file or folder to read; it is not modified")
-    command.add_argument("--dry-run", action="store_true", help="count what would be imported, and write nothing")
-    command.add_argument(
-        "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"
     )
 
 

@@ -36,13 +36,18 @@ def method_paths(dialect: Dialect, share: Share) -> Schema:
 
 def _operation(dialect: Dialect, method: RestMethod, share: Share) -> Schema:
     tool, result = method.tool, output_schema(method.tool)
-    operation: Schema = {"operationId": tool.name, "tags": [dialect.name], "description": tool.description}
+    operation: Schema = {"operationId": _name(method), "tags": [dialect.name], "description": tool.description}
     operation.update(_posted(method, share) if method.verb == "POST" else _queried(method))
     answer: Schema = {"description": "The result of the method.", "content": {_JSON: {"schema": {}}}}
     if result is not None:
-        answer["content"] = {_JSON: {"schema": share(result, f"{tool.name}.output")}}
+        answer["content"] = {_JSON: {"schema": share(result, f"{_name(method)}.output")}}
     operation["responses"] = {"200": answer, "default": {"$ref": f"#/components/responses/{ERROR}"}}
     return operation
+
+
+def _name(method: RestMethod) -> str:
+    """The name of its tool, as the names of components allow it."""
+    return method.tool.name.replace(" ", "_")
 
 
 def _queried(method: RestMethod) -> Schema:
@@ -66,7 +71,7 @@ def _posted(method: RestMethod, share: Share) -> Schema:
         posted["parameters"] = [_parameter(name, "path", fields[name], required=True) for name in path]
     if body := {name: schema for name, schema in fields.items() if name not in path}:
         required = [name for name in arguments["required"] if name in body]
-        shared = share({**arguments, "properties": body, "required": required}, f"{method.tool.name}.input")
+        shared = share({**arguments, "properties": body, "required": required}, f"{_name(method)}.input")
         posted["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": shared}}}
     return posted
 

@@ -1,11 +1,12 @@
 """Renews what an earlier release indexed: words that came to the index since, and vectors of spelled texts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kernel.errors import Fault
-from kernel.search import index
+from kernel.search.vectors import delete_vectors, has_model, insert_vectors
+from kernel.search.words import completed
 from kernel.store.engine import CommandConnection
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
@@ -48,9 +49,25 @@ def _outdated_to(tx: Tx) -> int:
 def _renew_batch(tx: Tx) -> None:
     last = _outdated_to(tx)
     rows = tx.all("kernel.index_format.outdated", _Outdated, last=last, limit=_BATCH_ROWS, bytes=SLICE_BYTES)
-    index.renew(tx, rows)
+    _renew(tx, rows)
     last = rows[-1].doc - 1 if rows else 0
     if last > 0:
         tx.run("kernel.index_format.set_outdated_to", last=str(last))
     else:
         tx.run("kernel.index_format.finish")
+
+
+def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
+    """Brings documents of an earlier release to the present form of the index."""
+    changed = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
+    ids = [doc for doc, _ in changed]
+    if ids:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.set_words", rows=changed)
+        tx.run("kernel.index.fts_insert", ids=ids)
+    # A text that a model spells letter by letter had a vector.
+    spelled = [(doc, text) for doc, text, _ in rows if not text.isascii()]
+    if spelled and has_model(tx):
+        delete_vectors(tx, [doc for doc, _ in spelled])
+        insert_vectors(tx, spelled)

@@ -26,7 +26,7 @@ from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
-from kernel.search.words import character_pairs, completed, indexed_words
+from kernel.search.words import character_pairs, indexed_words
 from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -71,7 +71,6 @@ __all__ = [
     "partitions_of",
     "prefilter",
     "put",
-    "renew",
     "rerank",
     "says_the_same",
     "search",
@@ -171,22 +170,6 @@ def set_provenance(
 def drop(tx: Tx, space: str, key: str) -> None:
     """Removes the document `(space, key)`, if it is indexed."""
     tx.defer(_flush, _Drop(space, key))
-
-
-def renew(tx: Tx, rows: Sequence[tuple[int, str, str]]) -> None:
-    """Brings documents (id, text, words besides the text) of an earlier release to the present form of the index."""
-    changed = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
-    ids = [doc for doc, _ in changed]
-    if ids:
-        tx.context.search_cache.uncommitted = tx
-        tx.run("kernel.index.fts_delete", ids=ids)
-        tx.run("kernel.index.set_words", rows=changed)
-        tx.run("kernel.index.fts_insert", ids=ids)
-    # A text that a model spells letter by letter had a vector.
-    spelled = [(doc, text) for doc, text, _ in rows if not text.isascii()]
-    if spelled and has_model(tx):
-        delete_vectors(tx, [doc for doc, _ in spelled])
-        insert_vectors(tx, spelled)
 
 
 def drop_scope(tx: Tx, space: str, scope: str) -> None:

@@ -35,13 +35,15 @@ _POINTS = (
     r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
     r"\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
 )
-_POINTED = regex(f"[^\\W_{_UNSPACED}]*[{_POINTS}](?:[{_POINTS}]|[^\\W_])*")
+# A search begins where a run does: from each of its characters it would take quadratic time.
+_POINTED = regex(f"(?<![^\\W_{_UNSPACED}])[^\\W_{_UNSPACED}]*[{_POINTS}](?:[{_POINTS}]|[^\\W_])*")
 _POINT = regex(f"[{_POINTS}]+")
 _JOINERS = regex("[\u200b-\u200d]+")
-_SIGNED = regex(f"[{_WITH_VOWEL_SIGNS}\u200c\u200d]*[{_WITH_VOWEL_SIGNS}][{_WITH_VOWEL_SIGNS}\u200c\u200d]*")
+_OF_SIGNED = f"{_WITH_VOWEL_SIGNS}\u200c\u200d"
+_SIGNED = regex(f"(?<![{_OF_SIGNED}])[{_OF_SIGNED}]*[{_WITH_VOWEL_SIGNS}][{_OF_SIGNED}]*")
 _RUN = regex(f"[{_UNSPACED}]+")
 _CUT = _UNSPACED + _WITH_VOWEL_SIGNS
-_ATTACHED = regex(f"(?<=[{_CUT}])[^\\W_{_CUT}]+|[^\\W_{_CUT}]+(?=[{_CUT}])")
+_ATTACHED = regex(f"(?<=[{_CUT}])[^\\W_{_CUT}]+|(?<![^\\W_{_CUT}])[^\\W_{_CUT}]++(?=[{_CUT}])")
 # Flags are two letters; a tone of skin is no emoji of its own.
 _EMOJI = regex(
     "[\U0001f1e6-\U0001f1ff]{2}|[\u203c\u2049\u231a\u231b\u23e9-\u23fa\u2600-\u27bf\u2b05-\u2b07\u2b1b-\u2b55"

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from handlers import files
+from kernel import app
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.openapi import document
 from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
@@ -77,6 +78,7 @@ TREES = Dialect("trees", "Grows trees.", (write(tend, Hints(title="Tend")), read
 WISHES = Dialect("wishes", "Grants wishes.", (read(wish, interactive=True), read(count)), encoded, denied)
 DOCUMENT = document((TREES, WISHES), "1.2.3")
 FILES = document((files.DIALECT,), "1.2.3")
+WHOLE = document(app.DIALECTS, "1.2.3")
 
 
 def closed(needed: list[str], **properties: Any) -> dict[str, Any]:
@@ -133,12 +135,12 @@ def references(value: Any) -> list[str]:
     return own + [found for item in value.values() for found in references(item)]
 
 
-@pytest.mark.parametrize("made", [DOCUMENT, FILES])
+@pytest.mark.parametrize("made", [DOCUMENT, FILES, WHOLE])
 def test_the_document_is_valid_openapi(made: Schema) -> None:
     Draft202012Validator(OPENAPI).validate(made)
 
 
-@pytest.mark.parametrize("made", [DOCUMENT, FILES])
+@pytest.mark.parametrize("made", [DOCUMENT, FILES, WHOLE])
 def test_every_reference_resolves_and_every_component_is_used(made: Schema) -> None:
     components = made["components"]
     named = {f"#/components/{kind}/{name}" for kind in components for name in components[kind]}

@@ -150,7 +150,13 @@ FILES = [
     step("archive_memory_store", **_IN_STORE),
     step("delete_memory_store", **_IN_STORE),
 ]
-STORY = [*PATHS, *SCOPES, *BRAIN, *SESSIONS, *GRAPH, *FILES]
+_COMPACTED: dict[str, Any] = {"client": "claude", "session_id": "s", "cwd": "/w/web"}
+HOOKS = [
+    step("hook post-compact", **_COMPACTED, compact_summary="The API moved to another port. " * 4),
+    step("hook post-compact", **_COMPACTED, compact_summary="The API moved back to its first port. " * 4),
+]
+
+STORY = [*PATHS, *SCOPES, *BRAIN, *SESSIONS, *GRAPH, *FILES, *HOOKS]
 
 
 class Kept:

@@ -72,7 +72,15 @@ FORBIDDEN_IMPORTS = {
     "ctypes",
 }
 # What a command of the user does: it asks servers of this machine how they are, and calls its service manager.
-COMMANDS = {"kernel.cli.probe: import http.client", "kernel.cli.service: import subprocess"}
+COMMANDS = {
+    "kernel.cli.hook_client: create_connection",  # to the server that its client names
+    "kernel.cli.hook_client: import http.client",
+    "kernel.cli.hook_entries: import subprocess",  # quotes a command for Windows
+    "kernel.cli.memory_sources: import http.client",
+    "kernel.cli.probe: import http.client",
+    "kernel.cli.service: import subprocess",
+    "kernel.cli.typed_text: import subprocess",  # runs the editor of the user
+}
 LIBRARY = {"kernel.process: import ctypes"}  # one function of the C library, by a name that stands there
 YAML = {"kernel.store.yaml: import yaml"}  # the safe loader's parser; values are built without tags
 _watched: list[list[str]] = []
