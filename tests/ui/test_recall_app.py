@@ -67,7 +67,7 @@ def press(browser: Browser, label: str, row: str = "") -> None:
 def test_view_begins_and_shows_what_recall_found(browser: Browser, full: House) -> None:
     with hosting(full.port) as address:
         record = begin(browser, address, {"query": "green tea in the morning", "detail": "text", "explain": True})
-        assert record["extensions"] == {"io.modelcontextprotocol/ui": {}}
+        assert record["extensions"] == {"io.modelcontextprotocol/skills": {}, "io.modelcontextprotocol/ui": {}}
         assert record["uri"] == "ui://quipu/recall.html"
         assert record["view"]["mimeType"] == "text/html;profile=mcp-app"
         assert record["view"]["ui"] == {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": False}
