@@ -19,7 +19,7 @@ Read = Callable[[], Iterator[Item]]
 Open = Callable[[Source, ExitStack], Read]
 """Opens a source and returns how to read it from its beginning; both raise Fault for one that is damaged."""
 
-_BATCH_RECORDS = 16  # of one step: a slice is cut between steps, so that a small one keeps slices short
+_BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small one keeps slices short
 _BATCH_CHARACTERS = 64 << 10
 _EMPTY, _LARGE, _SECRET = "empty", "larger than a memory may be", "holds a password or key"
 _ALREADY = "already there"
