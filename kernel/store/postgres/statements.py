@@ -20,7 +20,7 @@ _END = re.compile(r"\(|\)|\b(?:CROSS|LEFT|FULL|INNER|JOIN|WHERE|GROUP|ORDER|LIMI
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
-        (r"\s+INDEXED BY \w+", ""),
+        (r"\bINDEXED BY \w+", ""),
         (r"CROSS JOIN (json_each\([^()]*\) AS \w+)(?=\s+ON\b)", r"JOIN \1"),
         (r"\bNOT IN \(\s*SELECT value FROM json_each\(([^()]*)\)\s*\)", r"<> ALL (items(\1))"),
         (r"\bIN \(\s*SELECT value FROM json_each\(([^()]*)\)\s*\)", r"= ANY (items(\1))"),
@@ -28,7 +28,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bIS (?=:[a-z])", "IS NOT DISTINCT FROM "),
         (r"(:[a-z_0-9]+) (IS (?:NOT )?NULL)", r"CAST(\1 AS text) \2"),
         (r"\bLIKE\b", "ILIKE"),
-        (r"(\S+) = (\S+) COLLATE NOCASE", r"lower(\1) = lower(\2)"),
+        (r"(?<!\S)(\S+) = (\S+) COLLATE NOCASE", r"lower(\1) = lower(\2)"),
         (r"(?<=\s)\+(?=[a-z])", ""),
         (r"\be\.priority DESC", "e.priority DESC NULLS LAST"),
         (r"\b9e999\b", "CAST('Infinity' AS double precision)"),
