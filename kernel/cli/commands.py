@@ -15,6 +15,7 @@ from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.setup import DEFAULT_DIALECTS
+from kernel.cli.store_command import copy_store
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
@@ -24,10 +25,11 @@ from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
 from kernel.maintenance.page_check import trust_pages
 from kernel.maintenance.replica import refuse_replica
+from kernel.maintenance.shared_store import changing_keys
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
+from kernel.store.opening import open_reader, open_writer
 from kernel.store.transaction import TARGETS_SHOWN
 from kernel.text import one_line, one_word
 
@@ -41,15 +43,21 @@ _ADDRESSES = {
 }
 
 
+_ALONE = {**backup_commands.COMMANDS, "store": copy_store}  # these open what they need themselves
+_OF_FILES = frozenset({"backup", "restore", "compact"})
+
+
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens, as_json=arguments.json)
     refuse_replica(config.data)
     if arguments.command == "key":
-        return KEY_COMMANDS[arguments.key](arguments, config)
-    if arguments.command in backup_commands.COMMANDS:
-        return backup_commands.COMMANDS[arguments.command](arguments, config)
+        with changing_keys(config):
+            return KEY_COMMANDS[arguments.key](arguments, config)
+    _refuse_files(arguments, config)
+    if arguments.command in _ALONE:
+        return _ALONE[arguments.command](arguments, config)
     shared = app.context_of(config)
     if arguments.command == "check" and arguments.cut_log:
         cut = cut_damaged_log(config, consistency.backup_time())
@@ -64,6 +72,13 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         if arguments.command == "import":
             return import_data(arguments, config, shared, alone=access.alone)
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
+
+
+def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
+    """Raises Fault for what is done with files, where a database is configured."""
+    of_pages = arguments.command == "check" and (arguments.cut_log or arguments.trust_pages)
+    if config.store and (arguments.command in _OF_FILES or of_pages):
+        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
@@ -133,12 +148,9 @@ def _print_step(part: str) -> None:
 
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
-    db = Connection(config.file, shared, readonly=True)
-    try:
+    with open_reader(config.file, shared) as db:
         entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
         wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
-    finally:
-        db.close()
     for entry in entries:
         show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     if not entries:
@@ -158,13 +170,9 @@ def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContex
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print the quarantined memories, or release one."""
-    db = Connection(config.file, shared, readonly=False)
-    try:
-        with db.writing(CallContext("kernel", "quarantine")) as tx:
-            chosen = arguments.release
-            found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
-    finally:
-        db.close()
+    with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
+        chosen = arguments.release
+        found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
         origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"

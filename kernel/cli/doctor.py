@@ -15,6 +15,7 @@ from kernel.cli import client_entries, file_systems, output, probe
 from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
+from kernel.cli.store_command import describe_database
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
@@ -129,6 +130,9 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: readable, of a supported version, intact, with a vector for each document."""
+    if config.store:
+        yield Diagnosis(*describe_database(config))
+        return
     if restore.is_interrupted(config.data):
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
         return
@@ -179,12 +183,8 @@ def _count_without_vector(tx: Tx) -> int:
 def model(config: Config) -> Iterator[Diagnosis]:
     """The embedding model loads and embeds a word."""
     if config.model is None:
-        yield Diagnosis(
-            "hint",
-            "model",
-            "none is configured: search uses full text alone",
-            "unset QUIPU_MODEL for the bundled model",
-        )
+        remedy = "unset QUIPU_MODEL for the bundled model"
+        yield Diagnosis("hint", "model", "none is configured: search uses full text alone", remedy)
         return
     made, reason = _try_model(config.model)
     if made is None:

@@ -27,7 +27,7 @@ def main() -> int:
 def _recall(words: list[str]) -> int | None:
     """The exit status; None for what is left to the whole command line: other options, no server, any failure."""
     body, style = _request(words)
-    if not body:
+    if not body or os.environ.get("QUIPU_STORE"):  # then the server of the folder may have another store
         return None
     from kernel.cli import local_client
 

@@ -16,7 +16,7 @@ from kernel.limits import BOUNDS
 from kernel.maintenance import okf_export, portable_export
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.imports import Export
-from kernel.store.sqlite.connection import Connection
+from kernel.store.opening import open_reader
 from kernel.store.transaction import Tx
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -31,8 +31,7 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *known))}")
     target: Path = arguments.path
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
-    db = Connection(config.file, patient, readonly=True)
-    try:
+    with open_reader(config.file, patient) as db:
         if arguments.kind == _OKF:
             done: okf_export.Written = or_raise(db.read, CallContext(), partial(_write_bundle, target))
             left = f", {done.quarantined} in quarantine left out" if done.quarantined else ""
@@ -40,8 +39,6 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
             show(result, f"{done.concepts} memories{left}", as_json=arguments.json)
             return 0
         count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
-    finally:
-        db.close()
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return 0
 

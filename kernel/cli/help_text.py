@@ -13,7 +13,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
     "Connect": ("setup", "hook", "serve", "service", "stdio", "key", "completion"),
     "Look": ("prime", "doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export"),
+    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export", "store"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -63,6 +63,18 @@ TEXTS: Mapping[str, Help] = {
             "quipu import ~/.claude-mem/claude-mem.db",
             "quipu import rules ~/project",
             "quipu import project-brain ~/brain --password-env PASSWORD",
+        ),
+    ),
+    "store": Help(
+        "Copies a store from a file to PostgreSQL, or back.",
+        ("quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",),
+    ),
+    "store copy": Help(
+        "Copies all memories of a tenant, their history, the audit and the settings, and compares what arrived with "
+        "what was sent; calls made before can no longer be undone there.",
+        (
+            "quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",
+            "quipu store copy postgresql://quipu@db.internal/quipu ~/copy --tenant acme",
         ),
     ),
     "export": Help(

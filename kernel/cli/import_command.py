@@ -22,10 +22,11 @@ from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
 from kernel.store.imports import Ahead, Import, Imported, Source
+from kernel.store.opening import open_reader, open_writer
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.slices import MORE, Slices, Unfinished
-from kernel.store.sqlite.connection import Connection, open_writer
+from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
@@ -166,9 +167,13 @@ def _preview(
 ) -> Imported:
     """What an import would do, by a read; one that cannot say so is tried on a copy."""
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
-    with closing(Connection(file, patient, readonly=True)) as db, closing(ProgressBar("read", sys.stderr)) as bar:
+    with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
         if chosen.preview is not None:
             return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+        if not isinstance(db, Connection):
+            raise Fault(
+                "invalid", f"--dry-run of {chosen.kind} needs a store in a file; `quipu undo` takes an import back."
+            )
         copy = source.copies / "trial.db"
         db.backup(copy)
     return _import(True, copy, undo_hours, shared, origin, chosen, source)

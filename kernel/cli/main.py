@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from kernel import config
 from kernel.cli import agent_commands, backup_parsers, exchange_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
+from kernel.cli.key_parsers import add_key_parsers
+from kernel.cli.store_options import add_store_options, add_store_parser
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
-from kernel.security.permissions import Permission
 
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
 
-_OPTIONS = ("data", "host", "port", "open", "tenant", "workers", "backup_to", "backup_every", "backup_keep", "follow")
+_OPTIONS = (
+    *("data", "host", "port", "open", "tenant", "workers", "store", "read_store"),
+    *("backup_to", "backup_every", "backup_keep", "follow"),
+)
 _MAX_PORT = 65535
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -39,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
+    add_store_options(data)
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
     _add_server_parsers(commands, data)
     data = _Parser(add_help=False, parents=[data])
@@ -54,8 +59,9 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
+    add_store_parser(commands.add_parser("store", help="copy a store, to or from PostgreSQL"))
     memory_parsers.add_parsers(commands, data)
-    _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
+    add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
         if name not in {"serve", "service", "stdio", "key", "ui", "completion", "replica"}:
@@ -99,26 +105,6 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
     )
-
-
-def _add_key_parsers(key: argparse.ArgumentParser) -> None:
-    actions = key.add_subparsers(dest="key", required=True)
-    data = _Parser(add_help=False)
-    data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
-    create = actions.add_parser("create", parents=[data], help="create a key and print its secret once")
-    create.add_argument("--tenant", default=MAIN, help=f"tenant of the key ({MAIN})")
-    create.add_argument(
-        "--scope", choices=[permission.name for permission in Permission], required=True, help="permission"
-    )
-    create.add_argument("--dialect", action="append", default=[], help="allow only this dialect; may be repeated")
-    create.add_argument("--expires", metavar="WHEN", help="90d, 12h, 30m or an ISO 8601 time (never)")
-    create.add_argument("--name", default="", help="label in `quipu key list`")
-    actions.add_parser("list", parents=[data], help="list all keys, without secrets")
-    revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
-    revoke.add_argument("id", help="id of the key, from `quipu key list`")
-    delete = actions.add_parser("delete", parents=[data], help="delete a key, so that it is no longer listed")
-    delete.add_argument("id", help="id of the key, from `quipu key list`")
-    actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:

@@ -63,12 +63,12 @@ class Source(NamedTuple):
 
 
 def source_of(arguments: argparse.Namespace, config: Config) -> Source:
-    """The one that --url names, else the server of the data directory, else the file."""
+    """The one that --url names, else the database, the server of the data directory, or the file."""
     if arguments.url is not None:
         return Source(_at_url(arguments.url, arguments.key))
     if arguments.key:
         raise Fault("invalid", "--key is for --url: a server of this data directory needs none from here.")
-    server = local_client.find(str(config.data))
+    server = None if config.store else local_client.find(str(config.data))
     on_file = _on_file(config)
 
     def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:

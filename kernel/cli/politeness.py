@@ -4,6 +4,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from kernel.store.engine import CommandConnection
 from kernel.store.slices import Slices
 from kernel.store.sqlite.connection import Connection
 
@@ -20,11 +21,11 @@ _REMEMBERED_SECONDS = 5.0  # for how long others are expected to go on
 class Politeness:
     """Around each slice: measures how long it held the lock, and sets how long the next may take."""
 
-    def __init__(self, db: Connection, slices: Slices[Any], *, alone: bool) -> None:
+    def __init__(self, db: CommandConnection, slices: Slices[Any], *, alone: bool) -> None:
         self._db = db
         self._slices = slices
         self._seconds = _HELD_SECONDS / 4
-        self._version = db.pragma("data_version")
+        self._version = self._seen()
         self._began = time.monotonic()
         self._until = self._began if alone else self._began + _REMEMBERED_SECONDS
         if not alone:
@@ -40,7 +41,7 @@ class Politeness:
         """Ends a slice, and pauses after it."""
         now = time.monotonic()
         held = now - self._began
-        version = self._db.pragma("data_version")
+        version = self._seen()
         if version != self._version:
             self._version, self._until = version, now + _REMEMBERED_SECONDS
         if now > self._until:
@@ -51,3 +52,7 @@ class Politeness:
         self._seconds = min(_LONGEST_SECONDS, max(_SHORTEST_SECONDS, self._seconds * factor))
         self._slices.seconds = self._seconds
         time.sleep(max(_HELD_SECONDS, held) * _PAUSE_SHARE)
+
+    def _seen(self) -> float:
+        """What changes when others write; PostgreSQL does not tell, so that they are always expected there."""
+        return self._db.pragma("data_version") if isinstance(self._db, Connection) else time.monotonic()

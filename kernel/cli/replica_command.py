@@ -11,11 +11,14 @@ from kernel.cli.faults import or_raise
 from kernel.cli.output import note
 from kernel.config import Config
 from kernel.dispatch import catch_faults
+from kernel.errors import Fault
 from kernel.maintenance.replica import Replica
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Follows until it is interrupted or terminated."""
+    if config.store:
+        raise Fault("invalid", "`quipu replica` copies files, and QUIPU_STORE names a database: see docs/scaling.md.")
     app.require_database(config)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,6 +16,7 @@ from kernel.console.requests import Visit, with_line_ends_of
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.maintenance.shared_store import changing_keys
 from kernel.maintenance.undo import undo_call, undoable
 from kernel.search import quarantine
 from kernel.security import api_keys
@@ -26,6 +27,7 @@ from kernel.store.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 from kernel.tools import Reply, Tool
 
+R = TypeVar("R")
 Fields = Mapping[str, str]
 _CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
 _REPLY_CHARS = 2000  # of a dialect's words for a failure
@@ -104,8 +106,13 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
     )
     if not manages(visit, made):
         raise Forbidden("A key for other dialects", None)
-    _, secret = await asyncio.to_thread(api_keys.create, site.config.data, made)
+    _, secret = await asyncio.to_thread(_change, site, api_keys.create, made)
     return Done("/ui/keys", secret)
+
+
+def _change(site: Site, change: Callable[..., R], *given: Any) -> R:
+    with changing_keys(site.config):
+        return change(site.config.data, *given)
 
 
 async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
@@ -118,7 +125,7 @@ async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fiel
         raise Fault("not_found", "There is no key of this id.")
     if Permission[key.scope] > visit.caller.grant.permission:
         raise Forbidden("This key", Permission[key.scope])
-    await asyncio.to_thread(api_keys.revoke, site.config.data, given, utc_now())
+    await asyncio.to_thread(_change, site, api_keys.revoke, given, utc_now())
     return Done("/ui/keys?done=revoked")
 
 

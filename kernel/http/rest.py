@@ -1,6 +1,6 @@
 """JSON over HTTP: tools by POST, and authentication for the GET routes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -33,10 +33,11 @@ _PUBLIC_PATHS = frozenset({"/healthz"})
 
 
 class Ready(NamedTuple):
-    """The body of /readyz for a store that is open and migrated."""
+    """What /readyz tells of a store that is open and migrated; `probe` asks a database that may be away."""
 
     model: Literal["loading", "ready"]
     schema: int
+    probe: Callable[[], Mapping[str, str]] | None = None
 
 
 def _drop(*_emitted: object) -> None:

@@ -16,6 +16,7 @@ from kernel.http.access import AccessControl
 from kernel.http.fast_path import HEALTHY, HttpResponse
 from kernel.http.home import home
 from kernel.http.openapi import document
+from kernel.http.readiness import Readiness
 from kernel.http.rest import Ready, access_refusal
 from kernel.schema import input_schema, output_schema
 from kernel.security.permissions import Forbidden, Grant, Permission
@@ -28,15 +29,12 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
     """GET /, /tools, /openapi.json, /healthz and /readyz; the first three show what the caller's grant allows."""
     pages = _ToolPages(dispatch)
 
-    async def readyz(_request: Request) -> Response:
-        return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
-
     return [
         Route("/", pages.index),
         Route("/tools", pages.tools),
         Route("/openapi.json", pages.openapi),
         Route("/healthz", Response(HEALTHY, media_type=_JSON), methods=["GET"]),
-        Route("/readyz", readyz),
+        Route("/readyz", Readiness(ready).answer),
     ]
 
 

@@ -15,8 +15,10 @@ from kernel.maintenance.page_check import check_pages
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
+from kernel.store.engine import CommandConnection
+from kernel.store.opening import open_writer
 from kernel.store.progress import OnProgress
-from kernel.store.sqlite.connection import Connection, open_writer
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect
@@ -47,8 +49,11 @@ def check(
     itself is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
-        found = check_pages(db, context, dialects, repair=repair, report=report)
-        found += _damaged_indexes(db, repair=repair) + _full_text(db)
+        found: list[Finding] = []
+        if isinstance(db, Connection):
+            found += check_pages(db, context, dialects, repair=repair, report=report)
+            found += _damaged_indexes(db, repair=repair)
+        found += _full_text(db)
         renew_index_of(db)
         found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         with db.writing() as tx:
@@ -59,15 +64,19 @@ def check(
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
             )
             if repair:
-                _rebuild_full_text(tx)
-                tx.flush_deferred()
-                day_counts.rebuild(tx)
-                index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
-                if any(finding.part == _SKETCHES and finding.rows for finding in found):
-                    ann_storage.clear(tx)
+                _repair(tx, found)
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]
+
+
+def _repair(tx: Tx, found: Sequence[Finding]) -> None:
+    _rebuild_full_text(tx)
+    tx.flush_deferred()
+    day_counts.rebuild(tx)
+    index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
+    if any(finding.part == _SKETCHES and finding.rows for finding in found):
+        ann_storage.clear(tx)
 
 
 def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:
@@ -146,7 +155,7 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
     return len(rows)
 
 
-def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
+def _embed_missing(db: CommandConnection, progress: OnProgress | None = None) -> int:
     done = 0
     while True:
         with db.writing() as tx:
@@ -160,7 +169,7 @@ def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
             progress(done, total)
 
 
-def _full_text(db: Connection) -> list[Finding]:
+def _full_text(db: CommandConnection) -> list[Finding]:
     with db.writing() as tx:
         sound = tx.passes_check("kernel.consistency.check_full_text")
         parts = tx.passes_check("kernel.consistency.check_parts")

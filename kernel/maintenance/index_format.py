@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kernel.errors import Fault
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors
 from kernel.search.words import completed
-from kernel.store.sqlite.connection import Connection
+from kernel.store.engine import CommandConnection
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -32,8 +32,8 @@ def renew_index(store: Store, stop: Callable[[], bool]) -> None:
             time.sleep(_RETRY_SECONDS)
 
 
-def renew_index_of(db: Connection) -> None:
-    """The same for a file that no server has open, in small transactions."""
+def renew_index_of(db: CommandConnection) -> None:
+    """The same for a store that no server has open, in small transactions."""
     more = True
     while more:
         with db.writing() as tx:

@@ -9,7 +9,7 @@ from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
-from kernel.store.sqlite.connection import open_writer
+from kernel.store.opening import open_writer
 from kernel.store.transaction import Target, Tx
 from kernel.tools import Dialect, Restored
 

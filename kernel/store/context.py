@@ -39,8 +39,9 @@ class StoreContext(NamedTuple):
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
     match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
     names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs, and `past`
-    is how to read the history, by dialect (see `kernel/store/history.py`). `briefs`, `keep_handoff` and `hook_sessions`
-    are for the hooks of clients (see `kernel/store/briefing.py`).
+    is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to another
+    database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients
+    (see `kernel/store/briefing.py`).
     """
 
     statements: Mapping[str, str]
@@ -54,6 +55,7 @@ class StoreContext(NamedTuple):
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     past: Mapping[str, Any] = _NONE
+    connect: "Callable[..., Any] | None" = None
     briefs: "Mapping[str, Brief]" = _NONE
     keep_handoff: "KeepHandoff | None" = None
     hook_sessions: "HookSessions | None" = None

@@ -1,6 +1,7 @@
-"""What the store needs of a database engine; `kernel.store.sqlite` is the engine there is."""
+"""What the store needs of a database engine: `kernel.store.sqlite`, or `kernel.store.postgres` where configured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -63,6 +64,18 @@ class WriteConnection(Protocol):
         ...
 
 
+class CommandConnection(ReadConnection, WriteConnection, Protocol):
+    """A connection for commands, which reads and writes by itself."""
+
+    def writing(self, call_context: CallContext = ...) -> AbstractContextManager[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        ...
+
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there, without those of derived tables."""
+        ...
+
+
 class Database(Protocol):
     """One database as a Store uses it. Its schema is current before the first connection is opened."""
 
@@ -91,6 +104,11 @@ class Database(Protocol):
     @property
     def after_commit(self) -> Callable[[Any], None]:
         """Housekeeping on the writer's thread and connection, after each group was answered."""
+        ...
+
+    @property
+    def probe(self) -> Callable[[], Mapping[str, str]] | None:
+        """Tells what answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
         ...
 
     def sizes(self) -> tuple[int, int]:

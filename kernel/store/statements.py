@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2] / "sql"
 _MARK = "-- name:"
+_NO_STATEMENTS = {"schema", "postgres"}  # migrations, and what PostgreSQL has a text of its own for
 
 
 class Statement(NamedTuple):
@@ -33,11 +34,11 @@ def parse(source: str, prefix: str, file: Path) -> dict[str, Statement]:
 
 
 def load(root: Path = ROOT) -> dict[str, Statement]:
-    """Every named statement under `root`, keyed by dotted path and name; `schema/` holds migrations and is left out."""
+    """Every named statement under `root`, keyed by dotted path and name; migrations are left out."""
     found: dict[str, Statement] = {}
     for file in sorted(root.rglob("*.sql")):
         parts = file.relative_to(root).with_suffix("").parts
-        if parts[0] != "schema":
+        if parts[0] not in _NO_STATEMENTS:
             found.update(parse(file.read_text(encoding="utf-8"), ".".join(parts), file))
     return found
 

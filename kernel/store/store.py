@@ -83,6 +83,7 @@ class Store:
     ) -> None:
         self.context = database.context
         self._database = database
+        self.probe = database.probe
         self._catch_faults = catch_faults
         self._group_limit = group_limit
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)

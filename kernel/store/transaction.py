@@ -117,6 +117,7 @@ class Tx:
 
     def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
         """The rows of `query` as they are read; what it reads must not be changed meanwhile."""
+        self._budget.streamed = True
         for values in self._execute(query, params):
             yield row(*values)
 

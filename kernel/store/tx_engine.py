@@ -10,6 +10,10 @@ Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON 
 Token = tuple[int, int, str]  # start byte, end byte, stem
 
 
+class ConstraintFailed(Exception):
+    """A constraint of a table was violated, in an engine whose own errors are not known here."""
+
+
 class Cursor(Protocol):
     """The rows of one executed statement."""
 
@@ -23,9 +27,13 @@ class Cursor(Protocol):
 
 
 class StatementBudget(Protocol):
-    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free."""
+    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free.
+
+    `streamed` marks that the rows of the next statement are read one by one, and may be too many for memory.
+    """
 
     new_statement: bool
+    streamed: bool
 
 
 class Tables(Protocol):

@@ -4,7 +4,7 @@ INSERT INTO brain_config (key, value, description, updated_at)
 VALUES (:key, :value, :description, :now)
 ON CONFLICT (key) DO UPDATE SET
     value = excluded.value,
-    description = coalesce(excluded.description, description),
+    description = coalesce(excluded.description, brain_config.description),
     updated_at = excluded.updated_at
 RETURNING key, value, description, updated_at;
 

@@ -5,7 +5,7 @@ SELECT r.value ->> 0, r.value ->> 1, r.value ->> 2
 FROM json_each(:rows) AS r
 WHERE true
 ON CONFLICT (space, day) DO UPDATE
-SET documents = documents + excluded.documents;
+SET documents = doc_day.documents + excluded.documents;
 
 -- name: differing
 -- The number of (space, day) pairs whose number is not that of the documents.

@@ -33,5 +33,5 @@ WHERE
 
 -- name: sizes
 -- The number of documents of each partition, counted up to a limit: what lies beyond makes no difference.
-SELECT p.value, (SELECT count(*) FROM (SELECT 1 FROM doc AS d WHERE d.place = p.value LIMIT :limit))
+SELECT p.value, (SELECT count(*) FROM (SELECT 1 FROM doc AS d WHERE d.place = p.value LIMIT :limit) AS counted)
 FROM json_each(:partitions) AS p;

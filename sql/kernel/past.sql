@@ -30,7 +30,7 @@ WHERE
                 SELECT s.scope = :scope FROM doc AS d CROSS JOIN doc_place AS s ON s.id = d.place
                 WHERE d.space = e.space AND d.key = e.key
             ),
-            1
+            true
         )
     )
 ORDER BY p.at DESC, p.id DESC
@@ -56,7 +56,7 @@ SELECT c.stood, c.changed, c.size
 FROM (
     SELECT
         i.value ->> 0 AS stood, i.value ->> 1 AS changed, i.value ->> 2 AS size, i.key AS position,
-        sum(i.value ->> 2) OVER (ORDER BY i.key) AS total
+        sum(CAST(i.value ->> 2 AS INTEGER)) OVER (ORDER BY i.key) AS total
     FROM json_each(:events) AS i
 ) AS c
 CROSS JOIN history AS p ON p.id = c.stood
@@ -64,7 +64,7 @@ WHERE c.total - c.size < :bytes
 ORDER BY
     (
         SELECT count(*) FROM json_each(:words) AS t
-        WHERE p.after LIKE '%' || t.value || '%' OR p.key LIKE '%' || t.value || '%'
+        WHERE p.after LIKE '%' || CAST(t.value AS text) || '%' OR p.key LIKE '%' || CAST(t.value AS text) || '%'
     ) DESC,
     c.position;
 
@@ -78,12 +78,15 @@ SELECT
             SELECT o.at FROM history AS o
             WHERE
                 o.space = p.space AND o.key = p.key AND o.id <= w.id AND o.after IS NOT NULL AND o.operation <> 'undone'
-                AND (
-                    SELECT b.after IS NULL FROM history AS b
-                    WHERE b.space = o.space AND b.key = o.key AND b.id < o.id
-                    ORDER BY b.id DESC
-                    LIMIT 1
-                ) IS NOT 0
+                AND coalesce(
+                    (
+                        SELECT b.after IS NULL FROM history AS b
+                        WHERE b.space = o.space AND b.key = o.key AND b.id < o.id
+                        ORDER BY b.id DESC
+                        LIMIT 1
+                    ),
+                    true
+                )
             ORDER BY o.id DESC
             LIMIT 1
         ),

@@ -18,4 +18,4 @@ CROSS JOIN notes_file AS f ON f.project = k.value ->> 0 AND f.path = k.value ->>
 -- The files that hold one of these words of ASCII letters and digits, in whatever case.
 SELECT project, path, modified, content
 FROM notes_file
-WHERE EXISTS (SELECT 1 FROM json_each(:words) AS w WHERE instr(lower(content), w.value));
+WHERE EXISTS (SELECT 1 FROM json_each(:words) AS w WHERE instr(lower(content), w.value) > 0);

@@ -3,7 +3,7 @@
 SELECT id, org_id
 FROM scopes_project
 WHERE root_path IN (SELECT value FROM json_each(:roots)) OR fold = :fold
-ORDER BY coalesce(root_path IN (SELECT value FROM json_each(:roots)), 0) DESC, twin, seq
+ORDER BY coalesce(root_path IN (SELECT value FROM json_each(:roots)), FALSE) DESC, twin, seq
 LIMIT 1;
 
 -- name: rules

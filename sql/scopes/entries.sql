@@ -27,7 +27,7 @@ WHERE
     AND seq IN (
         SELECT seq FROM scopes_entry WHERE id = :id
         UNION ALL
-        SELECT seq FROM (SELECT seq FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id LIMIT 1)
+        SELECT seq FROM (SELECT seq FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id LIMIT 1) AS one
     );
 
 -- name: mark_late

@@ -13,7 +13,7 @@ SELECT CASE :type
     WHEN 'org' THEN EXISTS (SELECT 1 FROM scopes_org WHERE id = :id)
     WHEN 'project' THEN EXISTS (SELECT 1 FROM scopes_project WHERE id = :id)
     WHEN 'session' THEN EXISTS (SELECT 1 FROM scopes_session WHERE id = :id)
-    ELSE 0
+    ELSE false
 END;
 
 -- name: known

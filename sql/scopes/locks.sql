@@ -22,14 +22,17 @@ INSERT INTO scopes_lock (
 )
 VALUES (:id, :path, :agent_id, :session_id, :project_id, :now, :expires_at, :metadata, :fence)
 ON CONFLICT (file_path) DO UPDATE
-SET session_id = coalesce(excluded.session_id, session_id),
-    project_id = coalesce(excluded.project_id, project_id),
+SET session_id = coalesce(excluded.session_id, scopes_lock.session_id),
+    project_id = coalesce(excluded.project_id, scopes_lock.project_id),
     expires_at = excluded.expires_at,
-    metadata = coalesce(excluded.metadata, metadata),
+    metadata = coalesce(excluded.metadata, scopes_lock.metadata),
     fencing_token = excluded.fencing_token
 WHERE
-    checked_out_by = excluded.checked_out_by
-    AND (session_id IS NULL OR excluded.session_id IS NULL OR session_id = excluded.session_id)
+    scopes_lock.checked_out_by = excluded.checked_out_by
+    AND (
+        scopes_lock.session_id IS NULL OR excluded.session_id IS NULL
+        OR scopes_lock.session_id = excluded.session_id
+    )
 RETURNING id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token;
 
 -- name: release

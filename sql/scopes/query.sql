@@ -13,7 +13,7 @@ FROM (
 -- name: by_score
 -- The active entries of each kind and scope with the highest scores while they are fresh; either the expired ones or
 -- the others.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, :expired, 1
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 1
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
@@ -85,7 +85,7 @@ WHERE e.seq IN (
 -- The same as of a time, of the entries that are still active. `top` is the greatest standing without a priority of an
 -- entry that existed then, so that the index skips younger ones. Only a late entry may have had no version then, and
 -- only knowledge expires: the others need no look at their versions. The last column is not looked up.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, :expired, 0
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 0
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
@@ -98,7 +98,7 @@ WHERE e.seq IN (
         AND CASE
             WHEN k.value <> 'knowledge' AND i.late = 0 THEN :expired = 0
             ELSE :expired = (
-                SELECT coalesce(w.valid_until <= :at, 0)
+                SELECT coalesce(w.valid_until <= :at, false)
                 FROM scopes_version AS w
                 WHERE w.entry_id = i.id AND w.created_at <= :at
                 ORDER BY w.version_num DESC

@@ -5,7 +5,7 @@ FROM sessions_memory
 WHERE
     id > (SELECT coalesce(max(id), 0) FROM sessions_memory) - :newest
     AND kind IN (SELECT value FROM json_each(:kinds))
-    AND metadata ->> 'project' IN (SELECT value FROM json_each(:names))
+    AND CAST(metadata ->> 'project' AS TEXT) IN (SELECT value FROM json_each(:names))
 ORDER BY id DESC
 LIMIT :limit;
 

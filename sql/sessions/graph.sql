@@ -6,8 +6,11 @@ SELECT id FROM sessions_memory WHERE id = :id;
 INSERT INTO sessions_entity (name, entity_type, stated, created_at)
 VALUES (:name, :entity_type, :stated, :now)
 ON CONFLICT (name) DO UPDATE SET
-    entity_type = CASE WHEN excluded.entity_type = 'entity' THEN entity_type ELSE excluded.entity_type END,
-    stated = max(stated, excluded.stated)
+    entity_type = CASE
+        WHEN excluded.entity_type = 'entity' THEN sessions_entity.entity_type
+        ELSE excluded.entity_type
+    END,
+    stated = max(sessions_entity.stated, excluded.stated)
 RETURNING id;
 
 -- name: add_mentioned
@@ -15,7 +18,10 @@ RETURNING id;
 INSERT INTO sessions_entity (name, entity_type, stated, created_at)
 SELECT value ->> 0, value ->> 1, 0, :now FROM json_each(:rows) WHERE true
 ON CONFLICT (name) DO UPDATE SET
-    entity_type = CASE WHEN entity_type = 'entity' THEN excluded.entity_type ELSE entity_type END
+    entity_type = CASE
+        WHEN sessions_entity.entity_type = 'entity' THEN excluded.entity_type
+        ELSE sessions_entity.entity_type
+    END
 RETURNING id;
 
 -- name: add_observations
@@ -31,7 +37,8 @@ WHERE NOT EXISTS (
 -- name: add_relation
 INSERT INTO sessions_relation (source_id, target_id, relation_type, stated, created_at)
 VALUES (:source_id, :target_id, :relation_type, :stated, :now)
-ON CONFLICT (source_id, target_id, relation_type) DO UPDATE SET stated = max(stated, excluded.stated)
+ON CONFLICT (source_id, target_id, relation_type) DO UPDATE
+SET stated = max(sessions_relation.stated, excluded.stated)
 RETURNING id;
 
 -- name: add_relation_memory

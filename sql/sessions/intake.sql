@@ -8,5 +8,5 @@ WHERE
         FROM sessions_memory AS m
         WHERE
             m.hash = r.value ->> 1 AND m.session_id = r.value ->> 0
-            AND (r.value ->> 2 = '' OR m.created_at = r.value ->> 2)
+            AND r.value ->> 2 IN (m.created_at, '')
     );

@@ -33,5 +33,5 @@ SELECT id
 FROM sessions_memory
 WHERE EXISTS (
     SELECT 1 FROM json_each(:tags) AS w
-    WHERE instr(',' || replace(lower(tags), ', ', ',') || ',', ',' || lower(w.value) || ',')
+    WHERE instr(',' || replace(lower(tags), ', ', ',') || ',', ',' || lower(w.value) || ',') > 0
 );

@@ -3,7 +3,7 @@
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
 FROM sessions_memory
 WHERE id IN (
-    SELECT value FROM json_each(:ids)
+    SELECT CAST(value AS INTEGER) FROM json_each(:ids)
     UNION
     SELECT id FROM sessions_memory WHERE hash = :hash AND (:session_id IS NULL OR session_id = :session_id)
 );

@@ -34,7 +34,14 @@ PACKAGES = {
 }
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
+    "kernel.store.postgres.connection",
+    "kernel.store.postgres.copy_end",
+    "kernel.store.postgres.driver",
+    "kernel.store.postgres.schema",
+    "kernel.store.postgres.shared_file",
+    "kernel.store.postgres.table_rows",
     "kernel.store.sqlite.connection",
+    "kernel.store.sqlite.copy_end",
     "kernel.store.sqlite.table_rows",
     "kernel.store.migrations",
     "kernel.store.external",
@@ -105,6 +112,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.semantic",
         "kernel.search.strength",
         "kernel.search.vector_table",
+        "kernel.store.postgres.vectors",
         "kernel.store.sqlite.linear_checksum",
         "kernel.store.sqlite.page_checksums",
         "kernel.store.sqlite.wal_frames",

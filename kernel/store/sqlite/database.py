@@ -40,6 +40,10 @@ class SqliteDatabase:
         """Opens a connection that writes."""
         return self._connect(readonly=False)
 
+    @property
+    def probe(self) -> None:
+        """A file answers for itself."""
+
     def sizes(self) -> tuple[int, int]:
         """Bytes of the file and of its write-ahead log."""
         return _size(self.file), _size(log_of(self.file))

@@ -3,11 +3,12 @@
 import apsw
 
 from kernel.errors import Code, Fault
+from kernel.store.tx_engine import ConstraintFailed
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
 SQLITE_ERRORS = (apsw.Error,)
-CONSTRAINTS = (apsw.ConstraintError,)
+CONSTRAINTS = (apsw.ConstraintError, ConstraintFailed)
 DISK_FULL = (apsw.FullError,)
 IO_ERRORS = (apsw.IOError,)
 BUSY = (apsw.BusyError,)

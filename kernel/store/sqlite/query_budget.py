@@ -36,12 +36,13 @@ class Budget:
     `new_statement` marks that a statement begins.
     """
 
-    __slots__ = ("_last", "left", "new_statement")
+    __slots__ = ("_last", "left", "new_statement", "streamed")
 
     def __init__(self) -> None:
         self.left: float | None = None
         self._last = 0.0
         self.new_statement = True
+        self.streamed = False  # SQLite reads every row when it is asked for
 
     def __call__(self) -> bool:
         """Whether the statement must stop."""

@@ -32,21 +32,21 @@ class TableRows:
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Every row, in the order of the primary key."""
-        order = ", ".join(map(_quoted, self._key(table)))
-        return iter(self._execute(f"SELECT {_listed(columns)} FROM {_quoted(table)} ORDER BY {order}", None))
+        order = ", ".join(map(_quoted, self.key(table)))
+        return iter(self._execute(f"SELECT {listed(columns)} FROM {_quoted(table)} ORDER BY {order}", None))
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
         """The row with the primary key of this one, with the columns of this one; None where there is none."""
-        key = self._key(table)
+        key = self.key(table)
         where = " AND ".join(f"{_quoted(name)} = :k{at}" for at, name in enumerate(key))
         values = {f"k{at}": row.get(name) for at, name in enumerate(key)}
-        rows = self._execute(f"SELECT {_listed([*row])} FROM {_quoted(table)} WHERE {where}", values).fetchall()
+        rows = self._execute(f"SELECT {listed([*row])} FROM {_quoted(table)} WHERE {where}", values).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
     def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
         """Writes a row; one with its primary key or with a unique value of it is in the way unless it is replaced."""
         values = ", ".join(f":v{at}" for at in range(len(row)))
-        text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({_listed([*row])}) VALUES ({values})"
+        text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({listed([*row])}) VALUES ({values})"
         self._execute(text, {f"v{at}": value for at, value in enumerate(row.values())}).fetchall()
 
     def _parents(self, table: str) -> set[str]:
@@ -59,11 +59,13 @@ class TableRows:
             self._columns[table] = [(name, part) for name, part in found]
         return self._columns[table]
 
-    def _key(self, table: str) -> list[str]:
+    def key(self, table: str) -> list[str]:
+        """The columns of the primary key."""
         return [name for name, part in sorted(self._described(table), key=lambda column: column[1]) if part]
 
 
-def _listed(columns: Sequence[str]) -> str:
+def listed(columns: Sequence[str]) -> str:
+    """Names of columns in a statement."""
     return ", ".join(map(_quoted, columns))
 
 

@@ -180,6 +180,7 @@ def test_parser_has_the_documented_commands() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     assert set(actions[0].choices) == {
         "serve",
+        "store",
         "ui",
         "service",
         "stdio",

@@ -10,7 +10,7 @@ from kernel.app import Kernel
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
 from kernel.limits import CallLimits
-from kernel.store.sqlite.connection import open_writer
+from kernel.store.opening import open_writer
 from tests.conftest import Call
 
 

@@ -50,7 +50,7 @@ def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]
 
 def agrees(kernel: Kernel) -> bool:
     """Whether rows, documents, full text and vectors agree."""
-    return consistency.check(kernel.config.file, app.base_context(kernel.config.model), app.DIALECTS) == []
+    return consistency.check(kernel.config.file, app.context_of(kernel.config), app.DIALECTS) == []
 
 
 def test_a_memory_that_another_process_adds_during_a_scan_is_not_taken_for_deleted(

@@ -10,7 +10,7 @@ import pytest
 
 from handlers import scopes
 from kernel.app import Kernel
-from kernel.cli import commands
+from kernel.cli import commands, politeness
 from kernel.cli.main import parser
 from kernel.errors import Fault
 from kernel.maintenance import consistency
@@ -618,6 +618,8 @@ def test_an_import_that_fails_in_its_first_slice_changes_nothing(
     make: Make, kernel: Kernel, do: Do, damage: str, code: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_SECONDS", 600.0)
+    monkeypatch.setattr(politeness, "_HELD_SECONDS", 600.0)
+    monkeypatch.setattr(politeness, "_PAUSE_SHARE", 0.0)
     do("memory_tool", "add", scopeType="global", name="mine")
     before = everything(kernel)
     file = make()

@@ -1,0 +1,43 @@
+"""/readyz: the store is open, and a database that is not a file answers."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kernel.dispatch import catch_faults
+from kernel.errors import Fault
+from kernel.http.rest import Ready
+
+_JSON = "application/json"
+_SECONDS = 2.0  # for the database
+_AWAY = Fault("storage", "The database does not answer.")
+
+
+class Readiness:
+    """Answers the probe; the database is asked by one thread at a time, however many probes there are."""
+
+    def __init__(self, ready: Callable[[], Ready]) -> None:
+        self._ready = ready
+        self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
+
+    async def answer(self, _request: Request) -> Response:
+        """Status 503 where the database does not answer."""
+        found = self._ready()
+        body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
+        told = dict[str, str]() if found.probe is None else await self._told(found.probe)
+        if isinstance(told, Fault):
+            unavailable = {"status": "unavailable", "message": told.message}
+            return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
+        return Response(msgspec.json.encode({**body, **told}), media_type=_JSON)
+
+    async def _told(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(asyncio.to_thread(catch_faults, probe))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asking), _SECONDS)
+        except TimeoutError:
+            return _AWAY

@@ -1,0 +1,326 @@
+"""A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
+
+from kernel.errors import CatchFaults, Fault
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.postgres import bounds
+from kernel.store.postgres.changes import Recorder
+from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
+from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
+from kernel.store.postgres.statements import Statement, values_of
+from kernel.store.postgres.table_rows import TableRows
+from kernel.store.sqlite.tokenizers import Tokenizers
+from kernel.store.transaction import Tx
+from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
+
+R = TypeVar("R")
+
+_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
+_UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
+
+
+class Connection:
+    """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
+
+    def __init__(self, pool: Pool, tenant: int, context: StoreContext, filename: str, *, durable: bool = True) -> None:
+        self.context = context
+        self.filename = filename
+        self.budget = Budget()
+        self.tenant = tenant
+        self._lock = f"SELECT pg_advisory_xact_lock({_LOCKS}, {tenant})"
+        self.pool = pool
+        self._durable = durable
+        self._psycopg = load_driver()
+        self._held: Any = None
+        self._cursor: Any = None
+        self._open_tx: Tx | None = None
+        self._count = 0
+        self._total = 0
+        self._changes_before = 0
+        self._called = False  # in this transaction
+        self._cancelled = False
+        self._tokenizers = Tokenizers()
+        self.tables = TableRows(self)
+        self._streams = itertools.count()
+
+    def changes(self) -> int:
+        """The number of rows the last statement changed."""
+        return self._count
+
+    def total_changes(self) -> int:
+        """The number of rows changed since the connection was opened."""
+        return self._total
+
+    def execute(self, text: str, params: Params | None) -> Cursor:
+        """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
+        if not isinstance(text, Statement):
+            self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return NO_ROWS
+        if text.answered is not None:
+            before = self._total
+            rows = list(text.answered(self, params or {}))
+            self._count = self._total - before
+            return Rows(rows)
+        values = values_of(text, params or {})
+        if self.budget.streamed:
+            self.budget.streamed = False
+            return Pages(self.stream(text, bounds.PAGE, values))
+        return self._run(text, values)
+
+    def query(self, name: str, /, **params: Any) -> list[Row]:
+        """The rows of a statement of `sql/postgres/engine`."""
+        text = cast("Statement", self.context.statements[name])
+        return self._run(text, values_of(text, params), prepare=name not in _UNPREPARED).fetchall()
+
+    def _run(self, text: str, values: list[Any], *, prepare: bool = True) -> Rows:
+        limit = self.context.call_limits.value
+        if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
+            raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
+        cursor = self._cursor
+        try:
+            cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
+            rows = cursor.fetchall() if cursor.description else None
+        except self._psycopg.Error as error:
+            self._raise(error)
+        if (cursor.statusmessage or "").startswith("SELECT"):
+            self._count = 0
+        else:
+            self._count = max(0, cursor.rowcount)
+            self._total += self._count
+        return Rows(rows) if rows else NO_ROWS
+
+    def command(self, text: str) -> Any:
+        """Runs commands without parameters in one round trip; the cursor of the last one."""
+        try:
+            cursor = self._held.execute(text, prepare=False)
+            while cursor.nextset():
+                pass
+        except self._psycopg.Error as error:
+            self._raise(error)
+        return cursor
+
+    def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
+        name = f"page_{next(self._streams)}"
+        cursor = self._psycopg.RawCursor(self._held)
+        try:
+            cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values, prepare=False)
+            while rows := self._held.execute(f"FETCH {page} FROM {name}", prepare=False, binary=True).fetchall():
+                yield from rows
+        except self._psycopg.Error as error:
+            self._raise(error)
+        self.command(f"CLOSE {name}")
+
+    def copy_in(self, text: str, rows: Iterable[Row]) -> None:
+        """Writes rows by COPY."""
+        try:
+            with self._held.cursor() as cursor, cursor.copy(text) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        except self._psycopg.Error as error:
+            self._raise(error)
+
+    def _raise(self, error: Exception) -> NoReturn:
+        fault = as_fault(error, cancelled=self._cancelled)
+        self._cancelled = False
+        if fault is not None:
+            raise fault from error
+        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
+            raise ConstraintFailed(str(error).partition("\n")[0]) from error
+        raise error
+
+    def _begin(self, kind: str, *more: str) -> None:
+        if self._held is None:
+            self._held = self.pool.take()
+            self._cursor = self._psycopg.RawCursor(self._held)
+        limits = self.context.call_limits.milliseconds
+        settings = (
+            f"SET LOCAL quipu.tenant = '{self.tenant}'",
+            f"SET LOCAL statement_timeout = {limits}",
+            *more,
+        )
+        self.command("; ".join((f"BEGIN {kind}", *settings)))
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, if only a failed one."""
+        return self._held is not None and not self._held.closed and self._held.info.transaction_status != 0
+
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
+        limit = self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1)
+        self._begin(
+            "",
+            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
+            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
+            f"SET LOCAL statement_timeout = {limit}",
+            self._lock,
+        )
+        self._changes_before = self._total
+        self._called = False
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
+
+    def call(
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint; a Fault is rolled back."""
+        tx.begin_call(call_context)
+        # The savepoint of the call before goes with the command of this one: a round trip less. COMMIT ends the last.
+        self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
+        self._called = True
+        answer = catch_faults(work, tx)
+        if isinstance(answer, Fault):
+            if not self.in_transaction:
+                raise answer
+            self.command("ROLLBACK TO call")
+            tx.discard_call()
+        return answer
+
+    def commit(self, tx: Tx) -> None:
+        """Flushes deferred work and commits; no call of the group is answered before."""
+        tx.flush_deferred()
+        mark = self._mark() if self._total != self._changes_before else None
+        try:
+            ended = self._held.execute("COMMIT", prepare=False).statusmessage
+        except self._psycopg.Error as error:
+            self._learn_fate(mark, error)
+            ended = "COMMIT"
+        if ended != "COMMIT":  # a statement had failed, and its call went on
+            raise RuntimeError(f"the transaction ended with {ended}")
+        self._open_tx = None
+        self._release()
+
+    def _mark(self) -> int:
+        """Marks the transaction before it commits, which changes nothing that a caller sees."""
+        mark = int.from_bytes(os.urandom(8)) >> 1
+        self.query("engine.transaction.end", mark=mark)
+        if mark % bounds.MARKS_FORGOTTEN == 0:
+            self.query("engine.transaction.forget_marks")
+        return mark
+
+    def _learn_fate(self, mark: int | None, error: Exception) -> None:
+        """Looks for the mark of a transaction whose commit was not answered; raises unless it has committed."""
+        fault = as_fault(error)
+        if fault is None or not (self._held.closed or is_lost(error)):
+            raise fault or error
+        end = time.monotonic() + bounds.FATE_SECONDS
+        while mark is not None and time.monotonic() < end:
+            if (committed := self._has_committed(mark)) is not None:
+                if not committed:
+                    raise fault from error
+                return
+            time.sleep(bounds.FATE_POLL)
+        raise Fault("storage", _UNKNOWN) from error if mark is not None else fault
+
+    def _has_committed(self, mark: int) -> bool | None:
+        """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
+        self._release()
+        try:
+            self._begin("", self._lock)
+            ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
+        except (Fault, self._psycopg.Error):
+            return None
+        self.command("ROLLBACK")
+        return bool(found)
+
+    def rollback(self) -> None:
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self.in_transaction:
+                self.command("ROLLBACK")
+        finally:
+            self._release()
+            if tx is not None:
+                tx.rolled_back()
+
+    def _release(self) -> None:
+        held, self._held, self._cursor = self._held, None, None
+        if held is not None:
+            self.pool.give(held)
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
+        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        tx = Tx(self, call_context, readonly=True)
+        try:
+            return work(tx)
+        finally:
+            self.rollback()
+
+    @contextmanager
+    def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        tx = self.begin(call_context, large=True)
+        try:
+            yield tx
+            self.commit(tx)
+        finally:
+            self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
+
+    def record_changes(self, limit_bytes: int) -> Recorder:
+        """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
+        return Recorder(self.command, self.query, limit_bytes)
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        if not changes:
+            return True
+        self.command("SAVEPOINT revert")
+        ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
+        self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
+        return bool(done)
+
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there."""
+        with self.writing():
+            ((found,),) = self.query("engine.changes.orphans")
+        return found
+
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether a check finds nothing."""
+        return not self.execute(text, params).fetchall()
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The full-text tokens of `text`."""
+        return self._tokenizers.tokens(text)
+
+    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
+        """The stems of `text`, or its trigrams."""
+        return self._tokenizers.stems(text, trigrams=trigrams)
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies what is committed into a file of SQLite, without what the open transaction has written."""
+        from kernel.store.postgres.file_copy import copy_to_file
+
+        patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
+        other = Connection(self.pool, self.tenant, patient, self.filename)
+        try:
+            other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
+        finally:
+            other.close()
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs on this connection."""
+        held = self._held
+        if held is not None:
+            self._cancelled = True
+            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
+                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+
+    def close(self) -> None:
+        """Gives the connection back; safe to call twice."""
+        self._release()

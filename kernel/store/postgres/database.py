@@ -1,0 +1,138 @@
+"""One tenant in PostgreSQL as a Store uses it."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kernel.errors import CatchFaults
+from kernel.store.context import StoreContext
+from kernel.store.postgres import full_text, vectors
+from kernel.store.postgres.connection import Connection
+from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.schema import migrate, tenant_id
+from kernel.store.postgres.shared_file import SharedFile
+from kernel.store.postgres.statements import statements
+
+_pools: dict[str, Pool] = {}
+_making = Lock()
+
+
+@cache
+def texts() -> Mapping[str, str]:
+    """The statements as PostgreSQL takes them."""
+    return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
+
+
+def pool_of(address: str) -> Pool:
+    """The pool of this process for a database; its schema is current."""
+    with _making:
+        if address not in _pools:
+            pool = Pool(address)
+            migrate(pool)
+            pool.close()  # a connection of before does not know our types
+            _pools[address] = pool
+        return _pools[address]
+
+
+def _replica_pool(address: str) -> Pool:
+    """The pool for a database that follows another, from which it has its schema."""
+    with _making:
+        return _pools.setdefault(address, Pool(address))
+
+
+def forget_pool(address: str) -> None:
+    """Lets what is opened from here on have connections of its own, as another process would."""
+    with _making:
+        if pool := _pools.pop(address, None):
+            pool.close()
+
+
+def postgres_context(
+    context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True, replica: str = ""
+) -> StoreContext:
+    """The context of a tenant in a database, which it connects to when it is first needed.
+
+    `file` stands for the tenant where a path is needed; there is nothing at it. Without `durable` a crash of the
+    database may lose the last commits. Reads go to the `replica`, where one is named.
+    """
+
+    @cache
+    def place() -> tuple[Pool, int]:
+        pool = pool_of(address)
+        return pool, tenant_id(pool, tenant)
+
+    def connect(used: StoreContext, *, reading: bool = False) -> Connection:
+        pool, number = place()
+        if reading and replica:
+            pool = _replica_pool(replica)
+        return Connection(pool, number, used, str(file), durable=durable)
+
+    return context._replace(statements=texts(), connect=connect)
+
+
+class PostgresDatabase:
+    """The tenant that a context connects to."""
+
+    def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
+        self._shared_file = shared_file
+        self.file = file
+        self.context = context
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Follows the shared file; PostgreSQL does its upkeep itself."""
+        if self._shared_file is not None:
+            self._shared_file.follow(catch_faults)
+
+    def reader(self) -> Connection:
+        """Opens a connection that reads."""
+        return self._connect(reading=True)
+
+    def writer(self) -> Connection:
+        """Opens a connection that writes."""
+        return self._connect()
+
+    def _connect(self, *, reading: bool = False) -> Connection:
+        assert self.context.connect is not None
+        return self.context.connect(self.context, reading=reading)
+
+    @property
+    def after_commit(self) -> Callable[[Any], None]:
+        """Nothing is due after a commit."""
+        return _nothing_due
+
+    @property
+    def probe(self) -> Callable[[], Mapping[str, str]]:
+        """Tells whether a primary or a standby answers, for writes and, where it is another one, for reads."""
+        return self._answering
+
+    def _answering(self) -> dict[str, str]:
+        writer, reader = self.writer(), self.reader()
+        found = {"store": _role(writer)}
+        return found if reader.pool is writer.pool else {**found, "read_store": _role(reader)}
+
+    def sizes(self) -> tuple[int, int]:
+        """Nothing: the database tells its sizes itself."""
+        return 0, 0
+
+    def close(self, writer: Connection | None) -> None:
+        """Closes the connection of the writer, and those that are free; other tenants open theirs again."""
+        if self._shared_file is not None:
+            self._shared_file.close()
+        if writer is not None:
+            writer.close()
+            writer.pool.close()
+
+
+def _role(db: Connection) -> str:
+    """`primary`, or `standby` where the database follows another and takes no writes."""
+    db.execute("BEGIN", None)
+    try:
+        return str(db.query("engine.transaction.role")[0][0])
+    finally:
+        db.rollback()
+
+
+def _nothing_due(_writer: Any) -> None:
+    """PostgreSQL writes its checkpoints itself."""

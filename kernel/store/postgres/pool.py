@@ -1,0 +1,74 @@
+"""The connections of one process to one database, shared by all its tenants."""
+
+import threading
+import time
+from typing import Any
+
+from kernel.errors import Fault
+from kernel.store.postgres.driver import connect, load_driver
+from kernel.store.postgres.errors import UNREACHABLE, as_fault
+
+MOST = 16  # connections of a process, however many tenants it serves
+_WAIT_SECONDS = 5.0
+_ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
+_FIRST_PAUSE = 0.03
+
+
+class Pool:
+    """At most `most` connections; the one given back last is taken first, since its statements are prepared."""
+
+    def __init__(self, address: str, most: int = MOST) -> None:
+        self.address = address
+        self._free: list[Any] = []
+        self._lock = threading.Lock()
+        self._room = threading.Semaphore(most)
+
+    def take(self) -> Any:
+        """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
+        if not self._room.acquire(timeout=_WAIT_SECONDS):
+            raise Fault("busy", "The server is busy, try again.")
+        taken: Any = None
+        try:
+            with self._lock:
+                found = self._free.pop() if self._free else None
+            taken = found if found is not None and not found.closed else self._connected()
+        finally:
+            if taken is None:
+                self._room.release()
+        return taken
+
+    def give(self, connection: Any) -> None:
+        """Returns a connection; one that is broken or in a transaction is closed."""
+        idle = not connection.closed and connection.info.transaction_status == 0
+        if idle:
+            with self._lock:
+                self._free.append(connection)
+        else:
+            connection.close()
+            self._drop_broken()
+        self._room.release()
+
+    def close(self) -> None:
+        """Closes the connections that are free."""
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _drop_broken(self) -> None:
+        """Where one connection was lost, the others that are free most likely were too."""
+        self.close()
+
+    def _connected(self) -> Any:
+        psycopg = load_driver()
+        for attempt in range(_ATTEMPTS):
+            try:
+                return connect(self.address)
+            except psycopg.Error as error:
+                fault = as_fault(error)
+                if fault is None:
+                    raise
+                if attempt == _ATTEMPTS - 1:
+                    raise fault from error
+            time.sleep(_FIRST_PAUSE * 2**attempt)
+        raise Fault("storage", UNREACHABLE)

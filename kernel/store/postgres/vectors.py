@@ -1,0 +1,21 @@
+"""Exact cosines of stored vectors, made in the process, for what is not in memory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def score(db: Any, params: Mapping[str, Any]) -> list[tuple[int, float]]:
+    """Answers kernel.semantic.score."""
+    import numpy as np
+
+    named = {name: value for name, value in params.items() if name not in ("vector", "limit")}
+    rows: list[tuple[int, bytes]] = db.query("engine.vectors.candidates", **named)
+    if not rows:
+        return []
+    asked = np.frombuffer(params["vector"], np.int8).astype(np.float64)
+    held = np.frombuffer(b"".join([row[1] for row in rows]), np.int8).reshape(len(rows), -1).astype(np.float64)
+    sizes = np.sqrt(np.einsum("ij,ij->i", held, held)) * np.sqrt(asked @ asked)
+    distances = (1.0 - held @ asked / sizes).astype(np.float32)  # which the functions of SQLite's engine return
+    found = [(row[0], 1.0 - float(distance)) for row, distance in zip(rows, distances, strict=True)]
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    return found[: params["limit"]]

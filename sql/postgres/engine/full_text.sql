@@ -1,0 +1,111 @@
+-- name: documents
+SELECT d.id, d.text, d.grams, d.place
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value;
+
+-- name: documents_after
+SELECT id, text, grams, place FROM doc WHERE id > :after ORDER BY id LIMIT :limit;
+
+-- name: add
+-- Rows are (document, number of words, stems, how often each occurs).
+INSERT INTO doc_words (doc, size, stems, counts)
+SELECT
+    r.value ->> 0, r.value ->> 1,
+    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 2)),
+    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 3)::smallint)
+FROM json_each(:rows) AS r;
+
+-- name: delete
+DELETE FROM doc_words WHERE doc IN (SELECT value FROM json_each(:ids))
+RETURNING size;
+
+-- name: count
+-- Adds to the numbers of documents and of their words; a negative number takes away.
+INSERT INTO counter (name, last) VALUES ('words_docs', :docs), ('words_size', :size)
+ON CONFLICT (name) DO UPDATE SET last = counter.last + excluded.last;
+
+-- name: totals
+SELECT
+    coalesce((SELECT last FROM counter WHERE name = 'words_docs'), 0),
+    coalesce((SELECT last FROM counter WHERE name = 'words_size'), 0);
+
+-- name: frequencies
+-- The number of documents that hold each stem.
+SELECT a.stem, (SELECT count(*) FROM doc_words AS w WHERE w.stems @> ARRAY[a.stem])
+FROM unnest(CAST(:stems AS text [])) AS a (stem);
+
+-- name: matching
+-- The newest documents that hold all of some stems and any of others, with the counts of the stems asked for; null
+-- excludes nothing.
+WITH found AS MATERIALIZED (
+    SELECT w.doc, w.size, w.stems, w.counts
+    FROM doc_words AS w
+    WHERE
+        (CAST(:every AS text []) IS NULL OR w.stems @> CAST(:every AS text []))
+        AND (CAST(:some AS text []) IS NULL OR w.stems && CAST(:some AS text []))
+        AND (CAST(:other AS text []) IS NULL OR w.stems && CAST(:other AS text []))
+        AND (CAST(:places AS text []) IS NULL OR w.stems && CAST(:places AS text []))
+        AND (CAST(:ids AS bigint []) IS NULL OR w.doc = ANY (CAST(:ids AS bigint [])))
+)
+SELECT
+    f.doc, f.size,
+    ARRAY(
+        SELECT coalesce(f.counts [array_position(f.stems, a.stem)], 0)
+        FROM unnest(CAST(:asked AS text [])) AS a (stem)
+    )
+FROM (SELECT doc, size, stems, counts FROM found ORDER BY doc DESC LIMIT :limit) AS f
+ORDER BY f.doc DESC;
+
+-- name: differing
+-- Documents without words, and words without a document.
+SELECT d.id FROM doc AS d WHERE NOT EXISTS (SELECT 1 FROM doc_words AS w WHERE w.doc = d.id)
+UNION ALL
+SELECT w.doc FROM doc_words AS w WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = w.doc)
+LIMIT 1;
+
+-- name: clear
+DELETE FROM doc_words;
+
+-- name: clear_totals
+DELETE FROM counter WHERE name IN ('words_docs', 'words_size');
+
+-- name: part_texts
+-- As the view doc_part_content in sql/schema/0013.
+SELECT d.id, d.text
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value
+WHERE d.space IN ('scopes:guidelines', 'scopes:knowledge', 'scopes:tools');
+
+-- name: part_texts_after
+SELECT id, text
+FROM doc
+WHERE space IN ('scopes:guidelines', 'scopes:knowledge', 'scopes:tools') AND id > :after
+ORDER BY id
+LIMIT :limit;
+
+-- name: add_parts
+INSERT INTO doc_trigrams (doc, trigrams)
+SELECT r.value ->> 0, ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 1))
+FROM json_each(:rows) AS r;
+
+-- name: delete_parts
+DELETE FROM doc_trigrams WHERE doc IN (SELECT value FROM json_each(:ids));
+
+-- name: differing_parts
+SELECT d.id
+FROM doc AS d
+WHERE
+    d.space IN ('scopes:guidelines', 'scopes:knowledge', 'scopes:tools')
+    AND NOT EXISTS (SELECT 1 FROM doc_trigrams AS t WHERE t.doc = d.id)
+UNION ALL
+SELECT t.doc FROM doc_trigrams AS t WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = t.doc)
+LIMIT 1;
+
+-- name: clear_parts
+DELETE FROM doc_trigrams;
+
+-- name: holding_parts
+SELECT d.key, d.text
+FROM doc_trigrams AS t
+CROSS JOIN doc AS d ON d.id = t.doc
+WHERE t.trigrams @> CAST(:trigrams AS text []) AND d.place IN (SELECT value FROM json_each(:partitions));

@@ -1,0 +1,30 @@
+-- name: children
+-- PostgreSQL has no LIMIT inside a recursion, so each item has its number.
+WITH RECURSIVE
+item (first, number) AS (
+    SELECT min(path), 1 FROM files_memory WHERE store = :store AND path >= :low AND path < :high
+    UNION ALL
+    SELECT
+        (
+            SELECT min(m.path)
+            FROM files_memory AS m
+            WHERE
+                m.store = :store
+                AND m.path >= CASE instr(substr(i.first, :prefix + 1), '/')
+                    WHEN 0 THEN i.first || chr(1)
+                    ELSE substr(i.first, 1, :prefix - 1 + instr(substr(i.first, :prefix + 1), '/')) || '0'
+                END
+                AND m.path < :high
+        ),
+        i.number + 1
+    FROM item AS i
+    WHERE i.first IS NOT NULL AND i.number < :limit
+)
+SELECT
+    CASE f.deep WHEN 0 THEN f.first ELSE substr(f.first, 1, :prefix + f.deep) END AS path, m.id,
+    coalesce(m.version, ''), CASE WHEN :whole THEN v.content END AS content, coalesce(v.sha256, ''),
+    coalesce(v.size, 0), coalesce(m.created_at, ''), coalesce(m.updated_at, '')
+FROM (SELECT first, instr(substr(first, :prefix + 1), '/') AS deep FROM item WHERE first IS NOT NULL) AS f
+LEFT JOIN files_memory AS m ON m.store = :store AND m.path = f.first AND f.deep = 0
+LEFT JOIN files_version AS v ON v.id = m.version
+ORDER BY f.first;

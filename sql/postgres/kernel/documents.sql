@@ -1,0 +1,2 @@
+-- name: last_id
+SELECT last_id('doc');

@@ -1,0 +1,50 @@
+"""Databases for tests: one for each worker of a run, with a new tenant for each test."""
+
+import os
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+ADDRESS = os.environ.get("QUIPU_TEST_STORE", "")
+"""Of the PostgreSQL that the tests use instead of SQLite; empty for SQLite."""
+
+
+def connect(address: str) -> Any:
+    """A connection of the test itself."""
+    return import_module("psycopg").connect(address, autocommit=True)
+
+
+@cache
+def new_database(name: str, server: str = ADDRESS) -> str:
+    """The address of a new, empty database."""
+    with connect(f"{server}/postgres") as db:
+        db.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        db.execute(f"CREATE DATABASE \"{name}\" TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'")
+    return f"{server}/{name}"
+
+
+def of_worker() -> str:
+    """The address of the database of this process."""
+    return new_database(f"quipu_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}")
+
+
+def forget_tenants(address: str) -> None:
+    """Renames all tenants, so that the next use of a name begins with an empty one."""
+    with connect(address) as db:
+        if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is not None:
+            db.execute("UPDATE quipu.directory SET name = name || ' ' || id WHERE name NOT LIKE '% %'")
+
+
+def rows(address: str, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of a tenant, without the marks of transactions."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    with connect(address) as db:
+        (number,) = db.execute("SELECT id FROM quipu.directory WHERE name = %s", (tenant,)).fetchone()
+        for (name,) in db.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data' AND tablename <> 'commit_mark'"
+        ).fetchall():
+            stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number} ORDER BY 2, 3").fetchall()
+            own = 2 if name == "scopes_predefined_tag" else 1  # columns that SQLite has not
+            found[name] = [row[own:] for row in stored]
+        found["migration"] = db.execute("SELECT * FROM quipu.migration ORDER BY name").fetchall()
+    return found

@@ -1,0 +1,111 @@
+"""Commands on a tenant in PostgreSQL: exports and imports as on a file, and what works on files refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel.cli.main import main
+from kernel.config import Config
+from kernel.store.statements import ROOT
+from tests.postgres import stores
+from tests.postgres.test_copy import fill
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def filled(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with memories; those of PostgreSQL come from it."""
+    folder = tmp_path / "original"
+    fill(Config(data=folder))
+    assert main(["store", "copy", str(folder), address]) == 0
+    monkeypatch.setenv("QUIPU_STORE", address)
+    monkeypatch.setenv("QUIPU_DATA", str(tmp_path / "data"))
+    return folder
+
+
+def exported(target: Path, *options: str) -> bytes:
+    assert main(["export", "jsonl", str(target), *options]) == 0
+    return target.read_bytes()
+
+
+def test_an_export_is_that_of_the_file(
+    filled: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_postgres = exported(tmp_path / "postgres.jsonl")
+    monkeypatch.delenv("QUIPU_STORE")
+
+    assert on_postgres == exported(tmp_path / "file.jsonl", "--data", str(filled))
+
+
+def test_an_import_brings_everything_back(filled: Path, tmp_path: Path) -> None:
+    whole = exported(tmp_path / "whole.jsonl")
+
+    assert main(["import", str(tmp_path / "whole.jsonl"), "--tenant", "other"]) == 0
+    assert exported(tmp_path / "returned.jsonl", "--tenant", "other") == whole
+    assert main(["import", str(tmp_path / "whole.jsonl"), "--tenant", "other"]) == 0
+    assert exported(tmp_path / "again.jsonl", "--tenant", "other") == whole
+    assert main(["check", "--tenant", "other"]) == 0
+
+
+def test_what_is_added_after_an_import_has_ids_of_its_own(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("a walk in the park", "bread with salt", "the printer is out of paper"):
+        assert main(["add", "--dialect", "sessions", text]) == 0
+    exported(tmp_path / "whole.jsonl")
+    assert main(["import", str(tmp_path / "whole.jsonl"), "--tenant", "other"]) == 0
+
+    assert main(["add", "--dialect", "sessions", "--tenant", "other", "a swim in the lake"]) == 0
+
+    capsys.readouterr()
+    assert main(["list", "--dialect", "sessions", "--tenant", "other", "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_memories_are_found_and_shown_without_a_server(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recall", "tea"]) == 0
+    assert "likes tea" in capsys.readouterr().out
+    assert main(["stats"]) == 0
+    assert main(["export", "okf", str(filled.parent / "bundle")]) == 0
+    assert any(filled.parent.joinpath("bundle").rglob("*.md"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["replica", "copy"], "quipu replica"),
+        (["backup", "--to", "backups"], "works on files"),
+        (["serve", "--port", "0", "--follow"], "--follow"),
+        (["serve", "--port", "0", "--backup-to", "backups"], "QUIPU_BACKUP_TO"),
+    ],
+)
+def test_what_works_on_files_is_refused_by_name(
+    words: list[str],
+    told: str,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("QUIPU_STORE", address)
+    monkeypatch.setenv("QUIPU_DATA", str(tmp_path / "data"))
+
+    assert main(words) == 1
+
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "data" / "quipu.db").exists()
+
+
+def test_what_an_earlier_release_indexed_is_renewed(filled: Path, address: str) -> None:
+    migration = (ROOT / "postgres/schema/0005_intake_and_index_words.sql").read_text(encoding="utf-8")
+    with stores.connect(address) as db:
+        db.execute(migration.partition(";")[0])
+        before = db.execute("SELECT value FROM quipu_data.setting WHERE name = 'index_outdated_to'").fetchall()
+
+    assert main(["reindex"]) == 0
+
+    with stores.connect(address) as db:
+        after = db.execute("SELECT value FROM quipu_data.setting WHERE name = 'index_outdated_to'").fetchall()
+    assert (len(before), after) == (1, [])
+    assert main(["check"]) == 0
