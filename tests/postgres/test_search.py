@@ -33,12 +33,12 @@ async def call(kernel: app.Kernel, tool: str, **arguments: Any) -> Any:
     entry = kernel.dispatch.tools[tool]
     answer: Any = await kernel.dispatch.call(entry, msgspec.json.encode(arguments), ANONYMOUS_CALLER)
     assert answer.fault is None, answer.body
-    return msgspec.json.decode(answer.body)
+    return answer.body
 
 
 async def asked(kernel: app.Kernel, questions: list[str]) -> list[Any]:
     """What is found; after the first of them, words are known to the process."""
-    return [(await call(kernel, "recall", query=question))["memories"] for question in questions]
+    return [msgspec.json.decode(await call(kernel, "recall", query=question))["memories"] for question in questions]
 
 
 async def changed(kernel: app.Kernel, texts: list[str]) -> AsyncIterator[None]:
