@@ -86,16 +86,24 @@ def insert(db: Engine, params: Params) -> list[Row]:
 
 
 def _add(db: Engine, documents: Iterable[Row]) -> None:
-    rows: list[Row] = []
+    columns: tuple[list[int], list[int], list[str], list[str]] = ([], [], [], [])
     for doc, text, grams, place in documents:
         words = db.stems(text) + db.stems(grams)
         counts = Counter(words)
         counts.update(f"{word[0]}*" for word in words if not word.isascii())
-        held = [min(_MOST, count) for count in counts.values()]
-        rows.append((doc, len(words), [*counts, place_element(place)], [*held, 1]))
-    if rows:
-        db.query("engine.full_text.add", rows=_json.encode(rows).decode())
-        db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
+        held = [str(min(_MOST, count)) for count in counts.values()]
+        row = (
+            doc,
+            len(words),
+            " ".join([*counts, place_element(place)]),
+            " ".join([*held, "1"]),
+        )  # no word has a blank
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    docs, sizes, held_stems, held_counts = columns
+    if docs:
+        db.query("engine.full_text.add", docs=docs, sizes=sizes, stems=held_stems, counts=held_counts)
+        db.query("engine.full_text.count", docs=len(docs), size=sum(sizes))
 
 
 def delete(db: Engine, params: Params) -> list[Row]:

@@ -7,13 +7,12 @@ CROSS JOIN doc AS d ON d.id = i.value;
 SELECT id, text, grams, place FROM doc WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: add
--- Rows are (document, number of words, stems, how often each occurs).
+-- For each document the number of words, its stems, and how often each occurs, both between blanks.
 INSERT INTO doc_words (doc, size, stems, counts)
-SELECT
-    r.value ->> 0, r.value ->> 1,
-    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 2)),
-    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 3)::smallint)
-FROM json_each(:rows) AS r;
+SELECT r.doc, r.size, string_to_array(r.stems, ' '), CAST(string_to_array(r.counts, ' ') AS smallint [])
+FROM unnest(
+    CAST(:docs AS bigint []), CAST(:sizes AS bigint []), CAST(:stems AS text []), CAST(:counts AS text [])
+) AS r (doc, size, stems, counts);
 
 -- name: delete
 -- Begins an era too, so that no process goes on with what it holds of words.
