@@ -9,7 +9,7 @@ FROM (
         ARRAY(SELECT n.id FROM doc AS n WHERE n.place = d.place AND n.id < d.id ORDER BY n.id DESC LIMIT 2) AS before,
         ARRAY(SELECT n.id FROM doc AS n WHERE n.place = d.place AND n.id > d.id ORDER BY n.id LIMIT 2) AS after
     FROM (SELECT CAST(value AS bigint) AS id FROM json_each(:ids)) AS i
-    CROSS JOIN doc AS d ON d.id = i.id
+    CROSS JOIN LATERAL (SELECT id, place FROM doc WHERE id = i.id OFFSET 0) AS d
     OFFSET 0
 ) AS n
 LEFT JOIN doc_vector AS v ON v.doc = n.id AND v.model = :model AND v.scale > 0;
