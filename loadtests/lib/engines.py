@@ -22,6 +22,7 @@ from tests.postgres.cluster import Cluster
 
 _READY = 2500  # memories prepared for a second of writes, more than a side takes
 _READ = "recall"
+TIMED = 100  # questions of a round
 
 
 class Database:
@@ -130,6 +131,7 @@ class Asker:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self._round = 0
 
     def answers(self, questions: Sequence[str]) -> list[Any]:
         """What is found for each question."""
@@ -144,9 +146,12 @@ class Asker:
         connection.close()
         return found
 
-    def median(self, questions: Sequence[str]) -> tuple[float, float]:
-        """Milliseconds of the median recall, and milliseconds of processor time of one."""
-        asked = [http_requests.mcp("modern", _READ, {"query": text}, b'"memories":[') for text in questions]
+    def median(self, size: int) -> tuple[float, float]:
+        """Milliseconds of the median recall of a round, whose questions are new, and of processor time of one."""
+        self._round += 1
+        step = max(1, size // TIMED)
+        texts = [corpus.question((number * step + self._round) % size).text for number in range(TIMED)]
+        asked = [http_requests.mcp("modern", _READ, {"query": text}, b'"memories":[') for text in texts]
         before = self.server.cpu()
         seen = drive(self.server.port, asked, callers=1)
         if seen.errors:

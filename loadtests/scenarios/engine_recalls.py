@@ -7,11 +7,10 @@ from pathlib import Path
 
 from kernel.cli.main import main as command
 from loadtests.lib import corpus, store_fixtures
-from loadtests.lib.engines import Asker, Database, on, tidied
+from loadtests.lib.engines import TIMED, Asker, Database, on, tidied
 from loadtests.lib.servers import budget, paired, rounds, table
 
 _COMPARED = 300
-_TIMED = 100
 _BOUND = 1.7
 
 
@@ -30,9 +29,8 @@ def compared(
             sides = {"SQLite": Asker(file), "PostgreSQL": Asker(shared)}
             ours, theirs = (side.answers(questions) for side in sides.values())
             before = database.cpu()
-            timed = questions[:_TIMED]
-            found = rounds(count, {name: partial(side.median, timed) for name, side in sides.items()})
-            used = (database.cpu() - before) / (count * len(timed)) * 1000
+            found = rounds(count, {name: partial(side.median, size) for name, side in sides.items()})
+            used = (database.cpu() - before) / (count * TIMED) * 1000
         _show(size, found, used)
         same = sum(one == other for one, other in zip(ours, theirs, strict=True))
         times = {name: [ms for ms, _ in runs] for name, runs in found.items()}

@@ -40,7 +40,7 @@ def compared(
     with on(folder / "a", addresses["alone"]) as alone, on(folder / "b", addresses["beside"]) as beside:
         sides = {"one tenant": Asker(alone), f"beside {tenants}": Asker(beside)}
         one, other = (side.answers(questions) for side in sides.values())
-        found = rounds(rounds_, {name: lambda side=side: side.median(questions) for name, side in sides.items()})
+        found = rounds(rounds_, {name: lambda side=side: side.median(_SMALL) for name, side in sides.items()})
     table(
         f"{tenants} tenants, made in {made:.0f} s; recall over {_SMALL} memories, {rounds_} rounds (the least)",
         ("side", "p50 ms", "cpu ms of the server"),

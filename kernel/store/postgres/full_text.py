@@ -86,24 +86,18 @@ def insert(db: Engine, params: Params) -> list[Row]:
 
 
 def _add(db: Engine, documents: Iterable[Row]) -> None:
-    columns: tuple[list[int], list[int], list[str], list[str]] = ([], [], [], [])
+    rows: list[tuple[int, int, str, str]] = []
     for doc, text, grams, place in documents:
         words = db.stems(text) + db.stems(grams)
         counts = Counter(words)
         counts.update(f"{word[0]}*" for word in words if not word.isascii())
         held = [str(min(_MOST, count)) for count in counts.values()]
-        row = (
-            doc,
-            len(words),
-            " ".join([*counts, place_element(place)]),
-            " ".join([*held, "1"]),
-        )  # no word has a blank
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
-    docs, sizes, held_stems, held_counts = columns
-    if docs:
-        db.query("engine.full_text.add", docs=docs, sizes=sizes, stems=held_stems, counts=held_counts)
-        db.query("engine.full_text.count", docs=len(docs), size=sum(sizes))
+        stems = [*counts, place_element(place)]
+        rows.append((doc, len(words), " ".join(stems), " ".join([*held, "1"])))  # no word has a blank
+    if rows:
+        named = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
+        db.query("engine.full_text.add", **named)
+        db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
 
 
 def delete(db: Engine, params: Params) -> list[Row]:
