@@ -13,7 +13,7 @@ import pytest
 from kernel import app
 from kernel.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store.postgres import database
+from kernel.store.postgres import database, word_index
 
 pytestmark = pytest.mark.postgres
 PAGES = Path(__file__).parents[2] / "docs"
@@ -73,7 +73,13 @@ def found(configs: list[Config], texts: list[str], questions: list[str]) -> list
         return asyncio.run(run())
 
 
-def test_answers_are_those_of_sqlite(address: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bounds", [{}, {"MOST_DOCS": 20, "_MOST_ADDED": 10, "_MOST_BYTES": 30_000}])
+def test_answers_are_those_of_sqlite(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int]
+) -> None:
+    """With little room for words in memory, most questions go to the database."""
+    for name, bound in bounds.items():
+        monkeypatch.setattr(word_index, name, bound)
     texts, questions = texts_and_questions()
     one, other = (Config(data=tmp_path / name, store=address) for name in ("one", "other"))
 
