@@ -46,8 +46,8 @@ test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quic
 run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL that is started for it; what it stores is gone afterwards
 	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$QUIPU_TEST_STORE/postgres $(ARGS)'
 
-bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes and recalls on PostgreSQL with those on SQLite
-	@.venv-postgres/bin/python -m tests.postgres.cluster .venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
+bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes, recalls and many tenants on PostgreSQL with SQLite
+	@.venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
 
 faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its processes, KILL_ROUNDS times, under load
 	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) $(ON_POSTGRES) -m postgres tests/postgres/test_processes.py -k killed $(ARGS)

@@ -79,6 +79,12 @@ class Cluster:
         ready = [programs() / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(ready).returncode == 0
 
+    @property
+    def pid(self) -> int:
+        """The process that has started all others of the server."""
+        assert self._server is not None
+        return self._server.pid
+
     def kill(self) -> None:
         """Ends the server as a power cut of its process would; what it has started ends by itself."""
         assert self._server is not None
@@ -111,10 +117,10 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running(follows: str = "") -> Iterator[Cluster]:
-    """A cluster in a temporary folder, deleted at the end of the block."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="quipu-postgres-", dir=memory if memory.is_dir() else None) as folder:
+def running(follows: str = "", *, on_disk: bool = False) -> Iterator[Cluster]:
+    """A cluster in a temporary folder, in memory where there is one and not `on_disk`, deleted with the block."""
+    memory = None if on_disk else next((str(one) for one in [Path("/dev/shm")] if one.is_dir()), None)
+    with tempfile.TemporaryDirectory(prefix="quipu-postgres-", dir=memory) as folder:
         made = Cluster(Path(folder), follows)
         made.start()
         try:

@@ -1,7 +1,9 @@
-"""The same memories are found on both engines, in the same order and with the same scores."""
+"""The same memories are found on both engines, in the same order and with the same scores, whoever wrote them."""
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from kernel import app
 from kernel.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.store.postgres import database, word_index
 
 pytestmark = pytest.mark.postgres
 PAGES = Path(__file__).parents[2] / "docs"
@@ -26,37 +29,62 @@ def texts_and_questions() -> tuple[list[str], list[str]]:
     return texts, [*questions, "天気", "京", "날씨", "a the of", 'quote " and NEAR(x)', "quipuplace1"]
 
 
-def found(config: Config, texts: list[str], questions: list[str]) -> list[Any]:
-    """What is found after every fifth memory was replaced and every seventh deleted."""
-    kernel = app.open_kernel(config)
+async def call(kernel: app.Kernel, tool: str, **arguments: Any) -> Any:
+    entry = kernel.dispatch.tools[tool]
+    answer: Any = await kernel.dispatch.call(entry, msgspec.json.encode(arguments), ANONYMOUS_CALLER)
+    assert answer.fault is None, answer.body
+    return answer.body
 
-    async def call(tool: str, **arguments: Any) -> Any:
-        entry = kernel.dispatch.tools[tool]
-        answer: Any = await kernel.dispatch.call(entry, msgspec.json.encode(arguments), ANONYMOUS_CALLER)
-        assert answer.fault is None, answer.body
-        return answer.body
 
-    async def run() -> list[Any]:
-        for number, text in enumerate(texts):
-            await call("add_memory", path=f"{'ab'[number % 2]}/{number}", content=text)
-        for number in range(0, len(texts), 5):
-            await call("replace_memory", path=f"{'ab'[number % 2]}/{number}", content=texts[-1 - number])
-        for number in range(0, len(texts), 7):
-            await call("drop_memory", path=f"{'ab'[number % 2]}/{number}")
-        answers = [await call("recall", query=question) for question in questions]
-        return [msgspec.json.decode(answer)["memories"] for answer in answers]
+async def asked(kernel: app.Kernel, questions: list[str]) -> list[Any]:
+    """What is found; after the first of them, words are known to the process."""
+    return [msgspec.json.decode(await call(kernel, "recall", query=question))["memories"] for question in questions]
 
-    try:
+
+async def changed(kernel: app.Kernel, texts: list[str]) -> AsyncIterator[None]:
+    """Adds the memories, half of them in a second step, then replaces every fifth and deletes every seventh."""
+    paths = [f"{'ab'[number % 2]}/{number}" for number in range(len(texts))]
+    half = len(texts) // 2
+    for part in (range(half), range(half, len(texts))):
+        for number in part:
+            await call(kernel, "add_memory", path=paths[number], content=texts[number])
+        yield
+    for number in range(0, len(texts), 5):
+        await call(kernel, "replace_memory", path=paths[number], content=texts[-1 - number])
+    yield
+    for number in range(0, len(texts), 7):
+        await call(kernel, "drop_memory", path=paths[number])
+    yield
+
+
+def found(configs: list[Config], texts: list[str], questions: list[str]) -> list[Any]:
+    """What the last server finds after each step of the first."""
+    with ExitStack() as stack:
+        kernels: list[app.Kernel] = []
+        for config in configs:
+            if config.store:
+                database.forget_pool(config.store)
+            kernels.append(app.open_kernel(config))
+            stack.callback(kernels[-1].store.close)
+
+        async def run() -> list[Any]:
+            return [await asked(kernels[-1], questions) async for _ in changed(kernels[0], texts)]
+
         return asyncio.run(run())
-    finally:
-        kernel.store.close()
 
 
-def test_answers_are_those_of_sqlite(address: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bounds", [{}, {"MOST_DOCS": 20, "_MOST_ADDED": 10, "_MOST_BYTES": 30_000}])
+def test_answers_are_those_of_sqlite(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int]
+) -> None:
+    """With little room for words in memory, most questions go to the database."""
+    for name, bound in bounds.items():
+        monkeypatch.setattr(word_index, name, bound)
     texts, questions = texts_and_questions()
+    one, other = (Config(data=tmp_path / name, store=address) for name in ("one", "other"))
 
-    on_sqlite = found(Config(data=tmp_path / "sqlite"), texts, questions)
-    on_postgres = found(Config(data=tmp_path / "postgres", store=address), texts, questions)
+    on_sqlite = found([Config(data=tmp_path / "sqlite")], texts, questions)
+    on_postgres = found([one, other], texts, questions)
 
     assert on_postgres == on_sqlite
-    assert sum(map(bool, on_sqlite)) > len(questions) // 2
+    assert sum(map(bool, on_sqlite[-1])) > len(questions) // 2

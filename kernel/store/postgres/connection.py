@@ -12,27 +12,39 @@ from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.postgres import bounds
 from kernel.store.postgres.changes import Recorder
-from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.driver import failure, load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
 from kernel.store.postgres.statements import Statement, values_of
 from kernel.store.postgres.table_rows import TableRows
-from kernel.store.sqlite.tokenizers import Tokenizers
+from kernel.store.postgres.word_index import WordIndex
+from kernel.store.postgres.word_reader import WordReader
 from kernel.store.transaction import Tx
-from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
+from kernel.store.tx_engine import ConstraintFailed, Cursor, Params
 
 R = TypeVar("R")
 
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
 
 
-class Connection:
+class Connection(WordReader):
     """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
 
-    def __init__(self, pool: Pool, tenant: int, context: StoreContext, filename: str, *, durable: bool = True) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        tenant: int,
+        context: StoreContext,
+        filename: str,
+        *,
+        durable: bool = True,
+        words: WordIndex | None = None,
+    ) -> None:
+        super().__init__(words or WordIndex())
         self.context = context
         self.filename = filename
         self.budget = Budget()
@@ -49,7 +61,6 @@ class Connection:
         self._changes_before = 0
         self._called = False  # in this transaction
         self._cancelled = False
-        self._tokenizers = Tokenizers()
         self.tables = TableRows(self)
         self._streams = itertools.count()
 
@@ -64,7 +75,7 @@ class Connection:
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
         if not isinstance(text, Statement):
-            self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._begin(_READING)
             return NO_ROWS
         if text.answered is not None:
             before = self._total
@@ -99,15 +110,14 @@ class Connection:
             self._total += self._count
         return Rows(rows) if rows else NO_ROWS
 
-    def command(self, text: str) -> Any:
-        """Runs commands without parameters in one round trip; the cursor of the last one."""
+    def command(self, text: str) -> None:
+        """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK."""
         try:
-            cursor = self._held.execute(text, prepare=False)
-            while cursor.nextset():
-                pass
+            failed = failure(self._held.pgconn.exec_(text.encode()))
         except self._psycopg.Error as error:
-            self._raise(error)
-        return cursor
+            failed = error
+        if failed is not None:
+            self._raise(failed)
 
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
@@ -143,6 +153,7 @@ class Connection:
         if self._held is None:
             self._held = self.pool.take()
             self._cursor = self._psycopg.RawCursor(self._held)
+        self.begin_reading(reading=kind == _READING)
         limits = self.context.call_limits.milliseconds
         settings = (
             f"SET LOCAL quipu.tenant = '{self.tenant}'",
@@ -293,14 +304,6 @@ class Connection:
     def passes_check(self, text: str, params: Params) -> bool:
         """Whether a check finds nothing."""
         return not self.execute(text, params).fetchall()
-
-    def tokenize(self, text: str) -> list[Token]:
-        """The full-text tokens of `text`."""
-        return self._tokenizers.tokens(text)
-
-    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """The stems of `text`, or its trigrams."""
-        return self._tokenizers.stems(text, trigrams=trigrams)
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies what is committed into a file of SQLite, without what the open transaction has written."""

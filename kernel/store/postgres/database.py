@@ -14,6 +14,7 @@ from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.schema import migrate, tenant_id
 from kernel.store.postgres.shared_file import SharedFile
 from kernel.store.postgres.statements import statements
+from kernel.store.postgres.word_index import WordIndex
 
 _pools: dict[str, Pool] = {}
 _making = Lock()
@@ -58,6 +59,8 @@ def postgres_context(
     database may lose the last commits. Reads go to the `replica`, where one is named.
     """
 
+    words = WordIndex()
+
     @cache
     def place() -> tuple[Pool, int]:
         pool = pool_of(address)
@@ -67,7 +70,7 @@ def postgres_context(
         pool, number = place()
         if reading and replica:
             pool = _replica_pool(replica)
-        return Connection(pool, number, used, str(file), durable=durable)
+        return Connection(pool, number, used, str(file), durable=durable, words=words)
 
     return context._replace(statements=texts(), connect=connect)
 

@@ -53,6 +53,17 @@ def connect(address: str) -> Any:
     return connection
 
 
+def failure(result: Any) -> Exception | None:
+    """The error of a command that was given to libpq itself."""
+    psycopg = load_driver()
+    if result.status != psycopg.pq.ExecStatus.FATAL_ERROR:
+        return None
+    message = bytes(result.error_message).decode(errors="replace")
+    state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
+    kind = psycopg.errors.lookup(state.decode()) if state else psycopg.OperationalError  # without one it was lost
+    return kind(message.removeprefix("ERROR:").strip())
+
+
 def adapt(psycopg: Any, connection: Any) -> None:
     """Registers how values are written and read."""
     adapters = connection.adapters

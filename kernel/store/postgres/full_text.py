@@ -1,141 +1,58 @@
 """Full text on PostgreSQL: words of SQLite's tokenizer in an inverted index of arrays, ranked as FTS5 ranks them."""
 
-import re
-import struct
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import log
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 
-Row = tuple[Any, ...]
-Params = Mapping[str, Any]
+from kernel.store.postgres.matching import PHRASE, Engine, Params, Row, matching, occurrences, parse, place_element
 
 _K1, _B = 1.2, 0.75  # as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 _LEAST_IDF = 1e-6  # of a term in more than half of the rows, in FTS5
 _MOST = 32_767  # a count is a smallint
 _PAGE = 500
 _NO_LIMIT = 2**31
-_HEADER = struct.Struct("<If")  # as kernel/search/bm25.py packs term frequencies
-_MOST_TF = 255
-_CLAUSE = re.compile(r'(place|\{text grams\}) : \(((?:"(?:[^"]|"")*"|[^")])*)\)')
-_PHRASE = re.compile(r'"((?:[^"]|"")*)"(\*?)|quipuplace(\d+)')
+_MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
 _json = msgspec.json.Encoder()
 
 
-class Engine(Protocol):
-    """What full text needs of a connection."""
-
-    def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
-        ...
-
-    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """The tokens of a text."""
-        ...
-
-
-class Match(NamedTuple):
-    """An FTS5 expression: what a row has to hold, and the stem of each phrase; that of a partition is only selected."""
-
-    every: list[str] | None
-    some: list[list[str]]
-    places: list[str] | None
-    phrases: list[str]
-
-
-def place_element(place: object) -> str:
-    """How the index holds the partition of a document; no word has a colon."""
-    return f":{place}"
-
-
-def parse(expression: str, stems: Callable[[str], list[str]]) -> Match:
-    """Reads an expression as `kernel/search/query.py` writes them: clauses that all hold, of terms in one relation."""
-    every: list[str] = []
-    some: list[list[str]] = []
-    places: list[str] | None = None
-    phrases: list[str] = []
-    for column, body in _CLAUSE.findall(expression):
-        if column == "place":
-            places = [place_element(number) for _, _, number in _PHRASE.findall(body)]
-            phrases += places
-            continue
-        held = [_element(word, star, stems) for word, star, _ in _PHRASE.findall(body)]
-        phrases += held
-        if '" AND "' in body or '"* AND "' in body:
-            every += held
-        else:
-            some.append(held)
-    return Match(every or None, some, places, phrases)
-
-
-def _element(word: str, star: str, stems: Callable[[str], list[str]]) -> str:
-    word = word.replace('""', '"')
-    if star:
-        return f"{word}*"
-    found = stems(word)
-    return found[0] if found else word
-
-
-def _rows(
-    db: Engine,
-    match: Match,
-    asked: Sequence[str],
-    limit: int = _NO_LIMIT,
-    places: Sequence[int] | None = None,
-    ids: Sequence[int] | None = None,
-) -> list[tuple[int, int, list[int]]]:
-    """The newest rows that match: document, number of words, counts of the stems asked for."""
-    some = [*match.some, None, None]
-    within = [place_element(one) for one in places] if places is not None else match.places
-    return db.query(
-        "engine.full_text.matching",
-        every=match.every,
-        some=some[0],
-        other=some[1],
-        places=within,
-        ids=list(ids) if ids is not None else None,
-        asked=list(asked),
-        limit=limit,
-    )
-
-
 def match_with_tf(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.lexical.match_with_tf, match_with_tf_in and match_with_tf_of."""
+    import numpy as np
+
     match = parse(params["query"], db.stems)
     asked = match.phrases[params.get("skip", 0) :]
     docs, size = _totals(db)
     mean = (size + docs) / docs - 1 if docs else 0.0
     some = {name: _list(params.get(name)) for name in ("partitions", "ids")}
-    rows = _rows(db, match, asked, params.get("limit", _NO_LIMIT), some["partitions"], some["ids"])
-    return [
-        (doc, _HEADER.pack(length, mean) + bytes([min(_MOST_TF, count) for count in counts]))
-        for doc, length, counts in rows
-    ]
+    found = matching(db, match, asked, params.get("limit", _NO_LIMIT), some["partitions"], some["ids"])
+    table = np.zeros(len(found.docs), [("length", "<u4"), ("mean", "<f4"), ("tf", np.uint8, (len(asked),))])
+    table["length"], table["mean"], table["tf"] = found.sizes, mean, np.minimum(found.counts, _MOST_TF)
+    return list(zip(found.docs.tolist(), [row.tobytes() for row in table], strict=True))
 
 
 def ranked(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.lexical.newest_by_bm25, match_by_bm25 and match_by_bm25_in."""
+    import numpy as np
+
     match = parse(params["query"], db.stems)
     words = [phrase for phrase in match.phrases if not phrase.startswith(":")]
-    rows = _rows(db, match, words, params.get("newest", _NO_LIMIT), _list(params.get("partitions")))
-    if not rows:
+    found = matching(db, match, words, params.get("newest", _NO_LIMIT), _list(params.get("partitions")))
+    if not len(found.docs):
         return []
     docs, size = _totals(db)
-    held = dict(db.query("engine.full_text.frequencies", stems=sorted(set(words))))
-    weights = [_idf(docs, held.get(word, 0)) for word in words]
+    held = _frequencies(db, sorted(set(words)))
     mean = (size + docs) / docs
-    scores: list[Row] = []
-    for doc, length, counts in rows:
-        norm = _K1 * (1.0 - _B + _B * (length + 1) / mean)
-        score = 0.0
-        for weight, count in zip(weights, counts, strict=True):
-            score += weight * ((count * (_K1 + 1.0)) / (count + norm))
-        scores.append((doc, score))
-    scores.sort(key=lambda row: (-row[1], row[0]))
-    return scores[: params.get("best", len(scores))]
+    norms = _K1 * (1.0 - _B + _B * (found.sizes + 1) / mean)
+    scores = np.zeros(len(found.docs))
+    for word, counts in zip(words, found.counts.T, strict=True):
+        scores += _idf(docs, held.get(word, 0)) * ((counts * (_K1 + 1.0)) / (counts + norms))
+    best = np.lexsort((found.docs, -scores))[: params.get("best")]
+    return list(zip(found.docs[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def _idf(docs: int, hits: int) -> float:
@@ -143,14 +60,22 @@ def _idf(docs: int, hits: int) -> float:
     return weight if weight > 0.0 else _LEAST_IDF
 
 
+def _frequencies(db: Engine, stems: list[str]) -> dict[str, int]:
+    """The number of documents that hold each stem."""
+    known = occurrences(db, stems)
+    if known is not None:
+        return {stem: len(one.docs) for stem, one in known.items()}
+    return dict(db.query("engine.full_text.frequencies", stems=stems))
+
+
 def document_frequencies(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.lexical.document_frequencies and kernel.past.document_frequencies."""
     stems: list[str] = _list(params["stems"]) or []
-    places = {place_element(stem[len(_PLACE) :]): stem for stem in stems if stem.startswith(_PLACE)}
-    found = db.query("engine.full_text.frequencies", stems=[*stems, *places])
-    counts: Counter[str] = Counter()
-    for stem, count in found:
-        counts[places[stem] if stem in places else str(stem)] += count
+    places = {stem: place_element(stem[len(_PLACE) :]) for stem in stems if stem.startswith(_PLACE)}
+    counts = _frequencies(db, [stem for stem in dict.fromkeys(stems) if stem not in places])
+    if places:  # large as a rule, and not worth reading for a number
+        found = dict(db.query("engine.full_text.frequencies", stems=list(places.values())))
+        counts |= {stem: found[element] for stem, element in places.items()}
     return [(stem, counts[stem]) for stem in stems if counts[stem]]
 
 
@@ -161,21 +86,23 @@ def insert(db: Engine, params: Params) -> list[Row]:
 
 
 def _add(db: Engine, documents: Iterable[Row]) -> None:
-    rows: list[Row] = []
+    rows: list[tuple[int, int, str, str]] = []
     for doc, text, grams, place in documents:
         words = db.stems(text) + db.stems(grams)
         counts = Counter(words)
         counts.update(f"{word[0]}*" for word in words if not word.isascii())
-        held = [min(_MOST, count) for count in counts.values()]
-        rows.append((doc, len(words), [*counts, place_element(place)], [*held, 1]))
+        held = [str(min(_MOST, count)) for count in counts.values()]
+        stems = [*counts, place_element(place)]
+        rows.append((doc, len(words), " ".join(stems), " ".join([*held, "1"])))  # no word has a blank
     if rows:
-        db.query("engine.full_text.add", rows=_json.encode(rows).decode())
+        named = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
+        db.query("engine.full_text.add", **named)
         db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
 
 
 def delete(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.index.fts_delete."""
-    sizes = [size for (size,) in db.query("engine.full_text.delete", ids=params["ids"])]
+    sizes = [size for (size,) in db.query("engine.full_text.delete", ids=params["ids"], era=_era())]
     if sizes:
         db.query("engine.full_text.count", docs=-len(sizes), size=-sum(sizes))
     return []
@@ -185,6 +112,7 @@ def rebuild(db: Engine, _params: Params) -> list[Row]:
     """Answers kernel.consistency.rebuild_full_text."""
     db.query("engine.full_text.clear")
     db.query("engine.full_text.clear_totals")
+    db.query("engine.full_text.begin_era", era=_era())
     after = 0
     while page := db.query("engine.full_text.documents_after", after=after, limit=_PAGE):
         _add(db, page)
@@ -218,7 +146,7 @@ def match_trigrams(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.parts.match_trigrams."""
     wanted = {
         trigram
-        for word, _, _ in _PHRASE.findall(params["query"])
+        for word, _, _ in PHRASE.findall(params["query"])
         for trigram in db.stems(word.replace('""', '"'), trigrams=True)
     }
     return db.query("engine.full_text.holding_parts", trigrams=sorted(wanted), partitions=params["partitions"])
@@ -236,7 +164,21 @@ def nothing(_db: Engine, _params: Params) -> list[Row]:
     return []
 
 
+def sequences(db: Engine, _params: Params) -> list[Row]:
+    """Answers kernel.index.sequences; what is read of words by the way is used by the statements that follow."""
+    if db.reading:
+        return [db.seen.ids]
+    return db.query("engine.full_text.sequences")
+
+
+def _era() -> int:
+    """A number that no era had before, in any process."""
+    return int.from_bytes(os.urandom(8)) >> 1
+
+
 def _totals(db: Engine) -> tuple[int, int]:
+    if db.reading:
+        return db.seen.docs, db.seen.size
     ((docs, size),) = db.query("engine.full_text.totals")
     return docs, size
 
@@ -256,6 +198,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.index.fts_delete": delete,
     "kernel.index.parts_insert": insert_parts,
     "kernel.index.parts_delete": _named("engine.full_text.delete_parts"),
+    "kernel.index.sequences": sequences,
     "kernel.lexical.document_frequencies": document_frequencies,
     "kernel.lexical.match_by_bm25": ranked,
     "kernel.lexical.match_by_bm25_in": ranked,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kernel.store.postgres.driver import escape
 from kernel.store.statements import ROOT, load
@@ -57,8 +57,13 @@ class Statement(str):
 
 def values_of(text: Statement, params: Mapping[str, Any]) -> list[Any]:
     """The values of the parameters of a statement, in their order."""
-    values = [params[name] for name in text.names]
-    return [escape(value) if isinstance(value, str) else value for value in values]
+    return [_escaped(params[name]) for name in text.names]
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    return [_escaped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def translate(text: str) -> Statement:

@@ -7,17 +7,27 @@ CROSS JOIN doc AS d ON d.id = i.value;
 SELECT id, text, grams, place FROM doc WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: add
--- Rows are (document, number of words, stems, how often each occurs).
+-- For each document the number of words, its stems, and how often each occurs, both between blanks.
 INSERT INTO doc_words (doc, size, stems, counts)
-SELECT
-    r.value ->> 0, r.value ->> 1,
-    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 2)),
-    ARRAY(SELECT jsonb_array_elements_text((r.value).j -> 3)::smallint)
-FROM json_each(:rows) AS r;
+SELECT r.doc, r.size, string_to_array(r.stems, ' '), CAST(string_to_array(r.counts, ' ') AS smallint [])
+FROM unnest(
+    CAST(:docs AS bigint []), CAST(:sizes AS bigint []), CAST(:stems AS text []), CAST(:counts AS text [])
+) AS r (doc, size, stems, counts);
 
 -- name: delete
-DELETE FROM doc_words WHERE doc IN (SELECT value FROM json_each(:ids))
-RETURNING size;
+-- Begins an era too, so that no process goes on with what it holds of words.
+WITH gone AS (
+    DELETE FROM doc_words WHERE doc IN (SELECT value FROM json_each(:ids))
+    RETURNING size
+), begun AS (
+    INSERT INTO counter (name, last) VALUES ('words_era', :era)
+    ON CONFLICT (name) DO UPDATE SET last = excluded.last
+)
+SELECT size FROM gone;
+
+-- name: begin_era
+INSERT INTO counter (name, last) VALUES ('words_era', :era)
+ON CONFLICT (name) DO UPDATE SET last = excluded.last;
 
 -- name: count
 -- Adds to the numbers of documents and of their words; a negative number takes away.
@@ -28,6 +38,35 @@ ON CONFLICT (name) DO UPDATE SET last = counter.last + excluded.last;
 SELECT
     coalesce((SELECT last FROM counter WHERE name = 'words_docs'), 0),
     coalesce((SELECT last FROM counter WHERE name = 'words_size'), 0);
+
+-- name: sequences
+-- As kernel.index.sequences, in a transaction that writes.
+SELECT last_id('doc'), last_id('doc_vector'), last_id('doc_gone');
+
+-- name: seen
+-- The same where nothing is written, with the totals and the era.
+SELECT
+    coalesce(max(last) FILTER (WHERE name = 'doc'), 0), coalesce(max(last) FILTER (WHERE name = 'doc_vector'), 0),
+    coalesce(max(last) FILTER (WHERE name = 'doc_gone'), 0), coalesce(max(last) FILTER (WHERE name = 'words_docs'), 0),
+    coalesce(max(last) FILTER (WHERE name = 'words_size'), 0), coalesce(max(last) FILTER (WHERE name = 'words_era'), 0)
+FROM counter;
+
+-- name: occurrences
+-- For each stem the documents that hold it, in any order, each with its size and count, as 14 bytes.
+SELECT a.stem, p.records
+FROM unnest(CAST(:stems AS text [])) AS a (stem)
+CROSS JOIN LATERAL (
+    SELECT string_agg(int8send(o.doc) || int4send(CAST(o.size AS integer)) || int2send(o.held), '') AS records
+    FROM (
+        SELECT w.doc, w.size, w.counts [array_position(w.stems, a.stem)] AS held
+        FROM doc_words AS w
+        WHERE w.stems @> ARRAY[a.stem]
+        LIMIT :most
+    ) AS o
+) AS p;
+
+-- name: added
+SELECT doc, size, stems, counts FROM doc_words WHERE doc > :after ORDER BY doc LIMIT :limit;
 
 -- name: frequencies
 -- The number of documents that hold each stem.

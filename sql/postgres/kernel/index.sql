@@ -1,6 +1,3 @@
--- name: sequences
-SELECT last_id('doc'), last_id('doc_vector'), last_id('doc_gone');
-
 -- name: insert_docs
 INSERT INTO doc (id, space, key, place, text, grams, dialect, tool, actor, created_at, updated_at)
 SELECT

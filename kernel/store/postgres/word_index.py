@@ -1,0 +1,179 @@
+"""Where words occur, kept in memory between reads: the documents that hold each word that was asked for.
+
+A deletion, of any process, begins a new era, which drops everything; what was added since the last read is read before
+the next one.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+MOST_DOCS = 30_000  # documents of a word; of more, the database finds the newest
+_MOST_ADDED = 1000  # documents since the last read; for more, it is cheaper to begin again
+_MOST_WORDS = 32  # that are read for one statement
+_MOST_BYTES = 64 << 20  # of all tenants of a process
+_BYTES_OF_WORD = 400  # besides its documents
+_SETTLED = 6  # reads of an era by the database, so that a store in which much is deleted stays with it
+_RECORD = [("doc", ">i8"), ("size", ">i4"), ("count", ">i2")]
+
+
+class _Memory:
+    """What the words of all tenants of a process take."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def take(self, size: int) -> None:
+        """Counts so many bytes more, or less."""
+        with self._lock:
+            self.bytes += size
+
+
+_memory = _Memory()
+
+
+class Seen(NamedTuple):
+    """What a transaction that reads sees: the last ids of documents, vectors and deletions, the numbers of documents
+    and of their words, and the era.
+    """
+
+    last: int
+    vector: int
+    deletion: int
+    docs: int
+    size: int
+    era: int
+
+    @property
+    def ids(self) -> tuple[int, int, int]:
+        """The last ids."""
+        return self[:3]
+
+
+class Engine(Protocol):
+    """What this needs of a connection."""
+
+    def query(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement of `sql/postgres/engine`."""
+        ...
+
+
+class Occurrences(NamedTuple):
+    """The documents that hold a word, in rising order, their sizes in words, and how often they hold it."""
+
+    docs: "Numbers"
+    sizes: "Numbers"
+    counts: "Numbers"
+
+    def until(self, last: int) -> "Occurrences":
+        """Without later documents."""
+        if not len(self.docs) or self.docs[-1] <= last:
+            return self
+        end = int(self.docs.searchsorted(last, "right"))
+        return Occurrences(self.docs[:end], self.sizes[:end], self.counts[:end])
+
+    def followed_by(self, added: Sequence[tuple[int, int, int]]) -> "Occurrences":
+        """With later documents."""
+        import numpy as np
+
+        more = np.array(added, np.int64).T
+        return Occurrences(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory."""
+        return 24 * len(self.docs) + _BYTES_OF_WORD
+
+
+Held = dict[str, Occurrences]
+
+
+class WordIndex:
+    """The words of one tenant, shared by the connections of a process that read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: Held = {}
+        self._large: set[str] = set()
+        self._era: int = -1
+        self._last: int = 0
+        self._reads: int = 0
+
+    def occurrences(self, db: Engine, seen: Seen, words: Iterable[str]) -> Held | None:
+        """Where the words occur, as the transaction sees it; None where the database has to be asked."""
+        wanted = set(words)
+        with self._lock:
+            self._follow(db, seen)
+            missing = [word for word in wanted if word not in self._held]
+            older = seen.last < self._last  # what is read now would lack what is held of other words
+            if self._reads <= _SETTLED or len(missing) > _MOST_WORDS or (missing and older):
+                return None
+            if not self._large.isdisjoint(wanted) or (missing and not self._read(db, missing)):
+                return None
+            found = {word: self._held.pop(word) for word in wanted}
+            self._held |= found  # what was used last is forgotten last
+            self._forget()
+        return {word: one.until(seen.last) for word, one in found.items()}
+
+    def close(self) -> None:
+        """Lets everything go."""
+        with self._lock:
+            self._clear()
+
+    def _follow(self, db: Engine, seen: Seen) -> None:
+        """Brings what is held to the state that the transaction sees, or beyond it."""
+        if seen.era != self._era:
+            self._clear()
+            self._era, self._last, self._reads = seen.era, seen.last, 0
+        elif seen.last > self._last:
+            rows = db.query("engine.full_text.added", after=self._last, limit=_MOST_ADDED + 1)
+            if len(rows) > _MOST_ADDED:
+                self._clear()
+            else:
+                self._append(rows)
+            self._last = seen.last
+        self._reads += 1
+
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        added: dict[str, list[tuple[int, int, int]]] = {}
+        for doc, size, stems, counts in rows:
+            for stem, count in zip(stems, counts, strict=True):
+                if stem in self._held:
+                    added.setdefault(stem, []).append((doc, size, count))
+        for stem, more in added.items():
+            self._put(stem, self._held[stem].followed_by(more))
+
+    def _read(self, db: Engine, words: list[str]) -> bool:
+        """Reads the words; whether none of them has more than `MOST_DOCS` documents."""
+        import numpy as np
+
+        for word, records in db.query("engine.full_text.occurrences", stems=words, most=MOST_DOCS + 1):
+            table = np.frombuffer(records or b"", _RECORD)
+            if len(table) > MOST_DOCS:
+                self._large.add(word)
+                continue
+            table = table[np.argsort(table["doc"], kind="stable")]
+            self._put(word, Occurrences(*(table[name].astype(np.int64) for name, _ in _RECORD)))
+        return self._large.isdisjoint(words)
+
+    def _put(self, word: str, one: Occurrences) -> None:
+        before = self._held.get(word)
+        self._held[word] = one
+        _memory.take(one.bytes - (before.bytes if before else 0))
+
+    def _forget(self) -> None:
+        while self._held and _memory.bytes > _MOST_BYTES:
+            oldest = next(iter(self._held))
+            _memory.take(-self._held.pop(oldest).bytes)
+
+    def _clear(self) -> None:
+        _memory.take(-sum(one.bytes for one in self._held.values()))
+        self._held = {}
+        self._large = set()
