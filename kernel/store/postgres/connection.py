@@ -1,7 +1,6 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.postgres import bounds
+from kernel.store.postgres import bounds, doubt
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
@@ -26,7 +25,7 @@ R = TypeVar("R")
 
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
-_UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
+_CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 
 
 class Connection:
@@ -48,6 +47,7 @@ class Connection:
         self._total = 0
         self._changes_before = 0
         self._called = False  # in this transaction
+        self._ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic one
         self._cancelled = False
         self._tokenizers = Tokenizers()
         self.tables = TableRows(self)
@@ -64,7 +64,8 @@ class Connection:
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
         if not isinstance(text, Statement):
-            self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            limit = self.context.call_limits.milliseconds
+            self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", f"SET LOCAL statement_timeout = {limit}")
             return NO_ROWS
         if text.answered is not None:
             before = self._total
@@ -139,17 +140,32 @@ class Connection:
             raise ConstraintFailed(str(error).partition("\n")[0]) from error
         raise error
 
-    def _begin(self, kind: str, *more: str) -> None:
+    def _begin(self, kind: str, *settings: str) -> None:
         if self._held is None:
             self._held = self.pool.take()
             self._cursor = self._psycopg.RawCursor(self._held)
-        limits = self.context.call_limits.milliseconds
-        settings = (
-            f"SET LOCAL quipu.tenant = '{self.tenant}'",
-            f"SET LOCAL statement_timeout = {limits}",
-            *more,
+        tenant = f"SET LOCAL quipu.tenant = '{self.tenant}'"
+        begun = self.command("; ".join((f"BEGIN {kind}", tenant, *settings, _CLOCK)))
+        self._ahead = begun.fetchone()[0] * 1000 - time.monotonic_ns()
+
+    def _begin_writing(self, limit: int) -> None:
+        """Takes the lock of the tenant, for which no time limit but its own holds."""
+        self._begin(
+            "",
+            "SET LOCAL statement_timeout = 0",
+            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
+            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {max(limit, bounds.IDLE_MILLISECONDS)}",
+            self._lock,
+            f"SET LOCAL statement_timeout = {limit}",
         )
-        self.command("; ".join((f"BEGIN {kind}", *settings)))
+
+    def clock(self) -> int:
+        """Nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
+
+        A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
+        """
+        return self._ahead + time.monotonic_ns()
 
     @property
     def in_transaction(self) -> bool:
@@ -158,14 +174,7 @@ class Connection:
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
-        limit = self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1)
-        self._begin(
-            "",
-            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
-            f"SET LOCAL statement_timeout = {limit}",
-            self._lock,
-        )
+        self._begin_writing(self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1))
         self._changes_before = self._total
         self._called = False
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -190,49 +199,32 @@ class Connection:
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        mark = self._mark() if self._total != self._changes_before else None
+        mark = doubt.add_mark(self) if self._total != self._changes_before else None
         try:
             ended = self._held.execute("COMMIT", prepare=False).statusmessage
         except self._psycopg.Error as error:
-            self._learn_fate(mark, error)
+            self._settle(mark, error)
             ended = "COMMIT"
         if ended != "COMMIT":  # a statement had failed, and its call went on
             raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
         self._release()
 
-    def _mark(self) -> int:
-        """Marks the transaction before it commits, which changes nothing that a caller sees."""
-        mark = int.from_bytes(os.urandom(8)) >> 1
-        self.query("engine.transaction.end", mark=mark)
-        if mark % bounds.MARKS_FORGOTTEN == 0:
-            self.query("engine.transaction.forget_marks")
-        return mark
-
-    def _learn_fate(self, mark: int | None, error: Exception) -> None:
-        """Looks for the mark of a transaction whose commit was not answered; raises unless it has committed."""
+    def _settle(self, mark: int | None, error: Exception) -> None:
+        """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._held.closed or is_lost(error)):
             raise fault or error
-        end = time.monotonic() + bounds.FATE_SECONDS
-        while mark is not None and time.monotonic() < end:
-            if (committed := self._has_committed(mark)) is not None:
-                if not committed:
-                    raise fault from error
-                return
-            time.sleep(bounds.FATE_POLL)
-        raise Fault("storage", _UNKNOWN) from error if mark is not None else fault
+        committed = mark is not None and doubt.has_committed(self, mark)
+        if committed is None:
+            raise Fault("storage", doubt.UNKNOWN) from error
+        if not committed:
+            raise fault from error
 
-    def _has_committed(self, mark: int) -> bool | None:
-        """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
+    def begin_again(self) -> None:
+        """Opens a transaction with the lock of the tenant, on another connection of the pool."""
         self._release()
-        try:
-            self._begin("", self._lock)
-            ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
-        except (Fault, self._psycopg.Error):
-            return None
-        self.command("ROLLBACK")
-        return bool(found)
+        self._begin_writing(self.context.call_limits.milliseconds)
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
