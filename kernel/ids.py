@@ -33,7 +33,8 @@ def _text(moment: datetime) -> str:
 
 def new_id(prefix: str, clock: int | None = None) -> str:
     """`prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids sort by time."""
-    value = ((time.time_ns() if clock is None else clock) // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
+    milliseconds = (now_ns() if clock is None else clock) // 1_000_000
+    value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
     letters = [_ALPHABET[value >> shift & 31] for shift in range(105, -1, -5)]
     return f"{prefix}_{''.join(letters)}"
 
