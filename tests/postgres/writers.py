@@ -27,7 +27,7 @@ def servers(count: int, address: str, folder: Path, **settings: Any) -> Iterator
 
 
 class Caller(threading.Thread):
-    """Saves three memories a call, and then wants a path that all callers want; goes to another server after an error."""
+    """Saves three memories, then wants a path that all callers want, and again; after an error by another server."""
 
     def __init__(self, name: str, ports: Sequence[int]) -> None:
         super().__init__(name=name, daemon=True)
@@ -142,5 +142,3 @@ def check(load: Load, address: str, folder: Path) -> None:
         assert main(["check", "--data", str(folder / "check"), "--store", address]) == 0
     finally:
         database.forget_pool(address)
-
-
