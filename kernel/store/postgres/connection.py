@@ -141,12 +141,22 @@ class Connection:
         raise error
 
     def _begin(self, kind: str, *settings: str) -> None:
+        tenant = f"SET LOCAL quipu.tenant = '{self.tenant}'"
+        text = "; ".join((f"BEGIN {kind}", tenant, *settings, _CLOCK))
+        try:
+            begun = self._send(text)
+        except Fault:
+            if self._held is None or not self._held.closed:
+                raise
+            self._release()  # it was lost while it was free, and nothing has been asked yet
+            begun = self._send(text)
+        self._ahead = begun.fetchone()[0] * 1000 - time.monotonic_ns()
+
+    def _send(self, text: str) -> Any:
         if self._held is None:
             self._held = self.pool.take()
             self._cursor = self._psycopg.RawCursor(self._held)
-        tenant = f"SET LOCAL quipu.tenant = '{self.tenant}'"
-        begun = self.command("; ".join((f"BEGIN {kind}", tenant, *settings, _CLOCK)))
-        self._ahead = begun.fetchone()[0] * 1000 - time.monotonic_ns()
+        return self.command(text)
 
     def _begin_writing(self, limit: int) -> None:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
