@@ -1,9 +1,10 @@
 """No answered write is lost, doubled or half there, whatever is killed or cut: the database, its processes, a server,
 a connection around a COMMIT.
 
-POSTGRES_KILL_ROUNDS sets how often each of them happens (2 by default).
+POSTGRES_KILL_ROUNDS sets how often that happens, over all kinds (14 by default).
 """
 
+import math
 import os
 import signal
 import time
@@ -19,7 +20,6 @@ from tests.postgres.writers import Load, check, servers
 from tests.reliability.server_process import Server
 
 pytestmark = pytest.mark.postgres
-ROUNDS = int(os.environ.get("POSTGRES_KILL_ROUNDS", "2"))
 BETWEEN = 20  # answered writes between two faults
 _BACKENDS = (
     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() "
@@ -81,6 +81,9 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
     "kill -9 of a server": Scene.kill_server,
     **{f"cut {how.value}": lambda scene, how=how: scene.cut(how) for how in (Cut.BEFORE, Cut.DURING, Cut.AFTER)},
 }
+
+
+ROUNDS = math.ceil(int(os.environ.get("POSTGRES_KILL_ROUNDS", "14")) / len(FAULTS))
 
 
 @pytest.fixture(scope="module")
