@@ -158,16 +158,17 @@ class Connection:
             self._cursor = self._psycopg.RawCursor(self._held)
         return self.command(text)
 
-    def _begin_writing(self, limit: int) -> None:
+    def _begin_writing(self, *, large: bool = False) -> None:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
+        factor = bounds.LARGE_FACTOR if large else 1
         self._begin(
             "",
             "SET LOCAL statement_timeout = 0",
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
             f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
-            f"SET LOCAL idle_in_transaction_session_timeout = {max(limit, bounds.IDLE_MILLISECONDS)}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {bounds.IDLE_MILLISECONDS * factor}",
             self._lock,
-            f"SET LOCAL statement_timeout = {limit}",
+            f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
         )
 
     def clock(self) -> int:
@@ -184,7 +185,7 @@ class Connection:
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
-        self._begin_writing(self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1))
+        self._begin_writing(large=large)
         self._changes_before = self._total
         self._called = False
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -234,7 +235,7 @@ class Connection:
     def begin_again(self) -> None:
         """Opens a transaction with the lock of the tenant, on another connection of the pool."""
         self._release()
-        self._begin_writing(self.context.call_limits.milliseconds)
+        self._begin_writing()
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
