@@ -49,8 +49,9 @@ run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL t
 bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes, recalls and many tenants on PostgreSQL with SQLite
 	@.venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
 
-faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its processes, KILL_ROUNDS times, under load
-	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) $(ON_POSTGRES) -m postgres tests/postgres/test_processes.py -k killed $(ARGS)
+faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its servers and cut their connections KILL_ROUNDS times, fail over, read what others wrote
+	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_FAILOVER_ROUNDS=10 POSTGRES_READS=10000 $(ON_POSTGRES) -m postgres \
+		tests/postgres/test_crashes.py tests/postgres/test_failover.py tests/postgres/test_processes.py $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }

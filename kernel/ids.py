@@ -8,14 +8,18 @@ from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _counter = itertools.count()
 # The id of the call under way, if it has one already: each log line of a call names it.
 current_call: ContextVar[str] = ContextVar("current_call", default="")
 
 
-def utc_now() -> str:
-    """Now as ISO 8601 in UTC with milliseconds, for example `2026-11-21T10:00:00.000Z`."""
-    return _text(datetime.now(UTC))
+def utc_now(clock: int | None = None) -> str:
+    """Now as ISO 8601 in UTC with milliseconds, for example `2026-11-21T10:00:00.000Z`.
+
+    `clock` is what another clock shows, in nanoseconds since 1970.
+    """
+    return _text(datetime.now(UTC) if clock is None else _EPOCH + timedelta(microseconds=clock // 1000))
 
 
 def earlier(moment: str, hours: int) -> str:
@@ -27,9 +31,10 @@ def _text(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def new_id(prefix: str) -> str:
+def new_id(prefix: str, clock: int | None = None) -> str:
     """`prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids sort by time."""
-    value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
+    milliseconds = (now_ns() if clock is None else clock) // 1_000_000
+    value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
     letters = [_ALPHABET[value >> shift & 31] for shift in range(105, -1, -5)]
     return f"{prefix}_{''.join(letters)}"
 

@@ -264,7 +264,7 @@ class Clock:
     def __init__(self, moment: str) -> None:
         self.now = moment
 
-    def __call__(self) -> str:
+    def __call__(self, _clock: int | None = None) -> str:
         return self.now
 
     def move(self, **by: float) -> str:
@@ -282,7 +282,7 @@ def clock() -> Iterator[Clock]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kernel.store.transaction.utc_now", still)
         patch.setattr("kernel.store.migrations.utc_now", still)
-        patch.setattr("kernel.store.transaction.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
+        patch.setattr("kernel.store.transaction.new_id", lambda prefix, _clock: f"{prefix}_{next(numbers)}")
         yield still
 
 

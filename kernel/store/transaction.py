@@ -88,7 +88,8 @@ class Tx:
     def now(self) -> str:
         """The time of this transaction, always the same: ISO 8601 UTC with milliseconds and Z."""
         if not self._now:
-            self._now = utc_now()
+            self._take_snapshot()
+            self._now = utc_now(self._engine.clock())
         return self._now
 
     @property
@@ -104,7 +105,8 @@ class Tx:
 
     def new_id(self, prefix: str) -> str:
         """A fresh id that sorts by time, `prefix_` first."""
-        return new_id(prefix)
+        self._take_snapshot()
+        return new_id(prefix, self._engine.clock())
 
     def one(self, query: str, row: Row[R], /, **params: object) -> R | None:
         """The first row of `query` as `row(*columns)`, or None."""

@@ -74,6 +74,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def clock(self) -> Callable[[], int]:
+        """Nanoseconds since 1970, by a clock that all writers of the store share; only in a transaction."""
+        ...
+
+    @property
     def execute(self) -> Callable[[str, Params | None], Cursor]:
         """Runs one statement with its parameters."""
         ...

@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -96,7 +97,7 @@ class Cluster:
     def stop(self) -> None:
         """Stops the server at once, if it runs."""
         if self._server is not None and self._server.poll() is None:
-            self._server.terminate()
+            self._server.send_signal(signal.SIGINT)
             try:
                 self._server.wait(10)
             except subprocess.TimeoutExpired:

@@ -1,179 +1,179 @@
-"""Several servers on one store, and what is left of it when the database's processes are killed."""
+"""Several servers on one store, as processes of several machines would use it.
 
-import asyncio
+POSTGRES_READS sets how many writes are looked for through another server (120 by default).
+"""
+
 import os
-import threading
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypeVar
 
-import msgspec
+import httpx
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.data_dir import MAIN
-from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store import audit
-from kernel.store.postgres import database
-from kernel.tools import Reply
+from kernel.app import Kernel
+from kernel.cli.main import main
 from tests.postgres import stores
-from tests.postgres.cluster import Cluster, running
+from tests.postgres.calls import chain_is_whole, paths
+from tests.postgres.writers import servers
+from tests.reliability.server_process import Client, Server
 
 pytestmark = pytest.mark.postgres
-ROUNDS = int(os.environ.get("POSTGRES_KILL_ROUNDS", "4"))
-CALLERS = 6
-UNKNOWN = "It is not known"
+READS = int(os.environ.get("POSTGRES_READS", "120"))
+CREATES = 400
+SECONDS = 1.0  # within which a key that is revoked anywhere is refused
+T = TypeVar("T")
+# A server whose clock is years behind or ahead.
+_IDS = "SELECT id FROM quipu_data.brain_memory WHERE content LIKE 'fact %' ORDER BY CAST(substr(content, 6) AS integer)"
+_SKEWED = (
+    "import runpy, time; real = time.time_ns; time.time_ns = lambda: real() + {}; "
+    "runpy.run_module('kernel', run_name='__main__')"
+)
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[[str], Kernel]]:
-    """Opens servers as other processes would: with data directories and connections of their own."""
-    with ExitStack() as stack:
+class Four(NamedTuple):
+    """Four server processes on one store."""
 
-        def another(address: str) -> Kernel:
-            database.forget_pool(address)
-            folder = tmp_path / str(time.monotonic_ns())
-            kernel = open_kernel(Config(data=folder, store=address, model=None))
-            stack.callback(kernel.store.close)
-            return kernel
-
-        yield another
+    address: str
+    servers: list[Server]
 
 
-async def ask(kernel: Kernel, tool: str, **arguments: Any) -> Reply:
-    answer = await kernel.dispatch.call(kernel.dispatch.tools[tool], msgspec.json.encode(arguments), ANONYMOUS_CALLER)
-    assert isinstance(answer, Reply)
-    return answer
+@pytest.fixture(scope="module")
+def four(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
+    """One store for all tests that leave each other alone."""
+    address = stores.new_database("four", server)
+    with servers(4, address, tmp_path_factory.mktemp("four")) as found:
+        yield Four(address, found)
 
 
-def add(kernel: Kernel, path: str) -> Reply:
-    return asyncio.run(ask(kernel, "add_memory", path=path, content=f"text of {path}"))
+def of_each(found: Sequence[Server], work: Callable[[int, Client], T]) -> list[T]:
+    """What `work` makes of the number of each server and a connection to it, at once."""
+
+    def run(number: int) -> T:
+        client = Client(found[number].port)
+        try:
+            return work(number, client)
+        finally:
+            client.close()
+
+    with ThreadPoolExecutor(len(found)) as threads:
+        return list(threads.map(run, range(len(found))))
 
 
-def paths(address: str) -> list[str]:
-    return sorted(row[0] for row in stores.rows(address, MAIN)["paths_memory"])
-
-
-def chain_is_whole(kernel: Kernel) -> bool:
-    return kernel.store.read_sync(audit.first_broken) is None
-
-
-def test_of_servers_that_want_one_path_one_gets_it(address: str, opened: Callable[[str], Kernel]) -> None:
-    kernels = [opened(address) for _ in range(4)]
-    won: dict[str, int] = {}
-
-    async def compete(kernel: Kernel) -> None:
-        for name in range(25):
-            reply = await ask(kernel, "add_memory", path=f"contested/{name}", content="mine")
-            won[f"contested/{name}"] = won.get(f"contested/{name}", 0) + (reply.fault is None)
-
-    threads = [threading.Thread(target=lambda kernel=kernel: asyncio.run(compete(kernel))) for kernel in kernels]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert won == {f"contested/{name}": 1 for name in range(25)}
-    assert paths(address) == sorted(won)
-    assert chain_is_whole(kernels[0])
-
-
-def test_what_one_server_answered_another_finds_at_once(address: str, opened: Callable[[str], Kernel]) -> None:
-    writer, reader = opened(address), opened(address)
-    for number in range(50):
-        assert add(writer, f"seen/word{number}").fault is None
-        found = asyncio.run(ask(reader, "recall", query=f"word{number}"))
-        assert f"seen/word{number}".encode() in found.body
-
-
-def test_tenants_do_not_see_each_other(address: str, tmp_path: Path, opened: Callable[[str], Kernel]) -> None:
-    main = opened(address)
-    other = open_kernel(Config(data=tmp_path / "other", store=address, tenant="other", model=None))
-    try:
-        assert add(other, "theirs").fault is None
-        assert add(main, "theirs").fault is None
-        assert asyncio.run(ask(main, "recall", query="text theirs")).body.count(b'"id"') == 1
-    finally:
-        other.store.close()
-    assert paths(address) == ["theirs"]
-
-
-class Load:
-    """Callers that write until they are stopped, and what each was answered."""
-
-    def __init__(self, kernels: list[Kernel]) -> None:
-        self.answers: dict[str, Reply] = {}
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(kernels[number % len(kernels)], number))
-            for number in range(CALLERS)
+def test_all_creates_of_four_servers_are_there_once(four: Four, opened: Callable[[str], Kernel]) -> None:
+    def create(number: int, client: Client) -> list[int]:
+        return [
+            client.call("add_memory", path=f"of{number}/{at}", content=f"text {at}")[0]
+            for at in range(CREATES // len(four.servers))
         ]
-        for thread in self._threads:
-            thread.start()
 
-    def _run(self, kernel: Kernel, number: int) -> None:
-        async def writing() -> None:
-            at = 0
-            while not self._stop.is_set():
-                at += 1
-                path = f"load/{number}/{at}"
-                self.answers[path] = await ask(kernel, "add_memory", path=path, content=path)
-                if self.answers[path].fault is not None:
-                    await asyncio.sleep(0.02)
+    statuses = [status for several in of_each(four.servers, create) for status in several]
 
-        asyncio.run(writing())
-
-    def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def check(self, held: list[str]) -> None:
-        """What was answered is there; what was refused is not, unless the answer said that nobody knows."""
-        kept = set(held)
-        done = {path for path, reply in self.answers.items() if reply.fault is None}
-        refused = {path: reply.body.decode() for path, reply in self.answers.items() if reply.fault is not None}
-        assert done
-        assert done - kept == set()
-        assert {path: refused[path] for path in refused.keys() & kept if UNKNOWN not in refused[path]} == {}
+    assert Counter(statuses) == {200: CREATES}
+    assert len([path for path in paths(four.address) if path.startswith("of")]) == CREATES
+    assert chain_is_whole(opened(four.address))
 
 
-def test_no_answered_write_is_lost_when_backends_are_killed(address: str, opened: Callable[[str], Kernel]) -> None:
-    load = Load([opened(address), opened(address)])
-    with stores.connect(address) as admin:
-        for _ in range(3 * ROUNDS):
-            time.sleep(0.15)
-            admin.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-    load.stop()
+def test_of_servers_that_want_one_path_one_gets_it(four: Four) -> None:
+    def compete(_number: int, client: Client) -> list[int]:
+        return [client.call("add_memory", path=f"contested/{at}", content="mine")[0] for at in range(25)]
 
-    load.check(paths(address))
-    assert chain_is_whole(opened(address))
+    for statuses in zip(*of_each(four.servers, compete), strict=True):
+        assert sorted(statuses) == [200, 409, 409, 409]
+    assert len([path for path in paths(four.address) if path.startswith("contested/")]) == 25
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """A server of its own, since it is killed."""
-    with running() as found:
-        yield found
+def test_a_lock_has_one_holder_and_each_holder_a_higher_number(four: Four) -> None:
+    held: list[int] = []  # by whom, while somebody holds it
+    tokens: list[int] = []
+
+    def lock(number: int, client: Client) -> int:
+        got = 0
+        while got < 10:
+            own = {"file_path": "/shared/file", "agent_id": f"agent{number}"}
+            status, answer = client.call("memory_file_lock", action="checkout", **own)
+            if status != 200:
+                assert status == 409, answer
+                continue
+            held.append(number)
+            assert held == [number]
+            tokens.append(answer["lock"]["fencingToken"])
+            held.clear()
+            assert client.call("memory_file_lock", action="checkin", **own)[0] == 200
+            got += 1
+        return got
+
+    assert of_each(four.servers, lock) == [10, 10, 10, 10]
+    assert tokens == sorted(set(tokens))
 
 
-def test_no_answered_write_is_lost_when_the_database_is_killed(
-    cluster: Cluster, opened: Callable[[str], Kernel]
+def test_what_one_server_answered_another_finds_in_the_next_call(four: Four) -> None:
+    with ExitStack() as stack:
+        clients = [Client(server.port) for server in four.servers]
+        for client in clients:
+            stack.callback(client.close)
+        for number in range(READS):
+            writer, reader = clients[number % 4], clients[(number + 1 + number // 4 % 3) % 4]
+            path, word = f"seen/{number % 7}/{number}", f"word{number}"
+            status, answer = writer.call("add_memory", path=path, content=f"the {word} of this memory")
+            assert status == 200, answer
+            status, answer = reader.call("recall", query=word)
+            assert (status, path in str(answer)) == (200, True), answer
+
+
+def test_a_key_revoked_on_one_machine_is_refused_by_all_servers_within_a_second(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    address = stores.new_database("killed", cluster.address)
-    load = Load([opened(address), opened(address)])
-    for _ in range(ROUNDS):
-        time.sleep(0.4)
-        cluster.kill()
-        cluster.start()
-    time.sleep(0.4)
-    load.stop()
+    def key(machine: int, *words: str) -> str:
+        folder = str(tmp_path / f"machine{machine}" / "data")
+        assert main(["key", *words, "--data", folder, "--store", address]) == 0
+        return capsys.readouterr().out.strip()
 
-    load.check(paths(address))
-    assert chain_is_whole(opened(address))
+    def statuses() -> set[int]:
+        headers = {"authorization": f"Bearer {secret}"}
+        address_of = "http://127.0.0.1:{}/tools/list_memories"
+        return {httpx.post(address_of.format(server.port), headers=headers, json={}).status_code for server in found}
+
+    key(0, "create", "--scope", "admin")
+    secret = key(1, "create", "--scope", "write")
+    with servers(4, address, tmp_path) as found:
+        assert statuses() == {200}
+        key(3, "revoke", secret.split("_")[1])
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end and statuses() != {401}:
+            time.sleep(0.02)
+        assert statuses() == {401}
+
+
+def test_times_are_those_of_the_database_whatever_the_clocks_of_the_machines_show(address: str, tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    with ExitStack() as stack:
+        clients: list[Client] = []
+        for days in (-1000, 1000):
+            command = (sys.executable, "-c", _SKEWED.format(days * 86_400_000_000_000), "serve")
+            folder = tmp_path / f"ahead{days}" / "data"
+            folder.mkdir(parents=True)
+            server = Server(folder, command, QUIPU_STORE=address, QUIPU_MODEL="none")
+            stack.callback(server.kill)
+            clients.append(Client(server.port))
+            stack.callback(clients[-1].close)
+        for number in range(20):
+            memories = [{"content": f"fact {number}", "category": "fact"}]
+            assert clients[number % 2].call("bulk_save_memories", db="core", memories=memories)[0] == 200
+        lock = {"file_path": "/a", "agent_id": "one"}
+        assert clients[0].call("memory_file_lock", action="checkout", expires_in=60, **lock)[0] == 200
+        assert clients[1].call("memory_file_lock", action="status", file_path="/a")[1]["isLocked"]
+    with stores.connect(address) as db:
+        audited = [
+            at for (at,) in db.execute("SELECT at FROM quipu_data.audit WHERE tenant > 0 ORDER BY id").fetchall()
+        ]
+        ids = [id_ for (id_,) in db.execute(_IDS).fetchall()]
+    assert audited == sorted(audited)
+    assert ids == sorted(ids)
+    assert all(abs((datetime.fromisoformat(at) - before).total_seconds()) < 3600 for at in audited)

@@ -1,7 +1,6 @@
 """What /readyz tells of a database: whether a primary or a standby answers, or nothing."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -15,13 +14,6 @@ from tests.postgres import stores
 from tests.postgres.cluster import Cluster, running
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def primary() -> Iterator[Cluster]:
-    """A server that a test may kill."""
-    with running() as cluster:
-        yield cluster
 
 
 def ready(config: Config, before: Cluster | None = None) -> tuple[int, dict[str, object]]:
@@ -43,13 +35,13 @@ def ready(config: Config, before: Cluster | None = None) -> tuple[int, dict[str,
     return answer.status_code, answer.json()
 
 
-def test_a_primary_and_a_standby_are_told_apart(primary: Cluster, tmp_path: Path) -> None:
-    address = stores.new_database("ready", primary.address)
+def test_a_primary_and_a_standby_are_told_apart(cluster: Cluster, tmp_path: Path) -> None:
+    address = stores.new_database("ready", cluster.address)
     config = Config(data=tmp_path, store=address, model=None)
     _, told = ready(config)
     state = {"status": "ready", "model": "ready", "schema": told["schema"]}
     assert told == {**state, "store": "primary"}
-    with running(primary.address) as standby:
+    with running(cluster.address) as standby:
         follower = f"{standby.address}/ready"
 
         assert ready(config._replace(read_store=follower)) == (
@@ -59,9 +51,9 @@ def test_a_primary_and_a_standby_are_told_apart(primary: Cluster, tmp_path: Path
         assert ready(config._replace(store=follower)) == (200, {**state, "store": "standby"})
 
 
-def test_a_server_whose_database_is_gone_is_not_ready(primary: Cluster, tmp_path: Path) -> None:
-    address = stores.new_database("gone", primary.address)
+def test_a_server_whose_database_is_gone_is_not_ready(cluster: Cluster, tmp_path: Path) -> None:
+    address = stores.new_database("gone", cluster.address)
 
-    status, told = ready(Config(data=tmp_path, store=address, model=None), before=primary)
+    status, told = ready(Config(data=tmp_path, store=address, model=None), before=cluster)
 
     assert (status, told["status"]) == (503, "unavailable")

@@ -41,5 +41,13 @@ def test_now_is_utc_with_milliseconds_and_a_z() -> None:
     assert abs((datetime.fromisoformat(now) - before).total_seconds()) < 5
 
 
+def test_another_clock_may_tell_the_time() -> None:
+    moment = datetime(2031, 5, 6, 7, 8, 9, 123_999, UTC)
+    nanoseconds = int(moment.timestamp()) * 1_000_000_000 + 123_999_999
+
+    assert utc_now(nanoseconds) == "2031-05-06T07:08:09.123Z"
+    assert new_id("mem") < new_id("mem", nanoseconds) < new_id("mem", nanoseconds + 1_000_000)
+
+
 def test_call_ids_are_unique() -> None:
     assert call_id() != call_id()

@@ -1,7 +1,6 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.postgres import bounds
+from kernel.store.postgres import bounds, doubt
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import failure, load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
@@ -28,7 +27,7 @@ R = TypeVar("R")
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
-_UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
+_CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 
 
 class Connection(WordReader):
@@ -60,6 +59,7 @@ class Connection(WordReader):
         self._total = 0
         self._changes_before = 0
         self._called = False  # in this transaction
+        self._ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic one
         self._cancelled = False
         self.tables = TableRows(self)
         self._streams = itertools.count()
@@ -75,7 +75,8 @@ class Connection(WordReader):
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
         if not isinstance(text, Statement):
-            self._begin(_READING)
+            limit = self.context.call_limits.milliseconds
+            self._begin(_READING, f"SET LOCAL statement_timeout = {limit}")
             return NO_ROWS
         if text.answered is not None:
             before = self._total
@@ -110,14 +111,19 @@ class Connection(WordReader):
             self._total += self._count
         return Rows(rows) if rows else NO_ROWS
 
-    def command(self, text: str) -> None:
-        """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK."""
+    def command(self, text: str) -> Any:
+        """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK.
+
+        The result is that of the last one.
+        """
         try:
-            failed = failure(self._held.pgconn.exec_(text.encode()))
+            result = self._held.pgconn.exec_(text.encode())
+            failed = failure(result)
         except self._psycopg.Error as error:
-            failed = error
+            self._raise(error)
         if failed is not None:
             self._raise(failed)
+        return result
 
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
@@ -149,18 +155,44 @@ class Connection(WordReader):
             raise ConstraintFailed(str(error).partition("\n")[0]) from error
         raise error
 
-    def _begin(self, kind: str, *more: str) -> None:
+    def _begin(self, kind: str, *settings: str) -> None:
+        self.begin_reading(reading=kind == _READING)
+        tenant = f"SET LOCAL quipu.tenant = '{self.tenant}'"
+        text = "; ".join((f"BEGIN {kind}", tenant, *settings, _CLOCK))
+        try:
+            begun = self._send(text)
+        except Fault:
+            if self._held is None or not self._held.closed:
+                raise
+            self._release()  # it was lost while it was free, and nothing has been asked yet
+            begun = self._send(text)
+        self._ahead = int(begun.get_value(0, 0)) * 1000 - time.monotonic_ns()
+
+    def _send(self, text: str) -> Any:
         if self._held is None:
             self._held = self.pool.take()
             self._cursor = self._psycopg.RawCursor(self._held)
-        self.begin_reading(reading=kind == _READING)
-        limits = self.context.call_limits.milliseconds
-        settings = (
-            f"SET LOCAL quipu.tenant = '{self.tenant}'",
-            f"SET LOCAL statement_timeout = {limits}",
-            *more,
+        return self.command(text)
+
+    def _begin_writing(self, *, large: bool = False) -> None:
+        """Takes the lock of the tenant, for which no time limit but its own holds."""
+        factor = bounds.LARGE_FACTOR if large else 1
+        self._begin(
+            "",
+            "SET LOCAL statement_timeout = 0",
+            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
+            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {bounds.IDLE_MILLISECONDS * factor}",
+            self._lock,
+            f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
         )
-        self.command("; ".join((f"BEGIN {kind}", *settings)))
+
+    def clock(self) -> int:
+        """Nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
+
+        A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
+        """
+        return self._ahead + time.monotonic_ns()
 
     @property
     def in_transaction(self) -> bool:
@@ -169,14 +201,7 @@ class Connection(WordReader):
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
-        limit = self.context.call_limits.milliseconds * (bounds.LARGE_FACTOR if large else 1)
-        self._begin(
-            "",
-            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
-            f"SET LOCAL statement_timeout = {limit}",
-            self._lock,
-        )
+        self._begin_writing(large=large)
         self._changes_before = self._total
         self._called = False
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -201,49 +226,32 @@ class Connection(WordReader):
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        mark = self._mark() if self._total != self._changes_before else None
+        mark = doubt.add_mark(self) if self._total != self._changes_before else None
         try:
             ended = self._held.execute("COMMIT", prepare=False).statusmessage
         except self._psycopg.Error as error:
-            self._learn_fate(mark, error)
+            self._settle(mark, error)
             ended = "COMMIT"
         if ended != "COMMIT":  # a statement had failed, and its call went on
             raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
         self._release()
 
-    def _mark(self) -> int:
-        """Marks the transaction before it commits, which changes nothing that a caller sees."""
-        mark = int.from_bytes(os.urandom(8)) >> 1
-        self.query("engine.transaction.end", mark=mark)
-        if mark % bounds.MARKS_FORGOTTEN == 0:
-            self.query("engine.transaction.forget_marks")
-        return mark
-
-    def _learn_fate(self, mark: int | None, error: Exception) -> None:
-        """Looks for the mark of a transaction whose commit was not answered; raises unless it has committed."""
+    def _settle(self, mark: int | None, error: Exception) -> None:
+        """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._held.closed or is_lost(error)):
             raise fault or error
-        end = time.monotonic() + bounds.FATE_SECONDS
-        while mark is not None and time.monotonic() < end:
-            if (committed := self._has_committed(mark)) is not None:
-                if not committed:
-                    raise fault from error
-                return
-            time.sleep(bounds.FATE_POLL)
-        raise Fault("storage", _UNKNOWN) from error if mark is not None else fault
+        committed = mark is not None and doubt.has_committed(self, mark)
+        if committed is None:
+            raise Fault("storage", doubt.UNKNOWN) from error
+        if not committed:
+            raise fault from error
 
-    def _has_committed(self, mark: int) -> bool | None:
-        """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
+    def begin_again(self) -> None:
+        """Opens a transaction with the lock of the tenant, on another connection of the pool."""
         self._release()
-        try:
-            self._begin("", self._lock)
-            ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
-        except (Fault, self._psycopg.Error):
-            return None
-        self.command("ROLLBACK")
-        return bool(found)
+        self._begin_writing()
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""

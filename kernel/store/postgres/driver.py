@@ -14,8 +14,17 @@ _SETTINGS = (
     "SET search_path = quipu, pg_catalog; SET jit = off; SET TIME ZONE 'UTC'; SET client_min_messages = error; "
     # The statements are written for nested loops in the order of their text, and their results keep that order.
     "SET join_collapse_limit = 1; SET from_collapse_limit = 1; SET enable_hashjoin = off; SET enable_mergejoin = off; "
-    "SET enable_seqscan = off"
+    "SET enable_seqscan = off; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
+    "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000"
 )
+# Both ends notice within half a minute that the machine of the other one is gone, where the address says nothing else.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 _UNKNOWN_TYPE = 705  # of a literal in the columns of a result
 PREPARED = 1000  # more than sql/ has
 Loaded = Any
@@ -46,7 +55,9 @@ def unescape(text: str) -> str:
 def connect(address: str) -> Any:
     """A new connection with the settings and types of the store; psycopg's errors are its own."""
     psycopg = load_driver()
-    connection = psycopg.connect(address, autocommit=True, prepare_threshold=0, connect_timeout=10)
+    given = psycopg.conninfo.conninfo_to_dict(address)
+    defaults = {name: value for name, value in _PATIENCE.items() if name not in given}
+    connection = psycopg.connect(address, autocommit=True, prepare_threshold=0, **defaults)
     connection.prepared_max = PREPARED
     connection.execute(_SETTINGS, prepare=False)
     adapt(psycopg, connection)

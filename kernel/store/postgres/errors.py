@@ -13,6 +13,7 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "55P03": ("busy", "The store is busy, try again."),
     "53200": ("busy", "Too little memory is free, try again."),
     "53300": ("busy", "The database has no connection left, try again."),
+    "25P03": ("busy", "The call stood still for too long, try again."),
     "53100": ("storage", "Cannot write to storage, insufficient disk space."),
     "25006": ("storage", "The database is a standby, which only reads."),
     "42501": ("storage", "The role of the store lacks a right that it needs."),
@@ -32,7 +33,7 @@ def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
         return Fault("busy", "The call was cancelled.") if cancelled else Fault("invalid", TOO_LONG)
     if state in _FAULTS:
         return Fault(*_FAULTS[state])
-    return Fault("storage", UNREACHABLE) if is_lost(error) else None
+    return Fault("busy", UNREACHABLE) if is_lost(error) else None
 
 
 def is_lost(error: BaseException) -> bool:

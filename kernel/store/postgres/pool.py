@@ -61,6 +61,7 @@ class Pool:
 
     def _connected(self) -> Any:
         psycopg = load_driver()
+        end = time.monotonic() + _WAIT_SECONDS  # a machine that is gone refuses nothing, and each attempt takes long
         for attempt in range(_ATTEMPTS):
             try:
                 return connect(self.address)
@@ -68,7 +69,7 @@ class Pool:
                 fault = as_fault(error)
                 if fault is None:
                     raise
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _ATTEMPTS - 1 or time.monotonic() > end:
                     raise fault from error
             time.sleep(_FIRST_PAUSE * 2**attempt)
-        raise Fault("storage", UNREACHABLE)
+        raise Fault("busy", UNREACHABLE)

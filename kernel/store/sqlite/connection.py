@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from kernel.errors import CatchFaults, Fault
+from kernel.ids import now_ns
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import changesets, log_stamp, pragmas, vacuum
 from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
@@ -50,6 +51,7 @@ class Connection:
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        self.clock = now_ns
         self.changes = self._db.changes
         self.total_changes = self._db.total_changes
         self.tables = TableRows(self.execute)
@@ -66,10 +68,8 @@ class Connection:
             self._checksums = has_checksums(file)
             if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
                 self.request_checksums()
-        self._vectors_loaded = False
+        self._vectors_loaded = self._large = self._stamped = False
         self._open_tx: Tx | None = None
-        self._large = False
-        self._stamped = False
         self._changes_before = 0
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:

@@ -8,7 +8,7 @@ INSERT INTO commit_mark (mark) SELECT CAST(:mark AS bigint) FROM kept;
 DELETE FROM commit_mark WHERE at < clock_timestamp() - interval '10 minutes';
 
 -- name: find_mark
-SELECT count(*) FROM commit_mark WHERE mark = :mark;
+UPDATE commit_mark SET at = clock_timestamp() WHERE mark = :mark RETURNING mark;
 
 -- name: role
 SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END;
