@@ -103,13 +103,14 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
         found.strength = round(strength, _LINE_DIGITS)
         found.verdict = index.verdict(strength) if detailed else UNSET
     if detailed:
-        found.scope, found.signals = document.scope, _signals(item)
+        found.scope = document.scope
     if detailed or document.flag:
-        found.provenance = Provenance(
-            document.dialect, document.tool, document.actor, document.created_at, document.updated_at
-        )
+        born = UNSET if document.created_at == document.updated_at else document.created_at
+        found.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
     found.flag = document.flag or UNSET
-    found.explained = _explained(item) if request.explain and item.scored else UNSET
+    if request.explain:
+        found.signals = _signals(item)
+        found.explained = _explained(item) if item.scored else UNSET
     return found
 
 
