@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         judged = overview.collections(chosen.queries)
         if chosen.leave_one_out:
             strength.leave_one_out(judged)
-            constants.leave_one_out(judged)
+            constants.leave_one_out(judged, constants.choices())
         else:
             overview.show(judged, chosen.tools)
         return 0

@@ -39,17 +39,17 @@ class Choice(NamedTuple):
 
 
 def choices() -> list[Choice]:
-    """Every choice that is compared; the shipped one is among them."""
+    """Every choice that is compared, the shipped one first."""
     grid = itertools.product(_MEANING, _LATE, _NEIGHBOURS, _POOLS, _COHERENCE)
-    return [
+    found = [
         Choice(index.Weights(meaning=meaning, late=late, neighbours=neighbours), Settings(pool, coherence))
         for meaning, late, neighbours, pool, coherence in grid
     ]
+    return [*dict.fromkeys([Choice(), *found])]
 
 
-def leave_one_out(collections: Sequence[Collection]) -> None:
-    """Choose, judge and print."""
-    among, shipped = choices(), Choice()
+def leave_one_out(collections: Sequence[Collection], among: Sequence[Choice]) -> None:
+    """Choose, judge and print; the first of `among` is what ships."""
     found = {one.name: _judged(one, among) for one in collections}
     plain = {one.name: _plain(one) for one in collections}
     rows: list[tuple[Any, ...]] = []
@@ -57,7 +57,7 @@ def leave_one_out(collections: Sequence[Collection]) -> None:
     for name, scores in found.items():
         chosen = _best([one for other, one in found.items() if other != name])
         gain = interval((scores[chosen] - plain[name]).tolist())
-        figures = (plain[name].mean(), scores[among.index(shipped)].mean(), scores[chosen].mean())
+        figures = (plain[name].mean(), scores[0].mean(), scores[chosen].mean())
         span = f"{gain.low:+.3f} to {gain.high:+.3f}"
         rows.append((name, str(among[chosen]), *(f"{one:.3f}" for one in figures), f"{gain.mean:+.3f}", span))
         if gain.mean < _WANTED_GAIN:
@@ -66,9 +66,9 @@ def leave_one_out(collections: Sequence[Collection]) -> None:
     table("weights (words/meaning/late/neighbours), pool, coherence", header, rows)
     print(f"less than plain FTS5 + {_WANTED_GAIN}: {'; '.join(short) or 'none'}")
     best = _best([*found.values()])
-    gains = {name: scores[best].mean() - scores[among.index(shipped)].mean() for name, scores in found.items()}
+    gains = {name: scores[best].mean() - scores[0].mean() for name, scores in found.items()}
     told = ", ".join(f"{name} {gain:+.3f}" for name, gain in gains.items())
-    print(f"shipped: {shipped}; chosen on all: {among[best]}, which changes {told}")
+    print(f"shipped: {among[0]}; chosen on all: {among[best]}, which changes {told}")
 
 
 def _judged(collection: Collection, among: Sequence[Choice]) -> Values:
