@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kernel.search.ann import VectorIndex
+from kernel.search.query import Term
 from kernel.search.typos import Near
 from kernel.store.transaction import Tx
 
@@ -33,6 +34,7 @@ class SearchCache:
         self._total = 0
         self._near_words: dict[str, Sequence[Near]] = {}
         self._near_words_of = 0
+        self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 

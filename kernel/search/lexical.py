@@ -266,7 +266,12 @@ def _knows_nothing(_word: str) -> bool:
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:
-    return query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]
+    cache: SearchCache = tx.context.search_cache
+    known, terms = cache.last_query
+    if known != text:
+        terms = query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]
+        cache.last_query = text, terms
+    return terms
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
