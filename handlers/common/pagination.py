@@ -57,8 +57,8 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
 
 
 def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> float:
-    """Adds the memories if they are lines and all fit, counted at once; the tokens of the answer, 0 otherwise."""
-    if _is_whole_text(request):
+    """Adds the memories if they are lines and all fit, counted at once; the tokens of the answer, else 0."""
+    if _is_whole_text(request) or not listing.items:
         return 0.0
     lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
     memories = [_recalled_memory(item, line, request) for item, line in lines]
@@ -127,13 +127,14 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
         found.strength = round(strength, _LINE_DIGITS)
         found.verdict = index.verdict(strength) if detailed else UNSET
     if detailed:
-        found.scope, found.signals = document.scope, _signals(item)
+        found.scope = document.scope
     if detailed or document.flag:
-        found.provenance = Provenance(
-            document.dialect, document.tool, document.actor, document.created_at, document.updated_at
-        )
+        born = UNSET if document.created_at == document.updated_at else document.created_at
+        found.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
     found.flag = document.flag or UNSET
-    found.explained = _explained(item) if request.explain and item.scored else UNSET
+    if request.explain:
+        found.signals = _signals(item)
+        found.explained = _explained(item) if item.scored else UNSET
     return found
 
 

@@ -1,6 +1,6 @@
 """Retrieval for recall: candidates of the index that match the filters, as many as a diverse page needs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -185,21 +185,27 @@ def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
             return Ranked(first, distinct, below)
-    # The rerank adds neighbours of hits as new candidates, which have to pass the filters too.
     documents = _matching_documents(tx, asked, found.docs.tolist())
     matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
-    ranking, distinct, below = _reranked(tx, asked, found.take(matching))
+
+    def passing(docs: Sequence[int]) -> Collection[int]:
+        more = _matching_documents(tx, asked, docs)
+        documents.update(more)
+        return more
+
+    ranking, distinct, below = _reranked(tx, asked, found.take(matching), passing)
     scored = ranking.fused.scored(len(ranking.fused.scores))
-    documents |= _matching_documents(tx, asked, [one.hit.doc for one in scored if one.hit.doc not in documents])
     items = order(scored, documents, ranking.leaders, asked.rules)
     shown = asked.shown
     items = [item for item in items if shown is None or _is_new_on_page(item.document, shown)]
     return Ranked(items, distinct, below)
 
 
-def _reranked(tx: Tx, asked: RecallQuery, found: Candidates) -> tuple[index.Ranking, int, int]:
+def _reranked(
+    tx: Tx, asked: RecallQuery, found: Candidates, passing: index.Passing | None = None
+) -> tuple[index.Ranking, int, int]:
     """The ranking down to the floor, and of all candidates those that are distinct, and those below the floor."""
-    fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights)
+    fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights, passing)
     distinct = len(fused.scores) - sum(leader != doc for doc, leader in leaders.items())
     kept = fused.at_least(index.least(asked.request.floor))
     return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)

@@ -112,19 +112,20 @@ class Explained(Struct):
 
 
 class Provenance(Struct):
-    """Where a memory comes from; times are ISO 8601 UTC."""
+    """Where a memory comes from; times are ISO 8601 UTC. `created_at` is left out where nothing has changed since."""
 
     dialect: str
     tool: str
     actor: str
-    created_at: str
-    updated_at: str
+    created_at: str | UnsetType = UNSET
+    updated_at: str = ""
 
 
 class RecalledMemory(Struct, omit_defaults=True):
     """One memory: its id (space/key) for a later recall, its score in [0, 1] beside the other hits, its line or text;
     `complete` is false where that is not all of it, and else left out. With a query, `strength` is how likely it
-    answers. Scope, signals, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain.
+    answers. Scope, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain; signals
+    come with explain.
 
     `flag` is there where it looks written to steer agents: as what.
     """

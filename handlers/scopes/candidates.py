@@ -9,6 +9,7 @@ from handlers.scopes.entry_kinds import KINDS, index_text
 from handlers.scopes.filters import Candidate, EntryQuery, TagIds, visible
 from handlers.scopes.results import VersionRow
 from kernel.search import index
+from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 
 _ALL_WORDS = 0.6  # the relevance of an entry that the index cannot rank, but holds each word of the text
@@ -163,36 +164,26 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     filtered_ids = None if _is_unfiltered(query) else _filtered_ids(tx, query)
     if filtered_ids == []:
         return CandidateSet([], 0)
-    first = index.search(
-        tx, query.text, within=within, limit=width, semantic=query.threshold is not None, all_matches=True
-    )
-    hits = {hit.id: hit for hit in first}
+    matched = index.search(tx, query.text, within=within, semantic=False, all_matches=True)
+    ranks = {hit.id: hit.text_rank for hit in matched if hit.text_rank is not None}
     while True:
-        similar = _similar_ids(hits.values(), query.threshold)
-        ids = [key for key, hit in hits.items() if hit.text_rank is not None or key in similar]
-        found, tag_counts = visible(tx, query, ids)
+        best = ranked(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, whole=True)
+        similar = _similar_ids((one.hit for one in best), query.threshold)
+        found, tag_counts = visible(tx, query, [*ranks, *(similar - ranks.keys())])
         found = [item for item in found if item.indexed]
         truncated = len(similar) >= width
         if not truncated or sum(item.id in similar for item in found) >= query.limit:
             break
         width *= _WIDENING_FACTOR
-        # The earlier hits take precedence: only they have a text rank.
-        hits |= {hit.id: hit for hit in index.search(tx, query.text, within=within, limit=width, lexical=False)} | hits
-    relevance = _relevance(tx, query, hits)
-    text_matched = any(hit.text_rank is not None for hit in hits.values())
-    pool = CandidateSet(found, len(found), tag_counts, relevance, truncated)
-    return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=text_matched)
+    pool = CandidateSet(found, len(found), tag_counts, _relevance(best, ranks), truncated)
+    return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=bool(ranks))
 
 
-def _relevance(tx: Tx, query: EntryQuery, hits: Mapping[str, index.Hit]) -> dict[str, float]:
-    """The fused evidence of each entry."""
-    ranks = {hit.doc: hit.text_rank for hit in hits.values() if hit.text_rank is not None}
-    cosines = {hit.doc: hit.similarity for hit in hits.values() if hit.similarity is not None}
-    weights = index.Weights() if query.threshold is not None else index.Weights(1, 0, 0, 0)
-    found = index.candidates(ranks, cosines)
-    ranked = index.rerank(tx, query.text, found, weights).fused.scored(len(found.docs))
-    ids = {hit.doc: key for key, hit in hits.items()}
-    return {ids[one.hit.doc]: one.score for one in ranked if one.hit.doc in ids}
+def _relevance(best: Sequence[index.Scored], ranks: Mapping[str, float]) -> dict[str, float]:
+    """The evidence of each entry: that of all signals for the best, for the others that of their words, and no more."""
+    known = {one.hit.id: one.score for one in best}
+    most = index.Weights().words * min(known.values(), default=1.0) / max(ranks.values(), default=1.0)
+    return {key: most * rank for key, rank in ranks.items()} | known
 
 
 def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:

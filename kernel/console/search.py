@@ -31,8 +31,8 @@ class Origin(Struct):
     dialect: str
     tool: str
     actor: str
-    created_at: str
     updated_at: str
+    created_at: str = ""
 
 
 class Explained(Struct):

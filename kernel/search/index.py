@@ -22,7 +22,7 @@ from kernel.search.lexical import (
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
-from kernel.search.rerank import Ranking, rerank
+from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
 from kernel.search.strength import Verdict, least, verdict
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
@@ -38,6 +38,7 @@ __all__ = [
     "Hit",
     "Origin",
     "Parts",
+    "Passing",
     "Ranking",
     "Scored",
     "SearchCache",

@@ -155,9 +155,10 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, parti
     if partitions is not None and partition_docs(partitions, frequency) <= SMALL_PARTITION_DOCS:
         return _all_of(_partition_clause(partitions), _term_clause(indexed))
     useful = [term for term in indexed if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or indexed
-    rare = _rare(useful, frequency, RARE_ROWS)
+    rare_rows = RARE_ROWS * (_SMALL_INDEX_FACTOR if total <= SMALL_INDEX_ROWS else 1)
+    rare = _rare(useful, frequency, rare_rows)
     # Where even the rarest term is common, a row must hold another one too.
-    crowded = sum(frequency.get(term.stem, 0) for term in rare) > RARE_ROWS
+    crowded = sum(frequency.get(term.stem, 0) for term in rare) > rare_rows
     clause = "" if len(rare) == len(useful) else _term_clause(rare)
     ranking = useful[len(rare) :] if clause and crowded else useful
     return _all_of(_partition_clause(partitions or ()), clause, _term_clause(ranking))

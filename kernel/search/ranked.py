@@ -15,15 +15,16 @@ def ranked(
     lexical: bool = True,
     semantic: bool = True,
     weights: index.Weights | None = None,
+    whole: bool = False,
 ) -> list[index.Scored]:
-    """The `limit` best documents by all evidence, best first, with their space and key.
+    """The `limit` best documents by all evidence, best first, with their space and key; `whole`, with all candidates.
 
     Without `weights` the usual ones; of words or meaning alone only that signal counts.
     """
     usual = index.Weights() if lexical and semantic else index.Weights(lexical, semantic, 0, 0)
     found = index.find(tx, text, within=within, limit=max(index.CANDIDATES, limit), lexical=lexical, semantic=semantic)
-    best = index.rerank(tx, text, found, weights or usual).fused.scored(limit)
-    return _with_keys(tx, best)
+    fused = index.rerank(tx, text, found, weights or usual).fused
+    return _with_keys(tx, fused.scored(len(fused.scores) if whole else limit))
 
 
 def _with_keys(tx: Tx, scored: Sequence[index.Scored]) -> list[index.Scored]:

@@ -1,6 +1,6 @@
 """Reranking of the best hits: late interaction, near-duplicates, and neighbours in time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
@@ -18,18 +18,32 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Matrix = NDArray[np.float32]
 
-POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
 _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
-# Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
-# do: what is alike is a list, no conversation. Chosen on development data, see README.md.
-_COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
 _NEIGHBOURS = [0, 1, 3, 4]  # columns of a window, whose document is in column 2
 _PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
+
+
+Passing = Callable[[Sequence[int]], Collection[int]]
+"""Those of some documents that pass the filters of a search."""
+
+
+class Settings(NamedTuple):
+    """The number of hits reranked; and the coherence from which neighbours begin to count, from and up to which they
+    count fully, and from which they no longer do: what is alike is a list, no conversation.
+
+    Chosen on development data, see README.md.
+    """
+
+    pool: int = 32
+    coherence: tuple[float, ...] = (0.02, 0.05, 0.2, 0.28)
+
+
+USUAL = Settings()
 
 
 class Ranking(NamedTuple):
@@ -49,10 +63,13 @@ class _Pool(NamedTuple):
     duplicates: NearDuplicates
 
 
-def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = POOL_SIZE) -> Ranking:
+def rerank(
+    tx: Tx, text: str, found: Candidates, weights: Weights, passing: Passing | None = None, settings: Settings = USUAL
+) -> Ranking:
     """The candidates of a search for `text` in their final order, with neighbours that no signal found.
 
-    The best `most` are reranked, at most two of each group of near-duplicates.
+    The best `settings.pool` are reranked, at most two of each group of near-duplicates. Neighbours that are not
+    `passing` the filters of the search are left out: what they say must not count.
     """
     import numpy as np
 
@@ -62,17 +79,18 @@ def rerank(tx: Tx, text: str, found: Candidates, weights: Weights, most: int = P
     embedder = tx.context.embedder
     query = embed_texts(tx, [text]) if model else None
     if embedder is None or not query or not query[0].scale:
-        windows = _windows(_rows(tx, model, found.docs[order[:most]]))
+        windows = _windows(_rows(tx, model, found.docs[order[: settings.pool]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
         return Ranking(fuse_candidates(found, weights, windows, neighbours), {})
-    pool = _pool(tx, embedder, model, found.docs[order], most)
+    pool = _pool(tx, embedder, model, found.docs[order], settings.pool)
     share = 0.0
     if weights.neighbours > 0:
         seeds = pool.windows[:_NEIGHBOUR_SEEDS]
         added, units = unit_vectors(tx, model, seeds[(positions(found.docs, seeds) < 0) & (seeds > 0)].tolist())
-        share = _neighbour_share(pool, added, units, seeds)
+        share = _neighbour_share(pool, added, units, seeds, settings.coherence)
         if share:
-            found = _with_neighbours(found, added, units, query[0] if weights.meaning > 0 else None)
+            kept = np.isin(added, [*passing(added.tolist())]) if passing else slice(None)
+            found = _with_neighbours(found, added[kept], units[kept], query[0] if weights.meaning > 0 else None)
     if weights.late > 0:
         held = [at for at, tokens in enumerate(pool.tokens) if tokens]
         opening = _OPENING_SHARE * (1 - share)
@@ -120,7 +138,7 @@ def _windows(rows: list[Any]) -> "Ids":
     return np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
 
 
-def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids") -> float:
+def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids", coherent: tuple[float, ...]) -> float:
     """The share of their weight that neighbours have: all of it where documents are like their own neighbours, as in a
     conversation, but not the same but for a name, as in a list.
     """
@@ -132,7 +150,7 @@ def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids")
     rising = np.argsort(docs)
     at = positions(docs[rising], windows)
     coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
-    return float(np.interp(coherence, _COHERENCE_RANGE, (0.0, 1.0, 1.0, 0.0)))
+    return float(np.interp(coherence, coherent, (0.0, 1.0, 1.0, 0.0)))
 
 
 def _coherence(units: "Matrix", windows: "Ids") -> float:

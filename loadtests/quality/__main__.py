@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.lib.servers import machine, table
-from loadtests.quality import fts5_baseline, minilm_baseline, overview, strength, tool_adapters
+from loadtests.quality import constants, fts5_baseline, minilm_baseline, overview, strength, tool_adapters
 from loadtests.quality.dataset import Collection, read
 from loadtests.quality.engine_adapter import fused
 from loadtests.quality.mcp_client import Caller
@@ -51,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine()
     if not chosen.folders:
         judged = overview.collections(chosen.queries)
-        strength.leave_one_out(judged) if chosen.leave_one_out else overview.show(judged, chosen.tools)
+        if chosen.leave_one_out:
+            strength.leave_one_out(judged)
+            constants.leave_one_out(judged, constants.choices())
+        else:
+            overview.show(judged, chosen.tools)
         return 0
     lost = 0
     for folder in chosen.folders:
@@ -70,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make quality ARGS=...", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", type=Path, nargs="*", help="folders with docs.jsonl and queries.jsonl, in full")
-    parser.add_argument("--leave-one-out", action="store_true", help="fit the strength on all collections but one")
+    parser.add_argument(
+        "--leave-one-out", action="store_true", help="fit strength and ranking on all collections but one"
+    )
     parser.add_argument("--tools", nargs="*", default=[], help="only these tools, such as recall hybrid_search")
     parser.add_argument("--queries", type=int, default=0, help="maximum number of queries of each folder")
     parser.add_argument("--model", default="", help="model2vec folder for the server, instead of the bundled one")

@@ -4,25 +4,20 @@ Right answers are set against the best hits of questions that have no answer in 
 and nonsense.
 """
 
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
 from kernel.search import index
 from kernel.store.transaction import Tx
 from loadtests.lib.servers import table
+from loadtests.quality import in_process
 from loadtests.quality.dataset import Collection
 from loadtests.quality.generated_texts import NONSENSE
 from loadtests.quality.metrics import CUT
 
-_SPACE = "sessions"
 _FOREIGN = 30  # questions of each other collection
 _ROUNDS = 60
 _PENALTY = 1e-4
@@ -68,32 +63,18 @@ def _evidence(collection: Collection, collections: Sequence[Collection]) -> Evid
     foreign = [query.text for one in collections if one is not collection for query in one.queries[:_FOREIGN]]
     strange = [(text, scopes[at % len(scopes)], frozenset[str]()) for at, text in enumerate([*foreign, *NONSENSE])]
     rows: list[tuple[float, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        kernel = app.open_kernel(Config(Path(folder)))
-        keys = _fill(kernel, collection)
+    with in_process.filled(collection) as (kernel, ids):
         for number, (text, scope, relevant) in enumerate([*asked, *strange]):
             for doc, meaning, exact in kernel.store.read_sync(
                 lambda tx, text=text, scope=scope: _hits(tx, text, scope)
             ):
-                rows.append((number, keys[doc] in relevant, meaning, exact, bool(relevant)))
-        kernel.store.close()
+                rows.append((number, ids[doc] in relevant, meaning, exact, bool(relevant)))
     whole = np.nan_to_num(np.array(rows, np.float64))
     return Evidence(whole[:, 0], whole[:, 1], whole[:, 2:4], whole[:, 4])
 
 
-def _fill(kernel: Kernel, collection: Collection) -> Mapping[int, str]:
-    def put(tx: Tx) -> Mapping[int, str]:
-        for doc in collection.docs:
-            index.put(tx, _SPACE, doc.id, doc.text, scope=doc.scope)
-        pairs = [(_SPACE, doc.id) for doc in collection.docs]
-        return dict(zip(index.doc_ids(tx, pairs), (doc.id for doc in collection.docs), strict=True))
-
-    return kernel.store.write_sync(put)
-
-
 def _hits(tx: Tx, text: str, scope: str) -> list[tuple[int, float, float]]:
-    found = index.find(tx, text, within=[(_SPACE, scope)])
-    best = index.rerank(tx, text, found, index.Weights()).fused.found
+    best = index.rerank(tx, text, in_process.candidates(tx, text, scope), index.Weights()).fused.found
     columns = best.docs[:CUT].tolist(), best.meaning[:CUT].tolist(), best.exact[:CUT].tolist()
     return [*zip(*columns, strict=True)]
 

@@ -98,7 +98,7 @@ def _scopes(caller: Caller, collection: Collection) -> Filled:
         filled.scopes[scope] = project
         here = {"action": "add", "scopeType": "project", "scopeId": project}
         for number, doc in enumerate(held):
-            answer = caller.call("memory_knowledge", **here, title=_letters(number), content=doc.text)
+            answer = caller.call("memory_knowledge", **here, title=_title(number), content=doc.text)
             filled.docs[answer["knowledge"]["id"]] = doc.id
     return filled
 
@@ -109,18 +109,14 @@ def _notes(caller: Caller, collection: Collection) -> Filled:
     for scope, held in collection.scopes.items():
         here = {"memoryType": "context", "project": names[scope]}
         for number, doc in enumerate(held):
-            answer = caller.call("memory_remember", **here, title=_letters(number), content=doc.text)
+            answer = caller.call("memory_remember", **here, title=_title(number), content=doc.text)
             docs[answer["filePath"]] = doc.id
     return Filled(docs, names)
 
 
-def _letters(number: int) -> str:
-    """A title that shares no word with any query."""
-    text = ""
-    for _ in range(4):
-        number, digit = divmod(number, 20)
-        text += "bcdfghjklmnpqrstvwxz"[digit]
-    return f"qz{text}"
+def _title(number: int) -> str:
+    """A title that says nothing about the text."""
+    return f"note {number}"
 
 
 def _nothing(_collection: Collection, _data: Path) -> Mapping[str, str]:

@@ -112,10 +112,9 @@ def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: C
 
     answer = recall(query="roses", detail="text")
 
-    (memory,) = answer.memories
-    assert isinstance(memory.signals, Signals)
-    assert (memory.signals.words or 0) > 0
-    assert 0 < (memory.signals.meaning or 0) <= 1
+    (memory,), (explained,) = answer.memories, recall(query="roses", explain=True).memories
+    assert (signals(explained).words or 0) > 0
+    assert 0 < (signals(explained).meaning or 0) <= 1
     assert answer == Recalled(
         [
             RecalledMemory(
@@ -124,8 +123,7 @@ def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: C
                 "garden/roses\nPrune the roses\nin winter",
                 True,
                 "",
-                memory.signals,
-                Provenance("paths", "replace_memory", "bob", born, clock.now),
+                provenance=Provenance("paths", "replace_memory", "bob", born, clock.now),
                 strength=memory.strength,
                 verdict="strong",
             )
@@ -199,7 +197,7 @@ def test_without_a_model_words_are_the_only_signal(config: Config, caller: Any) 
     kernel = app.open_kernel(config._replace(model=None))
     call = caller(kernel.dispatch)
     call("add_memory", path="a", content="Water the roses")
-    answer = msgspec.json.decode(call("recall", query="roses", detail="text").body, type=Recalled)
+    answer = msgspec.json.decode(call("recall", query="roses", explain=True).body, type=Recalled)
     kernel.store.close()
 
     assert (ids(answer), answer.signals) == (["paths/a"], ["words"])
@@ -350,7 +348,7 @@ def test_ids_lead_from_a_line_to_the_whole_text(recall: Recall, put: Callable[..
         ("brain:core/mem_1", "Interest rates", True),
         ("paths/garden/roses", text, True),
     ]
-    assert [(memory.score, memory.signals) for memory in answer.memories] == [(1.0, Signals(None, None, None))] * 2
+    assert [(memory.score, memory.signals) for memory in answer.memories] == [(1.0, msgspec.UNSET)] * 2
 
 
 def test_ids_of_deleted_memories_are_left_out(recall: Recall, put: Callable[..., None]) -> None:
@@ -382,7 +380,7 @@ def test_results_over_the_budget_are_counted(recall: Recall, put: Callable[..., 
 
     answer = recall(query="Water the roses", detail="text", max_tokens=650)
 
-    assert (len(answer.memories), answer.omitted, answer.tokens) == (2, 6, spent(answer))
+    assert (len(answer.memories), answer.omitted, answer.tokens) == (3, 5, spent(answer))
     assert all(memory.complete for memory in answer.memories)
     assert recall(query="Water the roses", detail="text", max_tokens=650, limit=2).omitted == 0
 

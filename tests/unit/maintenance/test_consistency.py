@@ -78,7 +78,7 @@ def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> 
     """The results of a recall with their signals, by path."""
     running = open_kernel(config)
     try:
-        return recalled(caller(running.dispatch)("recall", query=query, detail="text"))
+        return recalled(caller(running.dispatch)("recall", query=query, explain=True))
     finally:
         running.store.close()
 

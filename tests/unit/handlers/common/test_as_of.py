@@ -67,7 +67,6 @@ def test_text_time_and_author_are_those_of_then(call: Call, recall: Recall, cloc
             "dialect": "paths",
             "tool": "add_memory",
             "actor": "ann",
-            "created_at": created,
             "updated_at": created,
         }
         assert answer.unrecorded == 0
@@ -181,7 +180,7 @@ def test_what_was_deleted_or_archived_since_is_found_as_it_was(
     assert memory.scope == scope
     for arguments in asked:
         (found,) = recall(**arguments, as_of=then, detail="text").memories
-        same = {"score": 1.0, "signals": memory.signals, "strength": memory.strength, "verdict": memory.verdict}
+        same = {"score": 1.0, "strength": memory.strength, "verdict": memory.verdict}
         assert msgspec.structs.replace(found, **same) == memory
         assert memory.id not in [one.id for one in recall(**arguments, as_of=later).memories]
 

@@ -16,9 +16,8 @@ from kernel.dispatch import Dispatch
 from tests.conftest import Call, Clock
 
 QUERY = "which truck would not start"
-TEXTS = st.sampled_from(
-    ["The truck would not start", "Dinner was noodles", "Rates rose and the truck is dear", "She plays the violin"]
-)
+TRUCK = "Rates rose and the truck is dear"
+TEXTS = st.sampled_from(["The truck would not start", "Dinner was noodles", TRUCK, "She plays the violin"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["paths", "brain", "scopes", "sessions", "notes"]), st.integers(0, 5), TEXTS),
     min_size=3,
@@ -113,8 +112,22 @@ def newest(call: Call, **asked: Any) -> list[Any]:
 
 def found(call: Call, **asked: Any) -> list[tuple[Any, ...]]:
     """What the query finds: everything in so small a store, so that texts and provenance tell."""
-    memories = newest(call, query=QUERY, max_tokens=100_000, alike=0, floor="none", **asked)
+    memories = newest(call, query=QUERY, max_tokens=100_000, alike=0, **asked)
     return sorted((memory.id, memory.text, memory.scope, str(memory.provenance)) for memory in memories)
+
+
+def test_what_has_changed_since_does_not_make_the_hits_of_then_weak(call: Call, clock: Clock) -> None:
+    """A neighbour in time that a filter excludes is no candidate, however well it answers."""
+    writer = Writer(call)
+    for step in (("paths", "Dinner was noodles"), ("paths", "She plays the violin"), ("sessions", TRUCK)):
+        clock.move(seconds=7)
+        writer.step(step[0], 0, step[1])
+    then, before = clock.now, found(call)
+    clock.move(seconds=7)
+    writer.change_sessions("s3", "The truck would not start")
+    assert [text for _, text, *_ in before] == [TRUCK]
+    assert found(call, as_of=then) == before
+    assert found(call, before=clock.now) == before
 
 
 @pytest.mark.slow
