@@ -1,5 +1,6 @@
 """Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -155,7 +156,8 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     """
     # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    measured = {hit.id: _measured(hit) for hit in _near(tx, hits)}
+    limit = index.MAX_DISTANCE if request.is_correction else math.inf
+    measured = {hit.id: _measured(hit) for hit in _near(tx, hits, limit)}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
         measured |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
@@ -190,12 +192,13 @@ def _words(text: str) -> set[str]:
     return {word for word in text.lower().split() if not pairs or word.isascii()} | pairs
 
 
-def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
-    return [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
+def _near(tx: Tx, hits: Sequence[Hit], limit: float) -> list[Hit]:
+    limit = min(limit, setting(tx, DUPLICATE_DISTANCE))
+    return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
 
 
-def _saying_the_same(tx: Tx, content: str, rows: Sequence[Memory]) -> list[Memory]:
-    same = index.says_the_same(tx, content, [row.content for row in rows])
+def _saying_the_same(tx: Tx, content: str, rows: Sequence[Memory], *, strictly: bool = False) -> list[Memory]:
+    same = index.says_the_same(tx, content, [row.content for row in rows], strictly=strictly)
     return [row for row, equal in zip(rows, same, strict=True) if equal]
 
 
@@ -213,9 +216,10 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """The active memory that says the same as `content`, or the only one that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     ranked = index.fuse(hits, index.Weights(0.5, 0.5))
-    near = {hit.id for hit in _near(tx, hits)}
+    near = {hit.id for hit in _near(tx, hits, index.MAX_DISTANCE)}
     rows = repository.get_many(tx, db, [one.hit.id for one in ranked])
-    if same := _saying_the_same(tx, content, [row for row in rows if row.id in near or row.content == content]):
+    rows_near = [row for row in rows if row.id in near or row.content == content]
+    if same := _saying_the_same(tx, content, rows_near, strictly=True):
         return same[0]
     held = index.coverage(tx, content, [row.content for row in rows])
     denies = index.is_negated(content)
@@ -249,9 +253,10 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: distance",
                 "below 0.9",
-                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.7, and saying the same: no word that matters is in one text "
-                "alone, and numbers, names and negation agree; with `is_correction` below 0.7",
-                "0.9 was chosen for another model, and the meeting at 11 is not the one at 10; see "
+                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.9, and saying the same: numbers, names and negation agree, "
+                "and questions ask the same; other texts are below 0.7, and no word that matters is in one alone; with "
+                "`is_correction` below 0.7",
+                "The limit was chosen for another model, and the meeting at 11 is not the one at 10; see "
                 "[how the limits were chosen](#the-duplicate-threshold)",
             ),
             Deviation(

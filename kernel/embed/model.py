@@ -40,6 +40,13 @@ class Embedding(NamedTuple):
     scale: float
     tokens: bytes
 
+    def cosine(self, other: "Embedding") -> float:
+        """The cosine of both vectors."""
+        import numpy as np
+
+        one, two = (np.frombuffer(each.vector, np.int8).astype(np.float32) for each in (self, other))
+        return float(one @ two) * self.scale * other.scale
+
 
 class Embedder:
     """A model2vec folder, read at first use; safe to share between threads.
@@ -92,6 +99,11 @@ class Embedder:
         """The weights of what each of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
+
+    def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
+        """The vectors of the first `most` of packed `tokens`, one per row, and their lengths."""
+        _, vectors = self._loaded or self._load()
+        return vectors.rows(vectors.ids(tokens)[:most])
 
     def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
         """The late-interaction score of each text for the query, and the share of the query that it holds.

@@ -1,16 +1,20 @@
 """Whether two texts say the same: no number, name or negation tells them apart, and no word that matters is missing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kernel.embed.model import Embedder
+from kernel.embed.model import Embedder, Embedding
 from kernel.lazy_regex import regex
+from kernel.search.paraphrase import Apart, asks_the_same, is_question, question
 from kernel.search.query import STOP_WORDS
+from kernel.search.semantic import l2_distance
 from kernel.search.vectors import embed_texts
 from kernel.store.transaction import Tx
 
-# The weight of what one text says and the other does not, over the mean weight of their words. Chosen with a distance
-# of .7: of generated facts and questions 95 of 100 pairs said to be the same are.
+# Of unit vectors, for texts that are no questions. Chosen with the next: of generated facts and questions 95 of 100
+# pairs said to be the same are.
+MAX_DISTANCE = 0.7
+# The weight of what one text says and the other does not, over the mean weight of their words.
 MAX_UNMATCHED = 1.1
 # A text of so many words may say a thing more than another that says the same; of notes and turns with one word in
 # eight left out, .7 to .9 are found so, without it .2.
@@ -37,17 +41,38 @@ class _Names(NamedTuple):
     names: frozenset[str]
 
 
-def says_the_same(tx: Tx, text: str, others: Sequence[str]) -> list[bool]:
+def says_the_same(tx: Tx, text: str, others: Sequence[str], *, strictly: bool = False) -> list[bool]:
     """For each of the other texts whether it says what `text` does; precision counts more than recall.
 
-    Whether their meanings are near is left to the caller. Texts without a meaning are only told apart.
+    Two questions say the same if they ask the same; `strictly` compares them like other texts. Texts without a meaning
+    are only told apart.
     """
     near = [other for other in others if not tell_apart(text, other)]
     embedder, vectors = tx.context.embedder, embed_texts(tx, [text, *near]) if near else None
     if embedder is None or not vectors:
         return [other in near for other in others]
-    tokens = dict(zip(near, (one.tokens for one in vectors[1:]), strict=True))
-    return [other in tokens and covers(embedder, (text, vectors[0].tokens), (other, tokens[other])) for other in others]
+    same = is_same_to(embedder, text, vectors[0], strictly=strictly)
+    found = {other: same(other, vector) for other, vector in zip(near, vectors[1:], strict=True)}
+    return [found.get(other, False) for other in others]
+
+
+def is_same_to(
+    embedder: Embedder, text: str, vector: Embedding, *, strictly: bool = False, within: float = MAX_DISTANCE
+) -> Callable[[str, Embedding], bool]:
+    """Whether another text, which nothing tells apart, says the same as this one; texts that are no questions must be
+    within a distance.
+    """
+    asked = question(embedder, text, vector.tokens) if not strictly and is_question(text) else None
+
+    def same(other: str, found: Embedding) -> bool:
+        if text == other:
+            return True
+        if asked is not None and is_question(other):
+            return asks_the_same(asked, question(embedder, other, found.tokens))
+        near = l2_distance(vector.cosine(found)) < within
+        return near and covers(embedder, (text, vector.tokens), (other, found.tokens))
+
+    return same
 
 
 def covers(embedder: Embedder, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
@@ -59,6 +84,11 @@ def covers(embedder: Embedder, one: tuple[str, bytes], other: tuple[str, bytes])
 def tell_apart(one: str, other: str) -> bool:
     """Whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
     return is_negated(one) != is_negated(other) or _differ_in_numbers(one, other) or _differ_in_names(one, other)
+
+
+def differences(one: str, other: str) -> Apart:
+    """Which of the three tells two texts apart."""
+    return Apart(_differ_in_numbers(one, other), is_negated(one) != is_negated(other), _differ_in_names(one, other))
 
 
 def is_negated(text: str) -> bool:

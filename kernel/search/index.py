@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kernel.search import day_counts, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
-from kernel.search.equivalence import is_common, is_negated, says_the_same, tell_apart
+from kernel.search.equivalence import MAX_DISTANCE, is_common, is_negated, says_the_same, tell_apart
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
 from kernel.search.lexical import (
@@ -32,6 +32,7 @@ from kernel.store.transaction import Tx
 
 __all__ = [
     "CANDIDATES",
+    "MAX_DISTANCE",
     "MIN_PART_LENGTH",
     "Candidates",
     "Document",

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.lib.servers import machine, table
-from loadtests.quality import constants, fts5_baseline, minilm_baseline, overview, strength, tool_adapters
+from loadtests.quality import (
+    constants,
+    fts5_baseline,
+    minilm_baseline,
+    overview,
+    paraphrase_fit,
+    strength,
+    tool_adapters,
+)
 from loadtests.quality.dataset import Collection, read
 from loadtests.quality.engine_adapter import fused
 from loadtests.quality.mcp_client import Caller
@@ -49,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge every folder; return 1 if a text could not be stored."""
     chosen = _options(arguments)
     machine()
+    if chosen.duplicates:
+        return _duplicates(chosen.folders)
     if not chosen.folders:
         judged = overview.collections(chosen.queries)
         if chosen.leave_one_out:
@@ -71,12 +81,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if lost else 0
 
 
+def _duplicates(folders: Sequence[Path]) -> int:
+    """Judge the decision on the pairs of each folder; return 1 without any."""
+    files = [folder / "pairs.jsonl" for folder in folders] or overview.pairs()
+    for file in files:
+        paraphrase_fit.report(file)
+    if not files:
+        print(f"no pairs.jsonl below the folder in {overview.FOLDER}")
+    return 0 if files else 1
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make quality ARGS=...", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", type=Path, nargs="*", help="folders with docs.jsonl and queries.jsonl, in full")
     parser.add_argument(
         "--leave-one-out", action="store_true", help="fit strength and ranking on all collections but one"
     )
+    parser.add_argument("--duplicates", action="store_true", help="judge what is said to be the same, by pairs.jsonl")
     parser.add_argument("--tools", nargs="*", default=[], help="only these tools, such as recall hybrid_search")
     parser.add_argument("--queries", type=int, default=0, help="maximum number of queries of each folder")
     parser.add_argument("--model", default="", help="model2vec folder for the server, instead of the bundled one")

@@ -22,7 +22,7 @@ import numpy as np
 
 from kernel.config import MODEL
 from kernel.embed.model import Embedder
-from kernel.search.equivalence import covers, tell_apart
+from kernel.search.equivalence import is_same_to, tell_apart
 from loadtests.lib import corpus
 from loadtests.lib.servers import options, table
 from loadtests.quality import paraphrases, question_families
@@ -194,7 +194,7 @@ def curve_of_pairs(embedder: Embedder, file: Path) -> Curve:
 def is_same(embedder: Embedder, one: str, other: str) -> bool:
     """The decision of the server, whatever the distance."""
     first, second = embedder.embed([one, other])
-    return not tell_apart(one, other) and covers(embedder, (one, first.tokens), (other, second.tokens))
+    return not tell_apart(one, other) and is_same_to(embedder, one, first, within=_FAR)(other, second)
 
 
 def measured(one: Curve, threshold: float) -> tuple[float, float]:

@@ -36,6 +36,12 @@ def collections(most: int) -> list[Collection]:
     return found
 
 
+def pairs() -> list[Path]:
+    """The files of pairs of the folder in the environment."""
+    root = os.environ.get(FOLDER, "")
+    return sorted(Path(root).glob("*/pairs.jsonl")) if root else []
+
+
 def show(judged: Sequence[Collection], tools: Sequence[str]) -> None:
     """Judge every collection and print the table, and what gains less than it should or is behind recall."""
     rows: list[tuple[Any, ...]] = []
