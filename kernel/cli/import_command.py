@@ -46,6 +46,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
     Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
     """
+    _check_ordinary(arguments.path)
     chosen = _chosen(arguments.kind, arguments.path)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
@@ -73,6 +74,12 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     for remark in done.remarks:
         note(_printable(remark))
     return 0
+
+
+def _check_ordinary(path: Path) -> None:
+    """Refuses a pipe, a device or a socket: reading one may wait forever, or never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
 
 
 def _printable(text: str) -> str:
@@ -105,6 +112,7 @@ def _everything() -> Import:
         partial(portable_import.preview, app.DIALECTS),
         portable_import.is_export,
         app.DIALECTS[0].name,
+        partial(portable_import.trial_steps, app.DIALECTS),
     )
 
 
@@ -165,18 +173,22 @@ def _take_back(file: Path, shared: StoreContext, origin: CallContext) -> None:
 def _preview(
     file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
 ) -> Imported:
-    """What an import would do, by a read; one that cannot say so is tried on a copy."""
+    """What an import would do, by a read; what a read cannot say is tried on a copy."""
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    found: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
         if chosen.preview is not None:
-            return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+            found = db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+            if chosen.trial is None or not isinstance(db, Connection):
+                return found
         if not isinstance(db, Connection):
             raise Fault(
                 "invalid", f"--dry-run of {chosen.kind} needs a store in a file; `quipu undo` takes an import back."
             )
         copy = source.copies / "trial.db"
         db.backup(copy)
-    return _import(True, copy, undo_hours, shared, origin, chosen, source)
+    tried = _import(True, copy, undo_hours, shared, origin, chosen._replace(steps=chosen.trial or chosen.steps), source)
+    return found or tried
 
 
 def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:

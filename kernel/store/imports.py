@@ -79,6 +79,7 @@ class Import(NamedTuple):
     after any of them: another import of the same source goes on, and adds nothing twice. `preview(tx, source)` is what
     it would do; where there is none, the import is tried on a copy. `matches(path)` is whether a file or folder looks
     like one of this kind, and `dialect` the one that the audit names, for an import that no dialect declares.
+    `trial(source)` is tried on a copy after `preview`, for what only a write can refuse.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Import(NamedTuple):
     preview: Callable[[Tx, Source], Imported] | None = None
     matches: Callable[[Path], bool] | None = None
     dialect: str = ""
+    trial: Callable[[Source], Steps[Imported]] | None = None
 
 
 class Export(NamedTuple):
