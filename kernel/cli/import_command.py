@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_MAX_PLACE = 200  # characters of the name of a database, a project or a session
 _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
@@ -48,6 +49,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     """
     _check_ordinary(arguments.path)
     chosen = _chosen(arguments.kind, arguments.path)
+    _check_into(arguments.into, chosen)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
@@ -56,7 +58,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
-        source = Source(arguments.path, password, shared.settings, copies, take, ahead)
+        source = Source(arguments.path, password, shared.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
         try:
             done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
@@ -80,6 +82,18 @@ def _check_ordinary(path: Path) -> None:
     """Refuses a pipe, a device or a socket: reading one may wait forever, or never end."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
+
+
+def _check_into(name: str, chosen: Import) -> None:
+    """Refuses a place for an import that brings places along, and a name that none can have."""
+    if not name:
+        return
+    if all(chosen.kind != found.kind for found in app.foreign_imports()):
+        raise Fault("invalid", f"--into is not for {chosen.kind}, whose memories say where they belong.")
+    if len(name) > _MAX_PLACE or not name.isprintable() or name != name.strip():
+        raise Fault(
+            "invalid", f"--into takes at most {_MAX_PLACE} printable characters, none of them a blank at an end."
+        )
 
 
 def _printable(text: str) -> str:

@@ -54,7 +54,7 @@ class Ahead(Struct):
 class Source(NamedTuple):
     """What is imported: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
-    `take` is how each dialect takes records, by its name.
+    `take` is how each dialect takes records, by its name. Records get the place `into`, where there is one.
     """
 
     path: Path
@@ -63,6 +63,7 @@ class Source(NamedTuple):
     copies: Path
     take: Mapping[str, Take] = _NONE
     ahead: Ahead = Ahead()
+    into: str = ""
 
 
 class Imported(NamedTuple):

@@ -228,6 +228,55 @@ def test_a_note_that_was_edited_after_its_import_stays_as_it_was(shell: Shell, t
     assert shell.bring(tmp_path / "vault")["counts"]["notes"] == 1
 
 
+@pytest.mark.parametrize(
+    ("files", "into", "found"),
+    [
+        (
+            {"vault/note": "- [fact] one #a\n- knows [[Jane]]"},
+            "ops",
+            {"brain_note.db", "brain_memory.db", "brain_link.db"},
+        ),
+        ({"project/AGENTS": "# Style\n\nUse tabs."}, "House 7", {"scopes_project.name"}),
+        ({"chat": "a question"}, "old chats", {"sessions_memory.session_id"}),
+    ],
+)
+def test_memories_go_into_the_place_that_is_named(
+    files: dict[str, str], into: str, found: set[str], shell: Shell, tmp_path: Path
+) -> None:
+    shell.config = shell.config._replace(environment={"QUIPU_BRAIN_DATABASES": "core,ops"})
+    folder(tmp_path, **files)
+    turn = {"uuid": "m", "sender": "human", "text": "a question", "created_at": "2026-01-01T00:00:00Z"}
+    (tmp_path / "chat.json").write_text(json.dumps([{"uuid": "c", "name": "chat", "chat_messages": [turn]}]))
+    source = tmp_path / "chat.json" if "chat" in files else tmp_path / next(iter(files)).partition("/")[0]
+    dry = shell.bring(source, "--into", into, "--dry-run")
+    assert {**shell.bring(source, "--into", into), "dry_run": True} == dry
+    lines = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
+    places = {
+        f"{line['table']}.{name}" for line in lines for name, value in line.get("row", {}).items() if value == into
+    }
+    assert places >= found
+    assert set(shell.bring(source, "--into", into)["counts"]) == {"already there", "left out"}
+    shell.run("undo", str(next(row["id"] for row in shell.audit() if row["outcome"] == "done")))
+    assert shell.bring(source, "--into", into)["counts"] == dry["counts"]
+
+
+def test_a_place_that_there_is_not_is_refused(shell: Shell, tmp_path: Path) -> None:
+    source = folder(tmp_path / "vault", note="A note.")
+    before = shell.export()
+    refusals = {
+        "nowhere": r"brain has no database nowhere: choose from core.*. Nothing was imported.",
+        " core": r"--into takes at most 200 printable characters, none of them a blank at an end.",
+        "x" * 201: r"--into takes at most 200",
+    }
+    for into, refusal in refusals.items():
+        for options in (("--dry-run",), ()):
+            with pytest.raises(Fault, match=refusal):
+                shell.run("import", str(source), "--into", into, *options)
+    with pytest.raises(Fault, match=r"--into is not for jsonl, whose memories say where they belong."):
+        shell.run("import", str(before), "--into", "core")
+    assert shell.export().read_bytes() == before.read_bytes()
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 @pytest.mark.parametrize("kind", [(), *((found.kind,) for found in IMPORTS), ("jsonl",)])
 def test_a_named_pipe_is_refused_at_once(kind: tuple[str, ...], shell: Shell, tmp_path: Path) -> None:
