@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -65,17 +65,17 @@ _SHOWN_BY_NUMBER = {
 }
 
 
-def json_bytes(value: object) -> bytes:
+def json_bytes(value: Any) -> bytes:
     """The JSON of a value, as UTF-8."""
     return bytes(_json(value))
 
 
-def json_text(value: object) -> str:
+def json_text(value: Any) -> str:
     """The JSON of a value."""
     return _json(value).decode()
 
 
-def _json(value: object) -> bytearray:
+def _json(value: Any) -> bytearray:
     buffer = bytearray()
     _encode_into(value, buffer)
     return buffer

@@ -44,9 +44,9 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """The documents of some memories with the entities that rest on them, and of some entities."""
-    told = [int(key) for space, key in keys if space == memories.SPACE]
-    yield from memories.sources_of(tx, told)
-    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], told)
+    memory_ids = [int(key) for space, key in keys if space == memories.SPACE]
+    yield from memories.sources_of(tx, memory_ids)
+    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], memory_ids)
 
 
 def _import_code_memory(source: Source) -> Steps[Imported]:

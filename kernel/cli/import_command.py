@@ -157,7 +157,7 @@ def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]"
     texts = prepare() if prepare is not None else ()
     if embedder is None or not texts:
         return {}
-    with suppress(OSError, ValueError):  # a model that cannot be read: the slice does without, or says so
+    with suppress(OSError, ValueError):  # a model that cannot be read: the slice works without it, or fails
         return dict(zip(texts, embedder.embed(texts), strict=True))
     return {}
 

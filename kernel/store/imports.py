@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 Take = Callable[[Tx, Sequence[Record]], list[bool]]
-"""Adds the records that are not there yet, and says of each whether it is new; a read only says so."""
+"""Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing."""
 
 
 class Ahead(Struct):
