@@ -24,6 +24,7 @@ from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.slices import MORE, Slices, Unfinished
 from kernel.store.transaction import Tx
+from kernel.text import json_bytes
 from kernel.tools import (
     Batch,
     Dialect,
@@ -159,7 +160,7 @@ def _with_whole_numbers(entry: ToolEntry, arguments: Any, error: msgspec.Validat
             break
         held[last] = int(held[last])
         try:
-            return entry.decode(msgspec.json.encode(arguments))
+            return entry.decode(json_bytes(arguments))
         except msgspec.ValidationError as another:
             error = another
     raise error

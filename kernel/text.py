@@ -1,11 +1,13 @@
-"""Writers of block YAML and of one-line summaries; no value can break out of either."""
+"""Writers of JSON, block YAML and one-line summaries; no value can break out of them."""
 
 import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
+
+import msgspec
 
 from kernel.lazy_regex import regex
 
@@ -34,6 +36,9 @@ _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
+# `Encoder.encode` of msgspec 0.22 ends the process where its buffer cannot grow; `encode_into` raises MemoryError.
+_encode_into = msgspec.json.Encoder().encode_into
+
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
@@ -58,6 +63,22 @@ _SHOWN_BY_NUMBER = {
     )
     for code in range(first, last + 1)
 }
+
+
+def json_bytes(value: Any) -> bytes:
+    """The JSON of a value, as UTF-8."""
+    return bytes(_json(value))
+
+
+def json_text(value: Any) -> str:
+    """The JSON of a value."""
+    return _json(value).decode()
+
+
+def _json(value: Any) -> bytearray:
+    buffer = bytearray()
+    _encode_into(value, buffer)
+    return buffer
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:

@@ -233,14 +233,14 @@ class Dialect(NamedTuple):
     their values, `supplied` to those that give them one, for the schemas. `deviations` holds those of several tools, by
     a text that names the tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is
     limited to some dialects. An `extra` one is served at its own addresses, and beside the others only where
-    QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP alone; `fault.tool` tells their faults from those of
+    QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP alone; `fault.tool` marks their faults, not those of
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
     says how a person edits and forgets a memory, and what it is linked with, `compose(text, name)` how a person adds
     one; `session_space` has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says
     which tables are exported in a way of their own. `brief(tx, project)` is what a session in a project should know
-    from its start, and `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` tells a model
+    from its start, and `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` is for a model:
     which tool comes first and what to store.
     """
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.brain import (
     briefing,
     config,
@@ -39,6 +37,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
+from kernel.text import json_bytes
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
@@ -54,7 +53,7 @@ def reply(tool: Tool, result: Any) -> Reply:
     """JSON without blanks, or plain text if the result is a sentence."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
-    return Reply(msgspec.json.encode(result), _JSON)
+    return Reply(json_bytes(result), _JSON)
 
 
 def fail(fault: Fault) -> Reply:

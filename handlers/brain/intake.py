@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 from handlers.brain.base import databases, embedding_columns, json_text
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
 from handlers.brain.schemas import Entity, Link, Memory, Note
+from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.imports import Record, stable_id
@@ -43,7 +44,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
     """Adds the records whose id is not there, and was not deleted; a read only says which these are."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
-        groups.setdefault((record.kind, record.place or databases(tx)[0]), []).append(number)
+        groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
     new = [False] * len(records)
     for (kind, db), numbers in groups.items():
         rows = [_ROWS[kind](tx, db, records[number]) for number in numbers]
@@ -54,6 +55,13 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
             chosen = [(records[number], row) for number, row in zip(numbers, rows, strict=True) if new[number]]
             _add(tx, kind, db, chosen)
     return new
+
+
+def _database(tx: Tx, name: str) -> str:
+    known = databases(tx)
+    if name and name not in known:
+        raise Fault("invalid", f"brain has no database {name}: choose from {', '.join(known)}. Nothing was imported.")
+    return name or known[0]
 
 
 def id_of(kind: str, key: str) -> str:

@@ -17,6 +17,7 @@ from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
 from kernel.store.transaction import Tx
+from kernel.text import json_bytes
 from kernel.tools import Dialect, Hints, Reply, Tool, read
 
 
@@ -59,7 +60,7 @@ def reply(tool: Tool, result: Struct) -> Reply:
     """The result as JSON, that of a hook as its client takes it."""
     if isinstance(result, HookOutput):
         return Reply(shaped(result), "application/json")
-    body = msgspec.json.encode(result)
+    body = json_bytes(result)
     return Reply(body, "application/json", None, body)
 
 

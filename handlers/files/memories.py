@@ -81,11 +81,12 @@ def _str_replace(tx: Tx, request: StrReplace) -> str:
         raise Fault("invalid", "Error: old_str must not be empty")
     before, *others = found.content.split(old)
     if not others:
-        said = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
-        raise Fault("invalid", said)
+        message = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
+        raise Fault("invalid", message)
     if len(others) > 1:
-        said = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {_lines(found, old)}."
-        raise Fault("invalid", f"{said} Please ensure it is unique")
+        lines = _lines(found, old)
+        message = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
+        raise Fault("invalid", f"{message} Please ensure it is unique")
     content = f"{before}{request.new_str}{others[0]}"
     _set_content(tx, found, content)
     line = before.count("\n") + 1

@@ -3,6 +3,7 @@
 import msgspec
 
 from kernel.errors import Code, Fault
+from kernel.text import json_bytes
 from kernel.tools import Reply
 
 _JSON = "application/json"
@@ -20,7 +21,7 @@ _TYPES: dict[Code, str] = {
 
 def rest_reply(result: object) -> Reply:
     """The result as JSON."""
-    body = msgspec.json.encode(result)
+    body = json_bytes(result)
     return Reply(body, _JSON, None, body)
 
 

@@ -113,8 +113,8 @@ def _check_place(tx: Tx, store: str, path: str, besides: str | None = None) -> N
 
 def _check_content(record: Record, expected: str) -> None:
     if record.sha256 != expected:
-        said = f"The content of the memory {record.id} is not what was expected: read it again"
-        raise Fault("conflict", said, CHANGED_MEANWHILE)
+        message = f"The content of the memory {record.id} is not what was expected: read it again"
+        raise Fault("conflict", message, CHANGED_MEANWHILE)
 
 
 def _shown(record: Record, view: str) -> Memory:

@@ -7,6 +7,7 @@ import msgspec
 from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults
 from kernel.errors import Fault
 from kernel.schema import error_message
+from kernel.text import json_bytes
 from kernel.tools import ArgumentError, Reply, Tool
 
 _JSON = "application/json"
@@ -15,12 +16,12 @@ _TEXT = "text/plain"
 
 def indented(value: object) -> bytes:
     """JSON with two spaces a level, as JavaScript writes it."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+    return msgspec.json.format(json_bytes(value), indent=2)
 
 
 def reply(tool: Tool, result: Any) -> Reply:
     """The result as indented JSON, a list bare; a message as plain text."""
-    structured = msgspec.json.encode(result)
+    structured = json_bytes(result)
     if isinstance(result, Deleted):
         return Reply(result.message.encode(), _TEXT, None, structured)
     return Reply(indented(_shown(result)), _JSON, None, structured)

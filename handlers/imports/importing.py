@@ -83,9 +83,14 @@ def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
 def _guarded(given: Source, read: Read) -> Iterator[Item]:
     """What is read; a file that is not there, or is a folder, is refused as what is damaged is."""
     try:
-        yield from read()
+        yield from (_placed(item, given.into) for item in read())
     except OSError as error:
         raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
+
+
+def _placed(item: Item, into: str) -> Item:
+    """A record in the place that was named; memory blocks keep their paths, which are unique only as they are."""
+    return item._replace(place=into) if into and isinstance(item, Record) and item.dialect != "paths" else item
 
 
 def _count(given: Source, read: Read) -> int:

@@ -65,6 +65,8 @@ def _first_files(path: Path) -> list[Path]:
 
 
 def _head(path: Path) -> str:
+    if not path.is_file():
+        return ""
     try:
         with path.open("rb") as file:
             return file.read(_HEAD_BYTES).decode("utf-8", "replace")

@@ -16,7 +16,9 @@ MAX_NAME = 1000  # characters of a title, a name or a tag
 MAX_TAGS = 64
 _SHOWN_NAME = 120  # characters of a name in a sentence
 _SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
-_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # of the names of many notes, by length
+_SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, days or counts
+# A date as one number, by its length: of front matter, and of the names of many notes.
+_COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 _OPEN, _CLOSE = "<private>", "</private>"
 
@@ -58,7 +60,7 @@ def utc_of(value: object) -> str:
         if len(bare) in _COMPACT and (found := _compact(bare)):
             return found
         if isinstance(value, str) and not _DIGITS.fullmatch(bare):
-            return utc_time(bare) or ""
+            return utc_time(bare) or utc_time(f"{bare}-01") or ""  # a month is its first day
         value = float(bare)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
@@ -69,7 +71,7 @@ def utc_of(value: object) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return ""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if value > 0 else ""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if value >= _SECONDS_BEGIN else ""
 
 
 def _compact(digits: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from handlers.imports import (
     agent_memories,
@@ -29,18 +28,21 @@ from kernel.store.imports import Import, Source
 _HEAD_BYTES = 1 << 16
 
 
-class _Form(NamedTuple):
-    """One form in which the data of a program comes: how it is known, and how it is opened."""
-
-    matches: Callable[[Path], bool]
-    open: Open
+_Form = tuple[Callable[[Path], bool], Open]
+"""One form in which the data of a program comes: how it is known, and how it is opened."""
 
 
-class _Program(NamedTuple):
-    kind: str
-    about: str
-    dialect: str
-    forms: tuple[_Form, ...]
+def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
+    """An import in the first form that a source has; of a named one that has none, a database is the first form."""
+
+    def matches(path: Path) -> bool:
+        return any(is_of_form(path) for is_of_form, _ in forms)
+
+    def open_(given: Source, stack: ExitStack) -> Read:
+        _, own = forms[0 if is_sqlite(given.path) else -1]
+        return next((opens for is_of_form, opens in forms if is_of_form(given.path)), own)(given, stack)
+
+    return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
@@ -53,131 +55,84 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
     )
 
 
-_PROGRAMS = (
-    _Program(
+IMPORTS = (
+    _import(
         "claude-code",
         "the auto memory of Claude Code, its folder, or one of its sessions",
         "brain",
-        (_Form(agent_memories.is_claude_code, agent_memories.open_claude_code),),
+        (agent_memories.is_claude_code, agent_memories.open_claude_code),
     ),
-    _Program(
-        "codex",
-        "the folder with the memories of Codex",
-        "brain",
-        (_Form(agent_memories.is_codex, agent_memories.open_codex),),
+    _import(
+        "codex", "the folder with the memories of Codex", "brain", (agent_memories.is_codex, agent_memories.open_codex)
     ),
-    _Program(
+    _import(
         "claude-mem",
         "claude-mem.db, or the JSON of its export",
         "sessions",
-        (
-            _Form(claude_mem.is_database, claude_mem.open_database),
-            _Form(_has_members("totalObservations"), claude_mem.open_json),
-        ),
+        (claude_mem.is_database, claude_mem.open_database),
+        (_has_members("totalObservations"), claude_mem.open_json),
     ),
-    _Program(
+    _import(
         "mcp-memory-service",
         "its SQLite database, or the JSON of its export",
         "brain",
-        (
-            _Form(mcp_memory_service.is_database, mcp_memory_service.open_database),
-            _Form(_has_members("export_metadata", "exporter_version"), mcp_memory_service.open_json),
-        ),
+        (mcp_memory_service.is_database, mcp_memory_service.open_database),
+        (_has_members("export_metadata", "exporter_version"), mcp_memory_service.open_json),
     ),
-    _Program(
+    _import(
         "engram",
         "engram.db, or the JSON of its export",
         "sessions",
-        (
-            _Form(engram.is_database, engram.open_database),
-            _Form(_has_members("topic_key", "normalized_hash"), engram.open_json),
-        ),
+        (engram.is_database, engram.open_database),
+        (_has_members("topic_key", "normalized_hash"), engram.open_json),
     ),
-    _Program(
-        "cogx",
-        "a folder or archive of the exchange format of cognee",
-        "brain",
-        (_Form(cogx.is_archive, cogx.open_archive),),
+    _import(
+        "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
     ),
-    _Program(
+    _import(
         "chatgpt",
         "the ZIP archive that ChatGPT exports, or its conversations.json",
         "sessions",
-        (_Form(chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),),
+        (chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),
     ),
-    _Program(
+    _import(
         "claude",
         "the ZIP archive that Claude exports, or its conversations.json",
         "sessions",
-        (_Form(chats.is_claude, partial(chats.open_export, chats.CLAUDE)),),
+        (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
     ),
-    _Program(
-        "letta",
-        "an agent file (.af)",
-        "paths",
-        (_Form(_has_members("core_memory", "block_ids", "agents"), letta.open_file),),
+    _import(
+        "letta", "an agent file (.af)", "paths", (_has_members("core_memory", "block_ids", "agents"), letta.open_file)
     ),
-    _Program(
+    _import(
         "mem0",
         "the JSON of mem0, or its history.db",
         "brain",
-        (
-            _Form(mem0.is_database, mem0.open_database),
-            _Form(_has_members("memory", "results", "memories", "items", "content", "text", "data"), mem0.open_json),
-        ),
+        (mem0.is_database, mem0.open_database),
+        (_has_members("memory", "results", "memories", "items", "content", "text", "data"), mem0.open_json),
     ),
-    _Program(
+    _import(
         "okf",
         "a bundle of the Open Knowledge Format",
         "brain",
-        (_Form(markdown_folders.is_okf, partial(markdown_folders.open_folder, "okf")),),
+        (markdown_folders.is_okf, partial(markdown_folders.open_folder, "okf")),
     ),
-    _Program(
+    _import(
         "basic-memory",
         "a folder of basic-memory",
         "brain",
-        (_Form(markdown_folders.is_basic_memory, partial(markdown_folders.open_folder, "basic-memory")),),
+        (markdown_folders.is_basic_memory, partial(markdown_folders.open_folder, "basic-memory")),
     ),
-    _Program(
+    _import(
         "obsidian",
         "a vault of Obsidian, or any folder of Markdown files",
         "brain",
-        (_Form(markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),),
+        (markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),
     ),
-    _Program(
+    _import(
         "rules",
         "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
         "scopes",
-        (_Form(rules.is_rules, rules.open_rules),),
+        (rules.is_rules, rules.open_rules),
     ),
 )
-
-
-def _matches(program: _Program, path: Path) -> bool:
-    return any(form.matches(path) for form in program.forms)
-
-
-def _opener(program: _Program) -> Open:
-    """Opens a source in the form that it has; of a named one that has none, a database is the first form."""
-
-    def open_(given: Source, stack: ExitStack) -> Read:
-        own = program.forms[0 if is_sqlite(given.path) else -1]
-        form = next((form for form in program.forms if form.matches(given.path)), own)
-        return form.open(given, stack)
-
-    return open_
-
-
-def _import(program: _Program) -> Import:
-    opener = _opener(program)
-    return Import(
-        program.kind,
-        program.about,
-        partial(run, opener),
-        partial(preview, opener),
-        partial(_matches, program),
-        program.dialect,
-    )
-
-
-IMPORTS = tuple(map(_import, _PROGRAMS))

@@ -74,8 +74,14 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[tuple[Path, str]]:
                 count += 1
                 if count > MAX_FILES:
                     raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
-                yield Path(entry.path), name
+                yield _ordinary(entry, name), name
         waiting += reversed(folders)
+
+
+def _ordinary(entry: os.DirEntry[str], name: str) -> Path:
+    if not entry.is_file(follow_symlinks=False):
+        raise damaged(name, "is no ordinary file")
+    return Path(entry.path)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

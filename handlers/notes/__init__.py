@@ -1,6 +1,5 @@
 """Dialect `notes` (seed 001): typed memories in Markdown files that people edit too; the index follows the files."""
 
-import msgspec
 from msgspec import Struct
 
 from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
@@ -8,12 +7,13 @@ from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.store.history import Past
+from kernel.text import json_bytes
 from kernel.tools import Dialect, Outside, Precheck, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
     """The result as JSON."""
-    body = msgspec.json.encode(result)
+    body = json_bytes(result)
     return Reply(body, "application/json", None, body)
 
 

@@ -14,7 +14,7 @@ from kernel.errors import Fault
 from kernel.store.history import Past
 from kernel.store.imports import Record
 from kernel.store.transaction import Tx
-from kernel.text import yaml_block
+from kernel.text import json_bytes, yaml_block
 from kernel.tools import Dialect, Reply, Tool
 
 _LABELS = {
@@ -29,9 +29,7 @@ _LABELS = {
 
 def reply(tool: Tool, result: Struct) -> Reply:
     """The result as a YAML mapping, keys in the contract's order, and the same as JSON."""
-    return Reply(
-        yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, msgspec.json.encode(result)
-    )
+    return Reply(yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, json_bytes(result))
 
 
 def fail(fault: Fault) -> Reply:

@@ -27,6 +27,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
+from kernel.text import json_bytes
 from kernel.tools import Dialect, Outside, Reply, Tool
 
 
@@ -36,7 +37,7 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def _result(result: Any) -> Reply:
-    body = msgspec.json.encode(result)
+    body = json_bytes(result)
     return Reply(body, "application/json", None, body)
 
 

@@ -14,6 +14,7 @@ from kernel.store.history import Past
 from kernel.store.imports import Import, Imported, Record, Source
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
+from kernel.text import json_bytes
 from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _JSON = "application/json"
@@ -22,10 +23,10 @@ _LISTS = (MemoryList, SearchResults, MentionedEntities)
 
 def reply(tool: Tool, result: Any) -> Reply:
     """The result as JSON; the text of a list is the bare array, and an empty list has no text block."""
-    structured = msgspec.json.encode(result)
+    structured = json_bytes(result)
     if not isinstance(result, _LISTS):
         return Reply(structured, _JSON, None, structured)
-    body = msgspec.json.encode(result.result)
+    body = json_bytes(result.result)
     return Reply(body, _JSON, None, structured, None if result.result else b"[]")
 
 
@@ -43,9 +44,9 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """The documents of some memories with the entities that rest on them, and of some entities."""
-    told = [int(key) for space, key in keys if space == memories.SPACE]
-    yield from memories.sources_of(tx, told)
-    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], told)
+    memory_ids = [int(key) for space, key in keys if space == memories.SPACE]
+    yield from memories.sources_of(tx, memory_ids)
+    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], memory_ids)
 
 
 def _import_code_memory(source: Source) -> Steps[Imported]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -137,12 +137,6 @@ class HealthReport(Struct):
     workspace: str
 
 
-class _DeletedMemory(NamedTuple):
-    id: int
-    session_id: str
-    content: str
-
-
 def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -> MaintenanceResult | InputRequired:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     _check_arguments(request)
@@ -155,11 +149,12 @@ def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -
     if question is not None:
         return question
     chosen, count = _selection(tx, request), 0
-    while gone := tx.all("sessions.admin.delete_slice", _DeletedMemory, bytes=SLICE_BYTES, **chosen):
+    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, bytes=SLICE_BYTES, **chosen):
         for memory in gone:
             index.drop(tx, memories.SPACE, str(memory.id))
             reason = memories.deletion_reason(memory.session_id)
             history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content, reason=reason)
+        memories.keep_deleted(tx, gone, request.action)
         numbers = [memory.id for memory in gone]
         tx.run("sessions.admin.delete_mentions", memories=numbers)
         if request.action != "purge_all":

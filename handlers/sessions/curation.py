@@ -19,7 +19,7 @@ def compose(text: str, _name: str) -> ToolCall:
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The entities of a memory; the relations of an entity, and the memories that say something of it."""
+    """The entities of a memory; the relations of an entity, and the memories that mention it."""
     number = int(key) if key.isascii() and key.isdigit() and len(key) < 19 else 0
     if space == memories.SPACE:
         found = tx.all("sessions.graph.entities_of_memory", int, memory_id=number, limit=MOST_LINKS)
@@ -27,9 +27,9 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     if space != graph.ENTITY_SPACE:
         return None
     related = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
-    told = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
+    mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
     links = [_neighbour(number, relation) for relation in related]
-    return Curation("", links=[*links, *(Neighbour("tells of", False, memories.SPACE, str(one)) for one in told)])
+    return Curation("", links=[*links, *(Neighbour("tells of", False, memories.SPACE, str(one)) for one in mentioning)])
 
 
 def _neighbour(entity: int, relation: _Relation) -> Neighbour:

@@ -6,6 +6,7 @@ import msgspec
 
 from handlers.sessions import memories, summary
 from kernel.search import index
+from kernel.store import history
 from kernel.store.imports import Record
 from kernel.store.transaction import Tx
 
@@ -18,7 +19,9 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
     """Adds the records that are not there; a read only says which these are."""
     rows = [(_session(record), memories.content_hash(record.text), record.created_at) for record in records]
     known = set(tx.all("sessions.intake.known", int, rows=rows))
-    new = [number not in known for number in range(len(records))]
+    keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
+    deleted = history.known(tx, memories.DELETED_SPACE, keys)
+    new = [number not in known and key not in deleted for number, key in enumerate(keys)]
     if not tx.readonly:
         writer = (memories.SPACE, *tx.call_context.writer[1:])
         for record in (record for record, is_new in zip(records, new, strict=True) if is_new):

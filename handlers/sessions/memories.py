@@ -15,13 +15,16 @@ from kernel.search import index
 from kernel.security.secrets import find_secret, sensitive_field
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
+from kernel.store.imports import stable_id
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
 
 SPACE = "sessions"
+DELETED_SPACE = f"{SPACE}:imported"  # of the history: what an import brought and has been deleted
 DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
 PRIORITY_RANGE = (1, 5)
 _DEFAULT_PRIORITY = 3
+_IMPORTED = '"from":{'  # in the metadata of what an import brought
 _OF_SESSION = "of session "
 _MAX_METADATA_DEPTH = 32  # levels of objects and lists
 _DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
@@ -39,6 +42,16 @@ class MemoryRow(NamedTuple):
     priority: int
     metadata: str
     created_at: str
+
+
+class Deleted(NamedTuple):
+    """A memory that has been deleted."""
+
+    id: int
+    session_id: str
+    content: str
+    hash: str
+    metadata: str
 
 
 def remember(tx: Tx, request: Remember) -> Remembered:
@@ -120,6 +133,20 @@ def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
 
 def _source(row: MemoryRow) -> IndexSource:
     return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
+
+
+def keep_deleted(tx: Tx, gone: Sequence[Deleted], action: str) -> None:
+    """Notes which of these memories an import brought, so that another import leaves them out."""
+    writer = tx.call_context.writer
+    for memory in gone:
+        if _IMPORTED in memory.metadata:
+            event = (DELETED_SPACE, deleted_key(memory.session_id, memory.hash), action, None, None, None, *writer)
+            tx.defer(history.flush, (*event, tx.now), 0)  # no target of the call: the memory is one already
+
+
+def deleted_key(session: str, digest: str) -> str:
+    """What a deleted memory of an import is known by."""
+    return stable_id("gone", session, digest)
 
 
 def deletion_reason(session: str) -> str:

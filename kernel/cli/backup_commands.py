@@ -101,8 +101,8 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
         own = config._replace(tenant=name)
         places[name] = Place(name, own.home, app.folders_of(own, app.context_of(own)))
     work = partial(restore, tenant=config.tenant, time=backup_time())
-    told = or_raise(work, config.data, places, source, app.base_context(None))
-    for line in told:
+    lines = or_raise(work, config.data, places, source, app.base_context(None))
+    for line in lines:
         show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
         now = _settings(config)

@@ -10,6 +10,9 @@ def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     import_ = commands.add_parser("import", parents=[data], help="import the memories of another program")
     import_.add_argument("kind", nargs="?", help="format of the data, unless it says so; an unknown name lists all")
     import_.add_argument("path", type=Path, help="file or folder to read; it is not modified")
+    import_.add_argument(
+        "--into", metavar="NAME", default="", help="database of brain, project of scopes or session to put memories in"
+    )
     import_.add_argument("--dry-run", action="store_true", help="count what would be imported, and write nothing")
     import_.add_argument(
         "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"

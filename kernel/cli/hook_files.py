@@ -76,8 +76,8 @@ def status(arguments: argparse.Namespace, config: Config, platform: str = sys.pl
         file = _file(client, config.environment, platform)
         found = installed(client, file)
         row = {"client": client.name, "file": str(file), "events": found}
-        said = ", ".join(found) or "no hooks"
-        show(row, f"{client.name:15} {said:40} {file}", as_json=arguments.json)
+        listed = ", ".join(found) or "no hooks"
+        show(row, f"{client.name:15} {listed:40} {file}", as_json=arguments.json)
 
 
 def installed(client: HookClient, file: Path) -> list[str]:

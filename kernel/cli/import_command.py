@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_MAX_PLACE = 200  # characters of the name of a database, a project or a session
 _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
@@ -46,7 +47,9 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
     Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
     """
+    _check_ordinary(arguments.path)
     chosen = _chosen(arguments.kind, arguments.path)
+    _check_into(arguments.into, chosen)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
@@ -55,7 +58,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
         take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
-        source = Source(arguments.path, password, shared.settings, copies, take, ahead)
+        source = Source(arguments.path, password, shared.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
         try:
             done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
@@ -73,6 +76,24 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     for remark in done.remarks:
         note(_printable(remark))
     return 0
+
+
+def _check_ordinary(path: Path) -> None:
+    """Refuses a pipe, a device or a socket: reading one may wait forever, or never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
+
+
+def _check_into(name: str, chosen: Import) -> None:
+    """Refuses a place for an import that brings places along, and a name that none can have."""
+    if not name:
+        return
+    if all(chosen.kind != found.kind for found in app.foreign_imports()):
+        raise Fault("invalid", f"--into is not for {chosen.kind}, whose memories say where they belong.")
+    if len(name) > _MAX_PLACE or not name.isprintable() or name != name.strip():
+        raise Fault(
+            "invalid", f"--into takes at most {_MAX_PLACE} printable characters, none of them a blank at an end."
+        )
 
 
 def _printable(text: str) -> str:
@@ -105,6 +126,7 @@ def _everything() -> Import:
         partial(portable_import.preview, app.DIALECTS),
         portable_import.is_export,
         app.DIALECTS[0].name,
+        partial(portable_import.trial_steps, app.DIALECTS),
     )
 
 
@@ -135,7 +157,7 @@ def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]"
     texts = prepare() if prepare is not None else ()
     if embedder is None or not texts:
         return {}
-    with suppress(OSError, ValueError):  # a model that cannot be read: the slice does without, or says so
+    with suppress(OSError, ValueError):  # a model that cannot be read: the slice works without it, or fails
         return dict(zip(texts, embedder.embed(texts), strict=True))
     return {}
 
@@ -165,18 +187,22 @@ def _take_back(file: Path, shared: StoreContext, origin: CallContext) -> None:
 def _preview(
     file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
 ) -> Imported:
-    """What an import would do, by a read; one that cannot say so is tried on a copy."""
+    """What an import would do, by a read; what a read cannot say is tried on a copy."""
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    found: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
         if chosen.preview is not None:
-            return db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+            found = db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
+            if chosen.trial is None or not isinstance(db, Connection):
+                return found
         if not isinstance(db, Connection):
             raise Fault(
                 "invalid", f"--dry-run of {chosen.kind} needs a store in a file; `quipu undo` takes an import back."
             )
         copy = source.copies / "trial.db"
         db.backup(copy)
-    return _import(True, copy, undo_hours, shared, origin, chosen, source)
+    tried = _import(True, copy, undo_hours, shared, origin, chosen._replace(steps=chosen.trial or chosen.steps), source)
+    return found or tried
 
 
 def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:

@@ -46,7 +46,7 @@ def find(data: str) -> Server | None:
 
 
 def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:
-    """Status and body of the answer; None where nobody listens, and nothing was sent.
+    """Status and body of the answer; None where no process listens, and nothing was sent.
 
     Raises TimeoutError, ConnectionError or another OSError where it is not known whether the server has done it.
     """

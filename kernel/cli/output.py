@@ -47,7 +47,7 @@ def accept_any_text() -> None:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Whether the reader of the output has ended; Windows says so by EINVAL."""
+    """Whether the reader of the output has ended; Windows reports it by EINVAL."""
     return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
@@ -68,5 +68,5 @@ def describe(fault: Fault) -> str:
     """The message of a fault, with the path of its file where it names neither that nor its folder."""
     cause = fault.__context__
     path = str(cause.filename) if isinstance(cause, OSError) and cause.filename is not None else ""
-    told = path in fault.message or str(Path(path).parent) in fault.message
-    return fault.message if told else f"{fault.message} ({path})"
+    is_named = path in fault.message or str(Path(path).parent) in fault.message
+    return fault.message if is_named else f"{fault.message} ({path})"

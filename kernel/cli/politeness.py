@@ -1,4 +1,4 @@
-"""Lets others write beside a long command: short slices with pauses, as long as somebody else writes."""
+"""Lets others write beside a long command: short slices with pauses, as long as other processes write."""
 
 import time
 from types import TracebackType
@@ -14,7 +14,7 @@ from kernel.store.sqlite.connection import Connection
 _HELD_SECONDS = 0.002
 _PAUSE_SHARE = 2.0
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.0002, 0.05
-_LONE_PAUSE_SECONDS = 0.004  # so that somebody who begins to write is noticed
+_LONE_PAUSE_SECONDS = 0.004  # so that another process that begins to write is noticed
 _REMEMBERED_SECONDS = 5.0  # for how long others are expected to go on
 
 

@@ -15,7 +15,7 @@ from kernel.config import Config, on_loopback
 from kernel.errors import Fault
 from kernel.security import api_keys
 
-# What somebody without habits of another server should take: memories by path, and the search over all of them.
+# What suits a user without habits of another server: memories by path, and the search over all of them.
 DEFAULT_DIALECTS = ("paths", "common")
 _EVERY_DIALECT = "all"
 # What the commands of a server that can be replaced may name: its package, its program, its image.
@@ -173,8 +173,8 @@ def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
 
 def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool) -> None:
     done = client_entries.apply_entry(client, file, name, entry)
-    told = f"{client.title}: {name} is in {file}{_backup(done)}\nRestart {client.title} to use it."
-    show(_row(file, done), told if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
+    line = f"{client.title}: {name} is in {file}{_backup(done)}\nRestart {client.title} to use it."
+    show(_row(file, done), line if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
     written = client_entries.find_entry(client, file, name) or {}
     if written.get("disabled") is True or written.get("enabled") is False:
         note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
@@ -182,8 +182,8 @@ def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool
 
 def _remove(client: Client, file: Path, name: str, *, as_json: bool) -> None:
     done = client_entries.remove_entry(client, file, name)
-    told = f"{client.title}: {name} is removed from {file}{_backup(done)}\nRestart {client.title} to end its use."
-    show(_row(file, done), told if done.changed else f"{client.title}: {file} has no {name}", as_json=as_json)
+    line = f"{client.title}: {name} is removed from {file}{_backup(done)}\nRestart {client.title} to end its use."
+    show(_row(file, done), line if done.changed else f"{client.title}: {file} has no {name}", as_json=as_json)
 
 
 def _row(file: Path, done: client_entries.ApplyResult) -> dict[str, object]:

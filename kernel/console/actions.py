@@ -215,7 +215,7 @@ def _undoable(tool: Tool) -> Tool:
 
 
 def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:
-    """Tells those who observe a tool, such as subscribers of a resource, that what a call of it changed has changed."""
+    """Notifies the observers of a tool, such as subscribers of a resource, of what a call of it has changed."""
     entry = dispatch.tools.get(undone.tool)
     if entry is not None:
         reporting(entry.observers, Call(entry, b"{}", visit.caller))("ok")

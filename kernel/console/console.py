@@ -198,7 +198,7 @@ class Console:
         return Answer(200, encode(_Code(self._visitors.code(request), SECONDS)), _JSON)
 
     def _login_page(self, request: Request, wrong: str = "") -> Answer:
-        """A link on a page of somebody else cannot log a browser in with a code, since that page names itself."""
+        """A link on a page of another site cannot log a browser in with a code, since that page names itself."""
         takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
         return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
 

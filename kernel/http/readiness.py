@@ -28,13 +28,13 @@ class Readiness:
         """Status 503 where the database does not answer."""
         found = self._ready()
         body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
-        told = dict[str, str]() if found.probe is None else await self._told(found.probe)
-        if isinstance(told, Fault):
-            unavailable = {"status": "unavailable", "message": told.message}
+        database = dict[str, str]() if found.probe is None else await self._probed(found.probe)
+        if isinstance(database, Fault):
+            unavailable = {"status": "unavailable", "message": database.message}
             return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
-        return Response(msgspec.json.encode({**body, **told}), media_type=_JSON)
+        return Response(msgspec.json.encode({**body, **database}), media_type=_JSON)
 
-    async def _told(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
+    async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(asyncio.to_thread(catch_faults, probe))
         try:

@@ -33,7 +33,7 @@ _PUBLIC_PATHS = frozenset({"/healthz"})
 
 
 class Ready(NamedTuple):
-    """What /readyz tells of a store that is open and migrated; `probe` asks a database that may be away."""
+    """What /readyz reports of a store that is open and migrated; `probe` asks a database that may be away."""
 
     model: Literal["loading", "ready"]
     schema: int

@@ -17,6 +17,7 @@ from kernel.ids import new_id
 from kernel.limits import Header, Headers, Limits, Refusal, excess, refuse
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, with_client_name
+from kernel.text import json_bytes
 from kernel.tools import InputRequired
 
 _MAX_QUERY_FIELDS = 64
@@ -142,7 +143,7 @@ class MethodRoutes:
         except UNREADABLE:
             return Fault("invalid", "The body is not a JSON object")
         queried: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
-        return msgspec.json.encode({**queried, **fields, **parameters})
+        return json_bytes({**queried, **fields, **parameters})
 
     def _access_refused(
         self, error: Unauthenticated | Forbidden, path: str, headers: Headers, request_id: str

@@ -1,4 +1,4 @@
-"""Compares the index with the memories of a dialect, tells which differ, and which of the texts is the sound one."""
+"""Compares the index with the memories of a dialect: which differ, and which of the texts is the sound one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

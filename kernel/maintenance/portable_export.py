@@ -5,9 +5,10 @@ The first line names the format, the last has the number of lines and their SHA-
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Outside
@@ -16,7 +17,9 @@ FORMAT, VERSION = "memories", 1
 _encode = msgspec.json.Encoder().encode
 
 
-class _Event(NamedTuple):
+class Event(Struct, forbid_unknown_fields=True):
+    """An event of the history."""
+
     space: str
     key: str
     operation: str
@@ -29,7 +32,9 @@ class _Event(NamedTuple):
     at: str
 
 
-class _Document(NamedTuple):
+class Document(Struct, forbid_unknown_fields=True):
+    """Who wrote a memory of the index, and when."""
+
     space: str
     key: str
     dialect: str
@@ -39,7 +44,9 @@ class _Document(NamedTuple):
     updated_at: str
 
 
-class _Release(NamedTuple):
+class Release(Struct, forbid_unknown_fields=True):
+    """A text that a person released from quarantine."""
+
     digest: str
     space: str
     key: str
@@ -76,9 +83,9 @@ def _values(dialects: Sequence[Dialect], tx: Tx) -> Iterator[Mapping[str, Any]]:
     for table, (_, columns) in tables(dialects, tx).items():
         for row in tx.tables.rows(table, columns):
             yield {"table": table, "row": dict(zip(columns, row, strict=True))}
-    for event in tx.each("kernel.portable_export.history", _Event):
-        yield {"history": event._asdict()}
-    for release in tx.each("kernel.portable_export.releases", _Release):
-        yield {"release": release._asdict()}
-    for document in tx.each("kernel.portable_export.documents", _Document):
-        yield {"doc": document._asdict()}
+    for event in tx.each("kernel.portable_export.history", Event):
+        yield {"history": event}
+    for release in tx.each("kernel.portable_export.releases", Release):
+        yield {"release": release}
+    for document in tx.each("kernel.portable_export.documents", Document):
+        yield {"doc": document}

@@ -107,14 +107,14 @@ class Replica:
 
     def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
         """Follows until `stopping` is set; what goes wrong is logged once, and tried again."""
-        wait, told = 0.0, ""
+        wait, reported = 0.0, ""
         while not stopping.wait(wait):
             begun = time.monotonic()
             outcome = catch_faults(self.refresh)
             wait = max(_POLL_SECONDS, _PAUSE_BY_COPY * (time.monotonic() - begun))
-            if isinstance(outcome, Fault) and outcome.message != told:
+            if isinstance(outcome, Fault) and outcome.message != reported:
                 _log.error("the copy does not follow: %s", outcome.message)
-            told = outcome.message if isinstance(outcome, Fault) else ""
+            reported = outcome.message if isinstance(outcome, Fault) else ""
 
     def close(self) -> None:
         """Closes all files, and lets another process make the copy."""

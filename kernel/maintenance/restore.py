@@ -50,13 +50,13 @@ class Place(NamedTuple):
 
 
 class Restoring(NamedTuple):
-    """A restore in preparation; `told` are the lines to print at its end."""
+    """A restore in preparation; `report` are the lines to print at its end."""
 
     data: Path
     context: StoreContext
     time: str
     steps: list[Step]
-    told: list[str]
+    report: list[str]
 
     @property
     def staging(self) -> Path:
@@ -96,7 +96,7 @@ def restore(
             if not is_interrupted(data):
                 _clean(work)
         finish(data)
-        return work.told
+        return work.report
     finally:
         for lock in locks:
             lock.close()
@@ -144,7 +144,7 @@ def _prepare(work: Restoring, places: Mapping[str, Place], source: Path, tenant:
         _stage_keys(work, source)
         return
     _stage_database(work, source, places[tenant])
-    work.told.append("Nothing else was in this backup: files of notes, keys and other tenants stay as they were.")
+    work.report.append("Nothing else was in this backup: files of notes, keys and other tenants stay as they were.")
 
 
 def _stage_database(work: Restoring, source: Path, place: Place) -> None:
@@ -172,7 +172,7 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
     for path in (log_of(final), final.with_name(f"{DATABASE}-shm"), final):
         aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
         work.add(staged if path == final else None, path, aside)
-    work.told.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
+    work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
 
 
 def _check_log(source: Path, staged: Path) -> None:
@@ -239,7 +239,7 @@ def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, m
         final = known.get((stored.dialect, stored.name))
         what = f"{stored.tenant}: {stored.dialect} {stored.name}"
         if final is None:
-            work.told.append(f"{what}: not restored, as no such folder is configured; it is in {source / stored.at}")
+            work.report.append(f"{what}: not restored, as no such folder is configured; it is in {source / stored.at}")
             continue
         make_private(final.parent)
         staged = final.with_name(f"{final.name}{_STAGING}")
@@ -248,20 +248,20 @@ def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, m
         for path in (*staged.rglob("*"), staged):
             fsync_path(path)
         work.add(staged, final, f"{final.name}-before-restore-{work.time}")
-        work.told.append(f"{what}: {len(files)} files")
+        work.report.append(f"{what}: {len(files)} files")
 
 
 def _stage_keys(work: Restoring, source: Path) -> None:
     """Keys come back with the backup; without keys in it those that are there stay, so nothing opens."""
     if not (source / api_keys.FILE).is_file():
-        work.told.append("no keys in this backup: those that are there stay")
+        work.report.append("no keys in this backup: those that are there stay")
         return
     keys = api_keys.read(source)
     staged = work.staging / api_keys.FILE
     shutil.copyfile(source / api_keys.FILE, staged)
     staged.chmod(0o600)
     work.add(staged, work.data / api_keys.FILE, f"keys-before-restore-{work.time}.json")
-    work.told.append(f"{len(keys)} keys")
+    work.report.append(f"{len(keys)} keys")
 
 
 def _commit(work: Restoring) -> None:

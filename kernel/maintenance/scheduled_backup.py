@@ -76,7 +76,7 @@ def _delete(backup: Path) -> None:
 
 
 class BackupLoop:
-    """Makes the backups of a schedule, counted from the newest one there, whoever made it.
+    """Makes the backups of a schedule, counted from the newest one there, by whichever program it was made.
 
     Of several workers `take` lets one do it. `failures` counts those of this process.
     """

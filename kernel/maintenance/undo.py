@@ -41,8 +41,8 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, whole_index: 
         targets += part.targets
         touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
         if not tx.revert_changes(part.changes):
-            said = f"Something that call {number} changed has been changed again since"
-            raise Fault("conflict", f"{said}, or is needed by what came later.")
+            message = f"Something that call {number} changed has been changed again since"
+            raise Fault("conflict", f"{message}, or is needed by what came later.")
         _restore_outside(tx, touched, part.targets)
     for name, dialect in touched.items():
         own = [] if whole_index or len(targets) != entry.touched else targets

@@ -18,5 +18,5 @@ def address(dialects: Sequence[Dialect]) -> str:
 
 
 def unsubscribable(dialect: Dialect) -> Dialect:
-    """Of several processes none is told what another one writes."""
+    """No process is notified of what another one writes."""
     return dialect if dialect.resources is None else dialect._replace(resources=dialect.resources._replace(whole=""))

@@ -6,8 +6,6 @@ from functools import cache, lru_cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
-import msgspec
-
 from kernel.calls import Answer, Call, Pending, ToolEntry, fail
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
@@ -28,6 +26,7 @@ from kernel.mcp.resources import ResourceMethods, prompt_purpose
 from kernel.mcp.routing_headers import header_params
 from kernel.schema import input_schema
 from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.text import json_bytes
 from kernel.tools import Dialect, InputRequired, Reply
 
 ToolProfile = Literal["all", "read"]
@@ -172,7 +171,7 @@ class Service:
         era, structured = inbound.era, reply.structured
         success, failure = self._call_tails[era.name]
         if reply.content is None:
-            content = (_TEXT, msgspec.json.encode(reply.body.decode("utf-8", "replace")), _TEXT_END)
+            content = (_TEXT, json_bytes(reply.body.decode("utf-8", "replace")), _TEXT_END)
         else:
             content = (_BLOCKS, reply.content)
         if reply.fault is not None:

@@ -151,18 +151,18 @@ class CallLog:
     async def changed(self, since: int, seconds: float) -> bool:
         """Waits until there are more calls than `since`; False where none came in time."""
         if self._number == since:
-            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(told)
+            called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(called)
             try:
-                await asyncio.wait([told], timeout=seconds)
+                await asyncio.wait([called], timeout=seconds)
             finally:
-                self._waiting.discard(told)
+                self._waiting.discard(called)
         return self._number != since
 
     def _tell(self) -> None:
-        for told in self._waiting:
-            if not told.done():
-                told.set_result(None)
+        for called in self._waiting:
+            if not called.done():
+                called.set_result(None)
 
     def _count(self, call: Call, outcome: str, milliseconds: float) -> None:
         tool, caller = call.entry.tool.name, call.caller

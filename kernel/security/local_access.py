@@ -1,7 +1,7 @@
 """How programs of this machine find the server of a data directory: a file with its address and a token.
 
-The server holds a lock on the file as long as it lives, so an address that nobody holds is never used. Who can read the
-file can read the database next to it, so its token opens what the database has.
+The server holds a lock on the file as long as it lives, so an address that no process holds is never used. Who can read
+the file can read the database next to it, so its token opens what the database has.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 FILE = "server.address"
 TOKEN_HEADER, TENANT_HEADER = b"x-quipu-local", b"x-quipu-tenant"
-LOCKED_BYTE = 1 << 20  # behind the content: Windows lets nobody read what is locked
+LOCKED_BYTE = 1 << 20  # behind the content: Windows refuses to read what is locked
 _LOCK_ROUNDS, _LOCK_POLL_SECONDS = 20, 0.01
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # where a server listens everywhere
 

@@ -108,7 +108,7 @@ class Database(Protocol):
 
     @property
     def probe(self) -> Callable[[], Mapping[str, str]] | None:
-        """Tells what answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
+        """What answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
         ...
 
     def sizes(self) -> tuple[int, int]:

@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 Take = Callable[[Tx, Sequence[Record]], list[bool]]
-"""Adds the records that are not there yet, and says of each whether it is new; a read only says so."""
+"""Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing."""
 
 
 class Ahead(Struct):
@@ -54,7 +54,7 @@ class Ahead(Struct):
 class Source(NamedTuple):
     """What is imported: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
-    `take` is how each dialect takes records, by its name.
+    `take` is how each dialect takes records, by its name. Records get the place `into`, where there is one.
     """
 
     path: Path
@@ -63,6 +63,7 @@ class Source(NamedTuple):
     copies: Path
     take: Mapping[str, Take] = _NONE
     ahead: Ahead = Ahead()
+    into: str = ""
 
 
 class Imported(NamedTuple):
@@ -79,6 +80,7 @@ class Import(NamedTuple):
     after any of them: another import of the same source goes on, and adds nothing twice. `preview(tx, source)` is what
     it would do; where there is none, the import is tried on a copy. `matches(path)` is whether a file or folder looks
     like one of this kind, and `dialect` the one that the audit names, for an import that no dialect declares.
+    `trial(source)` is tried on a copy after `preview`, for what only a write can refuse.
     """
 
     kind: str
@@ -87,6 +89,7 @@ class Import(NamedTuple):
     preview: Callable[[Tx, Source], Imported] | None = None
     matches: Callable[[Path], bool] | None = None
     dialect: str = ""
+    trial: Callable[[Source], Steps[Imported]] | None = None
 
 
 class Export(NamedTuple):

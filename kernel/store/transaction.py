@@ -5,12 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
 from kernel.store.context import CallContext
 from kernel.store.tx_engine import Cursor, Engine, Tables, Token
+from kernel.text import json_text
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -26,7 +25,6 @@ TARGETS_SHOWN = 50  # of a call, in its row of the audit
 # Of texts that one statement or one changeset takes; large work goes on in slices of it. With a memory more, and as
 # JSON that escapes each character, a slice stays under the smallest QUIPU_LIMIT_STORE_VALUE.
 SLICE_BYTES = 2 << 20
-_encode = msgspec.json.Encoder().encode
 
 
 class Tx:
@@ -275,7 +273,7 @@ class Tx:
     def _execute(self, query: str, params: dict[str, object]) -> Cursor:
         for name, value in params.items():
             if isinstance(value, (list, tuple)):
-                params[name] = _encode(value).decode()
+                params[name] = json_text(value)
         if self._begin_pending:
             self._take_snapshot()
         self._budget.new_statement = True

@@ -52,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=3,
         size={"type": int, "default": _SIZE, "help": "memories in the store"},
         keep={"type": Path, "help": "folder for the filled store"},
     )
     machine()
     size = 2_000 if chosen.quick else chosen.size
-    count = chosen.rounds or (1 if chosen.quick else 3)
     with tempfile.TemporaryDirectory() as temporary:
         data = _filled(chosen.keep or Path(temporary), size)
         context = app.context_of(Config(data))
@@ -73,9 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             Side("hybrid_search, memories", _hybrid(["memory"]), _kernel(_PLACE)),
             Side("hybrid_search, all types", _hybrid(None), _kernel(_EVERY)),
         )
-        taken = {side.name: _asked(reader, side, asked, count) for side in sides}
+        taken = {side.name: _asked(reader, side, asked, chosen.rounds) for side in sides}
         reader.close()
-        written = _written(Config(data), context, size, 4 if chosen.quick else 20 * count)
+        written = _written(Config(data), context, size, 4 if chosen.quick else 20 * chosen.rounds)
     _report(taken, written, size)
     return finish(complaints)
 

@@ -53,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=7,
         callers={"type": int, "default": 16},
         seconds={"type": float, "default": 1.0, "help": "length of one run"},
     )
-    count = chosen.rounds or (1 if chosen.quick else 7)
     seconds = 0.2 if chosen.quick else chosen.seconds
     machine()
     with ExitStack() as stack:
@@ -66,14 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for server in servers.values():
             server.wait("/mcp", status=0)
         found = {
-            case: _measure(servers, case, chosen.callers, count, seconds)
+            case: _measure(servers, case, chosen.callers, chosen.rounds, seconds)
             for case in [Case(era, form) for era in _ERAS for form in _BODY_DELAYS]
         }
     for case, runs in found.items():
-        _show(case, runs, chosen.callers, count)
+        _show(case, runs, chosen.callers, chosen.rounds)
     shares = fast_path_share.measure(20 if chosen.quick else 200)
     table("calls answered on the fast path", ("client", "calls", "share"), [(c, n, share) for c, n, share in shares])
-    _alone(500 if chosen.quick else 5000, count)
+    _alone(500 if chosen.quick else 5000, chosen.rounds)
     rows = [row for case, runs in found.items() for row in _budgets(case, runs)]
     budgets([*rows, *(budget(f"fast path: {name}", share, _SHARE_BUDGET, least=True) for name, _, share in shares)])
     return finish(

@@ -46,8 +46,7 @@ class Run(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if an answer was wrong."""
-    chosen = options(__doc__, arguments)
-    count = chosen.rounds or (1 if chosen.quick else 15)
+    chosen = options(__doc__, arguments, rounds=15)
     machine()
     with tempfile.TemporaryDirectory() as folder:
         beside, alone = (store_fixtures.filled(Path(folder) / name, _MEMORIES) for name in ("beside", "alone"))
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
             for side in sides.values():
                 side()  # compiled files, and what the server imports at its first answer
-            runs = rounds(count, sides)
+            runs = rounds(chosen.rounds, sides)
     _show(runs)
     return finish(
         [f"{name} printed nothing" for name in (_BESIDE, _LIST, _FILE) if not all(one.shown for one in runs[name])]

@@ -33,16 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=3,
         size={"type": int, "default": _STORED, "help": "memories in the store"},
         entries={"type": int, "default": _IMPORTED, "help": "entries of an import"},
         keep={"type": Path, "help": "folder for the filled store"},
     )
     machine()
     size, entries = (500, 300) if chosen.quick else (chosen.size, chosen.entries)
-    rounds = chosen.rounds or (1 if chosen.quick else 3)
     with tempfile.TemporaryDirectory() as temporary:
         filled = store_fixtures.filled(chosen.keep or Path(temporary) / "filled", size)
-        return finish(_measure(store_fixtures.copied(filled, Path(temporary) / "used"), entries, rounds))
+        return finish(_measure(store_fixtures.copied(filled, Path(temporary) / "used"), entries, chosen.rounds))
 
 
 def _measure(data: Path, entries: int, rounds: int) -> list[str]:

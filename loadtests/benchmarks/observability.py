@@ -22,10 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=15,
         callers={"type": int, "default": 16},
         seconds={"type": float, "default": 1.0, "help": "length of one run"},
     )
-    count = chosen.rounds or (1 if chosen.quick else 15)
     seconds = 0.2 if chosen.quick else chosen.seconds
     requests = [call_overhead.request("modern", number) for number in range(_TEXTS)]
     machine()
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for server in servers.values():
             server.wait("/mcp", status=0)
             run(server)
-        found = rounds(count, {name: lambda server=server: run(server) for name, server in servers.items()})
-    _show(found, count)
+        found = rounds(chosen.rounds, {name: lambda server=server: run(server) for name, server in servers.items()})
+    _show(found, chosen.rounds)
     return finish([run.seen.complaint for side in found.values() for run in side if run.seen.errors])
 
 

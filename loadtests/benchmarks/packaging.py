@@ -42,8 +42,7 @@ class Contained(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if an answered write was lost or a program exited with an error."""
-    chosen = options(__doc__, arguments)
-    count = chosen.rounds or (1 if chosen.quick else 9)
+    chosen = options(__doc__, arguments, rounds=9)
     if not _FILE.exists():
         print("packaging is skipped: run `make binary` first")
         return 0
@@ -53,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         first = _start(Path(folder), (str(_FILE),), cache).healthy
         programs = {_CLONE: None, _UNPACKED: (str(_FOLDER / "quipu"),), _SINGLE: (str(_FILE),)}
         sides = {name: _starter(Path(folder), program, cache) for name, program in programs.items()}
-        starts = rounds(count, sides)
-        images, complaints = _images(Path(folder), max(1, count // 3))
-    _show(starts, first, images, count)
+        starts = rounds(chosen.rounds, sides)
+        images, complaints = _images(Path(folder), max(1, chosen.rounds // 3))
+    _show(starts, first, images, chosen.rounds)
     budgets(_ratios(starts, images))
     return finish(complaints)
 

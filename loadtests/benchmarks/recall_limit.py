@@ -65,20 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=5,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         keep={"type": Path, "help": "folder for the filled stores"},
     )
     machine()
     complaints: list[str] = []
-    count = chosen.rounds or (1 if chosen.quick else 5)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.keep or Path(temporary)
         costs = {
-            size: _cost(store_fixtures.filled(folder, size), size, count, complaints)
+            size: _cost(store_fixtures.filled(folder, size), size, chosen.rounds, complaints)
             for size in ((500,) if chosen.quick else chosen.sizes)
         }
     titles = "memories", "limit ms", "recall ms", "naive ms", "over the limit", "naive over recall"
-    table(f"processor time of a recall, {count} rounds (medians)", titles, [*costs.values()])
+    table(f"processor time of a recall, {chosen.rounds} rounds (medians)", titles, [*costs.values()])
     budgets(
         [
             row

@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=3,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         only={"nargs": "+", "choices": _PARTS, "default": _PARTS, "help": "parts to run"},
         keep={"type": Path, "help": "folder for the filled stores"},
@@ -88,19 +89,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     machine()
     sizes = (500, 1000) if chosen.quick else sorted(chosen.sizes)
-    count = chosen.rounds or (1 if chosen.quick else 3)
     complaints: list[str] = []
     promised: Budgets = []
     with tempfile.TemporaryDirectory(dir=chosen.keep) as temporary:
         folder, work = chosen.keep or Path(temporary), Path(temporary) / "work"
         if "recall" in chosen.only:
-            promised += _growth(folder, sizes, count, complaints, chosen.chart)
+            promised += _growth(folder, sizes, chosen.rounds, complaints, chosen.chart)
         if "writes" in chosen.only:
-            promised += _writes(folder, work, sizes, count)
+            promised += _writes(folder, work, sizes, chosen.rounds)
         if "deletes" in chosen.only:
-            promised += _deletes(folder, work, sizes, count, complaints)
+            promised += _deletes(folder, work, sizes, chosen.rounds, complaints)
         if "lonely" in chosen.only:
-            promised += _small_scope(folder, work, sizes[-1], count, complaints)
+            promised += _small_scope(folder, work, sizes[-1], chosen.rounds, complaints)
         if "scopes" in chosen.only:
             promised += _many_scopes(folder, sizes[-1], complaints)
     budgets(promised)

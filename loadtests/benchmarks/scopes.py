@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=5,
         size={"type": int, "default": _SIZE, "help": "entries in the chain"},
         keep={"type": Path, "help": "folder for the filled store"},
         http={"action": "store_true", "help": "also measure over HTTP"},
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         data = filled((chosen.keep or Path(temporary)) / f"scopes-{size}", size)
         texts = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
-        return finish(_measure(data, texts, chosen.rounds or (1 if chosen.quick else 5), over_http=chosen.http))
+        return finish(_measure(data, texts, chosen.rounds, over_http=chosen.http))
 
 
 def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -> list[str]:

@@ -42,17 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=3,
         sizes={"type": int, "nargs": "*", "default": _SIZES, "help": "entries in the chain"},
         keep={"type": Path, "help": "folder for the filled stores"},
     )
     machine()
-    turns = chosen.rounds or (1 if chosen.quick else 3)
     complaints: list[str] = []
     rows: list[tuple[str, str, str, str]] = []
     with tempfile.TemporaryDirectory() as temporary:
         for size in (600,) if chosen.quick else chosen.sizes:
             data = filled((chosen.keep or Path(temporary)) / f"scopes-{size}", size)
-            complaints += _measure(data, size, turns, rows)
+            complaints += _measure(data, size, chosen.rounds, rows)
     budgets(rows)
     return finish(complaints)
 

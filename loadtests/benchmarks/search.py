@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=3,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
         keep={"type": Path, "help": "folder for the filled stores"},
@@ -59,11 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine()
     complaints: list[str] = []
     sizes = (500,) if chosen.quick else chosen.sizes
-    count = chosen.rounds or (1 if chosen.quick else 3)
     with tempfile.TemporaryDirectory() as temporary:
         for size in sizes:
             data = store_fixtures.filled(chosen.keep or Path(temporary), size)
-            complaints += _one(data, size, count, 0.3 if chosen.quick else chosen.seconds)
+            complaints += _one(data, size, chosen.rounds, 0.3 if chosen.quick else chosen.seconds)
     return finish(complaints)
 
 

@@ -58,15 +58,14 @@ class Import(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if the first answer was wrong."""
-    chosen = options(__doc__, arguments)
-    count = chosen.rounds or (1 if chosen.quick else 9)
+    chosen = options(__doc__, arguments, rounds=9)
     machine()
     with tempfile.TemporaryDirectory() as folder:
         data = store_fixtures.filled(Path(folder), _MEMORIES)
         quipus = {_QUIPU: partial(_quipu, data, _first_answer), _POLLED: partial(_quipu, data, _ready)}
-        starts = rounds(count, {**quipus, _BARE: _bare})
-    imports = rounds(count, {name: lambda code=code: _import(code) for name, code in _IMPORTS.items()})
-    _show(starts, imports, count)
+        starts = rounds(chosen.rounds, {**quipus, _BARE: _bare})
+    imports = rounds(chosen.rounds, {name: lambda code=code: _import(code) for name, code in _IMPORTS.items()})
+    _show(starts, imports, chosen.rounds)
     healthy = {name: [start.healthy for start in runs] for name, runs in starts.items()}
     budgets(
         [

@@ -42,11 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=5,
         size={"type": int, "default": 10_000, "help": "memories in the store"},
         seconds={"type": float, "default": 2.0, "help": "length of one run"},
     )
     size, seconds = (500, 0.5) if chosen.quick else (chosen.size, chosen.seconds)
-    count = chosen.rounds or (1 if chosen.quick else 5)
     machine()
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         data = store_fixtures.filled(Path(temporary), size)
@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _warm(server, number, requests)
         os.nice(10)  # the servers have been started
         runs = rounds(
-            count,
+            chosen.rounds,
             {str(number): lambda server=server: _run(server, requests, seconds) for number, server in servers.items()},
         )
-    _show(f"{size:,} memories, {_CALLERS} callers, {count} rounds (medians)", runs)
+    _show(f"{size:,} memories, {_CALLERS} callers, {chosen.rounds} rounds (medians)", runs)
     return finish([run.seen.complaint for side in runs.values() for run in side if run.seen.errors])
 
 

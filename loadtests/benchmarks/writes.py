@@ -83,10 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=5,
         callers={"type": int, "default": 64},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
     )
-    count = chosen.rounds or (1 if chosen.quick else 5)
     seconds = 0.3 if chosen.quick else chosen.seconds
     machine()
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for side in sides.values():
                 side.run(chosen.callers, min(0.3, seconds))
             found = rounds(
-                count, {name: lambda side=side: side.run(chosen.callers, seconds) for name, side in sides.items()}
+                chosen.rounds,
+                {name: lambda side=side: side.run(chosen.callers, seconds) for name, side in sides.items()},
             )
         _report(found, chosen.callers)
         complaints = [run.seen.complaint for runs in found.values() for run in runs if run.seen.errors]

@@ -166,14 +166,18 @@ def paired(one: Sequence[float], other: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(one, other, strict=True) if b) if any(other) else 0.0
 
 
-def options(about: str | None, arguments: Sequence[str] | None, **more: dict[str, Any]) -> argparse.Namespace:
-    """The options of a benchmark: `--quick`, `--rounds`, and its own."""
+def options(
+    about: str | None, arguments: Sequence[str] | None, rounds: int = 0, **more: dict[str, Any]
+) -> argparse.Namespace:
+    """The options of a benchmark: `--quick`, with one round, `--rounds`, with its default, and its own."""
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="run a few seconds to check that it works")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of each side")
     for name, settings in more.items():
         parser.add_argument(f"--{name}", **settings)
-    return parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
+    chosen.rounds = chosen.rounds or (min(rounds, 1) if chosen.quick else rounds)
+    return chosen
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -16,7 +16,7 @@ WHERE id IN (
     ) AS s
     WHERE s.total - s.size < :bytes
 )
-RETURNING id, session_id, content;
+RETURNING id, session_id, content, hash, metadata;
 
 -- name: delete_mentions
 DELETE FROM sessions_mention WHERE memory_id IN (SELECT value FROM json_each(:memories));

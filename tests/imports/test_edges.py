@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,9 @@ def test_what_a_person_has_deleted_is_not_imported_again(
     (tmp_path / "bot.af").write_text(
         json.dumps({"agents": [{"id": "a1", "name": "bot", "block_ids": ["b1"]}], "blocks": blocks})
     )
-    sources = [tmp_path / "mem0.json", tmp_path / "bot.af"]
+    session = {"observations": [{"id": 1, "memory_session_id": "s1", "title": "Fixed", "narrative": "A bug."}]}
+    (tmp_path / "mem.json").write_text(json.dumps({"totalObservations": 1, **session}))
+    sources = [tmp_path / "mem0.json", tmp_path / "bot.af", tmp_path / "mem.json"]
     for source in sources:
         shell.bring(source)
     rows = [json.loads(line).get("row", {}) for line in shell.export().read_bytes().splitlines()]
@@ -157,6 +160,7 @@ def test_what_a_person_has_deleted_is_not_imported_again(
     call = caller(kernel.dispatch)
     assert call("delete_memory", db="core", id=number).fault is None
     assert call("drop_memory", path="agents/bot/persona").fault is None
+    assert call("maintenance", action="purge_session", session_id="claude-mem:s1", confirm=True).fault is None
     kernel.store.close()
     deleted = shell.export().read_bytes()
     for source in sources:
@@ -187,6 +191,14 @@ def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: She
 @pytest.mark.parametrize(
     ("given", "found"),
     [
+        (2024, "2024-01-01T00:00:00.000Z"),
+        ("2024", "2024-01-01T00:00:00.000Z"),
+        (202405, "2024-05-01T00:00:00.000Z"),
+        ("2024-05", "2024-05-01T00:00:00.000Z"),
+        (7, ""),
+        (3000, ""),
+        (99_999_999, ""),
+        (100_000_000, "1973-03-03T09:46:40.000Z"),
         (20240115, "2024-01-15T00:00:00.000Z"),
         ("202401151230", "2024-01-15T12:30:00.000Z"),
         (20240115123045, "2024-01-15T12:30:45.000Z"),
@@ -197,6 +209,109 @@ def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: She
 )
 def test_a_date_as_one_number_is_no_number_of_seconds(given: str | int, found: str) -> None:
     assert records.utc_of(given) == found
+
+
+@pytest.mark.parametrize("created", ["2024", "2024-05", "'2024'"])
+def test_a_bare_year_of_front_matter_is_the_beginning_of_it(created: str, shell: Shell, tmp_path: Path) -> None:
+    shell.bring(folder(tmp_path / "vault", note=f"---\ncreated: {created}\n---\nA note."))
+    month = "05" if created == "2024-05" else "01"
+    rows = [json.loads(line).get("row", {}) for line in shell.export().read_bytes().splitlines()]
+    assert [row["created_at"] for row in rows if "title" in row] == [f"2024-{month}-01T00:00:00.000Z"]
+
+
+def test_a_note_that_was_edited_after_its_import_stays_as_it_was(shell: Shell, tmp_path: Path) -> None:
+    for text, notes in (("First.", 1), ("Second.", 0)):
+        assert shell.bring(folder(tmp_path / "vault", note=text))["counts"].get("notes", 0) == notes
+    exported = shell.export().read_bytes()
+    assert (b"First." in exported, b"Second." in exported) == (True, False)
+    shell.run("undo", str(shell.audit()[-1]["id"]))
+    assert shell.bring(tmp_path / "vault")["counts"]["notes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "into", "found"),
+    [
+        (
+            {"vault/note": "- [fact] one #a\n- knows [[Jane]]"},
+            "ops",
+            {"brain_note.db", "brain_memory.db", "brain_link.db"},
+        ),
+        ({"project/AGENTS": "# Style\n\nUse tabs."}, "House 7", {"scopes_project.name"}),
+        ({"chat": "a question"}, "old chats", {"sessions_memory.session_id"}),
+    ],
+)
+def test_memories_go_into_the_place_that_is_named(
+    files: dict[str, str], into: str, found: set[str], shell: Shell, tmp_path: Path
+) -> None:
+    shell.config = shell.config._replace(environment={"QUIPU_BRAIN_DATABASES": "core,ops"})
+    folder(tmp_path, **files)
+    turn = {"uuid": "m", "sender": "human", "text": "a question", "created_at": "2026-01-01T00:00:00Z"}
+    (tmp_path / "chat.json").write_text(json.dumps([{"uuid": "c", "name": "chat", "chat_messages": [turn]}]))
+    source = tmp_path / "chat.json" if "chat" in files else tmp_path / next(iter(files)).partition("/")[0]
+    dry = shell.bring(source, "--into", into, "--dry-run")
+    assert {**shell.bring(source, "--into", into), "dry_run": True} == dry
+    lines = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
+    places = {
+        f"{line['table']}.{name}" for line in lines for name, value in line.get("row", {}).items() if value == into
+    }
+    assert places >= found
+    assert set(shell.bring(source, "--into", into)["counts"]) == {"already there", "left out"}
+    shell.run("undo", str(next(row["id"] for row in shell.audit() if row["outcome"] == "done")))
+    assert shell.bring(source, "--into", into)["counts"] == dry["counts"]
+
+
+def test_a_place_that_there_is_not_is_refused(shell: Shell, tmp_path: Path) -> None:
+    source = folder(tmp_path / "vault", note="A note.")
+    before = shell.export()
+    refusals = {
+        "nowhere": r"brain has no database nowhere: choose from core.*. Nothing was imported.",
+        " core": r"--into takes at most 200 printable characters, none of them a blank at an end.",
+        "x" * 201: r"--into takes at most 200",
+    }
+    for into, refusal in refusals.items():
+        for options in (("--dry-run",), ()):
+            with pytest.raises(Fault, match=refusal):
+                shell.run("import", str(source), "--into", into, *options)
+    with pytest.raises(Fault, match=r"--into is not for jsonl, whose memories say where they belong."):
+        shell.run("import", str(before), "--into", "core")
+    assert shell.export().read_bytes() == before.read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("kind", [(), *((found.kind,) for found in IMPORTS), ("jsonl",)])
+def test_a_named_pipe_is_refused_at_once(kind: tuple[str, ...], shell: Shell, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Fault, match=r"pipe is no ordinary file and no folder. Nothing was imported."):
+        shell.run("import", *kind, str(tmp_path / "pipe"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("name", ["index.md", "note.md", "facts.jsonl", "CLAUDE.md"])
+def test_a_named_pipe_in_a_folder_is_refused_at_once(name: str, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "manifest.json").write_text('{"cogx_version": "0.1"}')
+    os.mkfifo(tmp_path / "source" / name)
+    for kind in ((), *((found.kind,) for found in IMPORTS)):
+        with pytest.raises(Fault, match=r"is no |cannot be read|nothing that can be imported|name its kind"):
+            shell.run("import", *kind, str(tmp_path / "source"))
+
+
+def test_a_dry_run_of_everything_refuses_what_the_run_refuses(shell: Shell, tmp_path: Path) -> None:
+    row = {"path": "a", "content": "text", "content_size": 4, "created_at": "now", "updated_at": "now"}
+    other = [{**row, "path": "b"}, {**row, "path": "b", "content": "else"}]
+    agent = {"id": "a1", "name": "bot", "block_ids": ["b1"]}  # with a memory, a row no longer replaces another
+    blocks = [{"id": "b1", "label": "persona", "value": "a bot"}]
+    (tmp_path / "bot.af").write_text(json.dumps({"agents": [agent], "blocks": blocks}))
+    shell.bring(tmp_path / "bot.af")
+    for rows in ([{"path": "a"}], [{**row, "content_size": "many"}], other):
+        path = everything(tmp_path / "all.jsonl", *({"table": "paths_memory", "row": one} for one in rows))
+        before, said = shell.export().read_bytes(), list[str]()
+        for options in (("--dry-run",), ()):
+            with pytest.raises(Fault) as refused:
+                shell.run("import", str(path), *options)
+            said.append(refused.value.message)
+        assert said[0] == said[1]
+        assert shell.export().read_bytes() == before
 
 
 def test_an_empty_row_of_everything_is_refused(shell: Shell, tmp_path: Path) -> None:

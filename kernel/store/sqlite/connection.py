@@ -32,7 +32,7 @@ _RENEW_STAMP = (
     f"randomblob({log_stamp.ID_BYTES}) || substr(stamp, {len(log_stamp.MAGIC) + 1}, {log_stamp.ID_BYTES}) AS BLOB)"
 )
 _TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
-Fts5Row = apsw.FTS5ExtensionApi  # what FTS5 tells an auxiliary function about the current row
+Fts5Row = apsw.FTS5ExtensionApi  # what FTS5 gives an auxiliary function of the current row
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
 

@@ -17,7 +17,7 @@ def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, in
     try:
         if db.reserve_bytes(None, -1) == RESERVED:
             copy.reserve_bytes(None, RESERVED)
-            copy.pragma("user_version", 1)  # so that page 1 tells of the checksums before any other page is written
+            copy.pragma("user_version", 1)  # so that page 1 has the mark of the checksums before others are written
         job = copy.backup("main", db, "main")
         try:
             while not job.done:

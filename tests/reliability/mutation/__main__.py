@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.reliability.mutation.mutants import Mutant, mutants
+from tests.reliability.mutation.mutants import COMMAND, Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[3]
 TARGETS: Mapping[str, Sequence[str]] = {
@@ -81,21 +81,10 @@ def drawn(module: str) -> list[Mutant]:
 
 def judge(module: str, mutant: Mutant) -> Judged:
     """Runs the tests of a module with one mistake in it, until the first that fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.reliability.mutation.mutation_plugin",
-        "-p",
-        "no:cacheprovider",
-        "-x",
-        "-q",
-    ]
     environment = {**os.environ, "MUTANT": f"{module}:{mutant.number}"}
     try:
         done = subprocess.run(
-            [*command, *TARGETS[module]], cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST, check=False
+            [*COMMAND, *TARGETS[module]], cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST, check=False
         )
     except subprocess.TimeoutExpired:
         return Judged(module, mutant, True)

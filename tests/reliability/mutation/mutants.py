@@ -1,6 +1,7 @@
 """Small mistakes made in a module on purpose, one at a time: which there are, and the module with one of them in it."""
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ _COUNTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.LShift: ast.RShift,
 }
 _FEW = 16
+_PLUGINS = ("-p", "tests.reliability.mutation.mutation_plugin", "-p", "no:cacheprovider")
+# Runs the tests that are named after it; the variable MUTANT names the module and the mistake.
+COMMAND = (sys.executable, "-m", "pytest", *_PLUGINS, "-x", "-q")
 
 
 class Mutant(NamedTuple):

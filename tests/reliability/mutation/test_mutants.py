@@ -3,9 +3,8 @@
 import ast
 import os
 import subprocess
-import sys
 
-from tests.reliability.mutation.mutants import lines, mutants, mutated
+from tests.reliability.mutation.mutants import COMMAND, lines, mutants, mutated
 from tests.unit.sql.code import ROOT
 
 SOURCE = '''"""What it is for."""
@@ -42,19 +41,8 @@ def test_a_mutant_differs_in_its_line_alone() -> None:
 def test_the_tests_run_on_the_module_with_the_mistake_in_it() -> None:
     source = (ROOT / "kernel" / "ids.py").read_text(encoding="utf-8")
     number = next(one.number for one in mutants(source) if one.what.startswith("None for"))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.reliability.mutation.mutation_plugin",
-        "-p",
-        "no:cacheprovider",
-        "-x",
-        "-q",
-    ]
     done = subprocess.run(
-        [*command, "tests/unit/test_ids.py"],
+        [*COMMAND, "tests/unit/test_ids.py"],
         cwd=ROOT,
         env={**os.environ, "MUTANT": f"kernel.ids:{number}"},
         capture_output=True,
