@@ -4,51 +4,60 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.postgres import bounds
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import load_driver
-from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
+from kernel.store.postgres.errors import as_fault, is_lost
+from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
+from kernel.store.postgres.session import Session
 from kernel.store.postgres.statements import Statement, values_of
 from kernel.store.postgres.table_rows import TableRows
 from kernel.store.sqlite.tokenizers import Tokenizers
 from kernel.store.transaction import Tx
-from kernel.store.tx_engine import ConstraintFailed, Cursor, Params, Token
+from kernel.store.tx_engine import Cursor, Params, Token
 
 R = TypeVar("R")
 
-_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
 
 
 class Connection:
-    """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
+    """The engine of a tenant's transactions; it holds a connection of the pool while one is open.
 
-    def __init__(self, pool: Pool, tenant: int, context: StoreContext, filename: str, *, durable: bool = True) -> None:
+    A tenant that is at home is read from the `replica`, where there is one.
+    """
+
+    def __init__(
+        self,
+        place: TenantPlace,
+        context: StoreContext,
+        filename: str,
+        *,
+        durable: bool = True,
+        replica: Pool | None = None,
+    ) -> None:
         self.context = context
         self.filename = filename
         self.budget = Budget()
-        self.tenant = tenant
-        self._lock = f"SELECT pg_advisory_xact_lock({_LOCKS}, {tenant})"
-        self.pool = pool
+        self._finder = place
+        self._session = Session(place, replica)
+        self.command = self._session.command
         self._durable = durable
         self._psycopg = load_driver()
-        self._held: Any = None
-        self._cursor: Any = None
         self._open_tx: Tx | None = None
         self._count = 0
         self._total = 0
         self._changes_before = 0
         self._called = False  # in this transaction
-        self._cancelled = False
         self._tokenizers = Tokenizers()
         self.tables = TableRows(self)
         self._streams = itertools.count()
@@ -86,12 +95,12 @@ class Connection:
         limit = self.context.call_limits.value
         if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
             raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
-        cursor = self._cursor
+        cursor = self._session.cursor
         try:
             cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
             rows = cursor.fetchall() if cursor.description else None
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
         if (cursor.statusmessage or "").startswith("SELECT"):
             self._count = 0
         else:
@@ -99,62 +108,42 @@ class Connection:
             self._total += self._count
         return Rows(rows) if rows else NO_ROWS
 
-    def command(self, text: str) -> Any:
-        """Runs commands without parameters in one round trip; the cursor of the last one."""
-        try:
-            cursor = self._held.execute(text, prepare=False)
-            while cursor.nextset():
-                pass
-        except self._psycopg.Error as error:
-            self._raise(error)
-        return cursor
-
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
         name = f"page_{next(self._streams)}"
-        cursor = self._psycopg.RawCursor(self._held)
+        cursor = self._psycopg.RawCursor(self._session.held)
         try:
             cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values, prepare=False)
-            while rows := self._held.execute(f"FETCH {page} FROM {name}", prepare=False, binary=True).fetchall():
+            while rows := self._session.held.execute(
+                f"FETCH {page} FROM {name}", prepare=False, binary=True
+            ).fetchall():
                 yield from rows
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
         self.command(f"CLOSE {name}")
 
     def copy_in(self, text: str, rows: Iterable[Row]) -> None:
         """Writes rows by COPY."""
         try:
-            with self._held.cursor() as cursor, cursor.copy(text) as copy:
+            with self._session.held.cursor() as cursor, cursor.copy(text) as copy:
                 for row in rows:
                     copy.write_row(row)
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
 
-    def _raise(self, error: Exception) -> NoReturn:
-        fault = as_fault(error, cancelled=self._cancelled)
-        self._cancelled = False
-        if fault is not None:
-            raise fault from error
-        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
-            raise ConstraintFailed(str(error).partition("\n")[0]) from error
-        raise error
+    @property
+    def pool(self) -> Pool:
+        """The connections of this process to the database."""
+        return self._session.pool
 
-    def _begin(self, kind: str, *more: str) -> None:
-        if self._held is None:
-            self._held = self.pool.take()
-            self._cursor = self._psycopg.RawCursor(self._held)
+    def _begin(self, kind: str, *settings: str, locked: bool = False) -> None:
         limits = self.context.call_limits.milliseconds
-        settings = (
-            f"SET LOCAL quipu.tenant = '{self.tenant}'",
-            f"SET LOCAL statement_timeout = {limits}",
-            *more,
-        )
-        self.command("; ".join((f"BEGIN {kind}", *settings)))
+        self._session.begin(kind, f"SET LOCAL statement_timeout = {limits}", *settings, locked=locked)
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, if only a failed one."""
-        return self._held is not None and not self._held.closed and self._held.info.transaction_status != 0
+        return self._session.in_transaction
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
@@ -164,7 +153,7 @@ class Connection:
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
             f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
             f"SET LOCAL statement_timeout = {limit}",
-            self._lock,
+            locked=True,
         )
         self._changes_before = self._total
         self._called = False
@@ -192,14 +181,14 @@ class Connection:
         tx.flush_deferred()
         mark = self._mark() if self._total != self._changes_before else None
         try:
-            ended = self._held.execute("COMMIT", prepare=False).statusmessage
+            ended = self._session.held.execute("COMMIT", prepare=False).statusmessage
         except self._psycopg.Error as error:
             self._learn_fate(mark, error)
             ended = "COMMIT"
         if ended != "COMMIT":  # a statement had failed, and its call went on
             raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
-        self._release()
+        self._session.release()
 
     def _mark(self) -> int:
         """Marks the transaction before it commits, which changes nothing that a caller sees."""
@@ -212,7 +201,7 @@ class Connection:
     def _learn_fate(self, mark: int | None, error: Exception) -> None:
         """Looks for the mark of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
-        if fault is None or not (self._held.closed or is_lost(error)):
+        if fault is None or not (self._session.held.closed or is_lost(error)):
             raise fault or error
         end = time.monotonic() + bounds.FATE_SECONDS
         while mark is not None and time.monotonic() < end:
@@ -225,9 +214,9 @@ class Connection:
 
     def _has_committed(self, mark: int) -> bool | None:
         """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
-        self._release()
+        self._session.release()
         try:
-            self._begin("", self._lock)
+            self._begin("", locked=True)
             ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
         except (Fault, self._psycopg.Error):
             return None
@@ -241,14 +230,9 @@ class Connection:
             if self.in_transaction:
                 self.command("ROLLBACK")
         finally:
-            self._release()
+            self._session.release()
             if tx is not None:
                 tx.rolled_back()
-
-    def _release(self) -> None:
-        held, self._held, self._cursor = self._held, None, None
-        if held is not None:
-            self.pool.give(held)
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
@@ -307,7 +291,7 @@ class Connection:
         from kernel.store.postgres.file_copy import copy_to_file
 
         patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
-        other = Connection(self.pool, self.tenant, patient, self.filename)
+        other = Connection(self._finder, patient, self.filename)
         try:
             other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
         finally:
@@ -315,12 +299,8 @@ class Connection:
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""
-        held = self._held
-        if held is not None:
-            self._cancelled = True
-            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
-                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+        self._session.interrupt()
 
     def close(self) -> None:
         """Gives the connection back; safe to call twice."""
-        self._release()
+        self._session.release()

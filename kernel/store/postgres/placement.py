@@ -1,0 +1,156 @@
+"""On which database each tenant is: the home, which servers are started with, has the directory of all of them."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from kernel.errors import Fault
+from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.errors import UNREACHABLE, as_fault
+from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.schema import tenant_id
+
+HOME = ""  # the address of the home in its own tables
+LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+HERE = "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL))"
+_PLACING = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
+_FIND = "SELECT address FROM quipu.placement WHERE name = %s"
+_FEWEST = (
+    "SELECT s.address FROM quipu.server AS s LEFT JOIN quipu.placement AS p ON p.address = s.address "
+    "GROUP BY s.address ORDER BY count(p.name), s.address LIMIT 1"
+)
+_PLACE = "INSERT INTO quipu.placement (name, address) VALUES (%s, %s)"
+_REPOINT = "UPDATE quipu.placement SET address = %s WHERE name = %s AND address = %s"
+_STATE = "SELECT moves, moved_to FROM quipu.directory WHERE id = %s"
+_ARRIVE = "UPDATE quipu.directory SET mover = NULL WHERE name = %s AND moves = %s AND mover IS NOT NULL"
+_ADD = "INSERT INTO quipu.server (address) VALUES (%s) ON CONFLICT DO NOTHING"
+_REMOVE = "DELETE FROM quipu.server WHERE address = %s"
+_LIST = "SELECT name, address FROM quipu.placement ORDER BY name"
+_SERVERS = (
+    "SELECT address, bool_or(n), sum(c) FROM ("
+    "SELECT address, true AS n, 0 AS c FROM quipu.server "
+    "UNION ALL SELECT address, false, 1 FROM quipu.placement) AS s GROUP BY address ORDER BY address"
+)
+_MOST_HOPS = 4
+_PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
+_LOCK_MILLISECONDS = 5000
+MOVING = "The tenant is being moved to another database, try again."
+_NO_SERVER = "No database takes new tenants: `quipu store add ADDRESS` names one."
+PoolOf = Callable[[str], Pool]
+
+
+class Place(NamedTuple):
+    """The database of a tenant: its address in the directory, and the tenant's number there."""
+
+    address: str
+    pool: Pool
+    number: int
+
+
+class Server(NamedTuple):
+    """A database of the directory: whether it takes new tenants, and how many it has."""
+
+    address: str
+    new: bool
+    tenants: int
+
+
+class TenantPlace:
+    """Finds a tenant when it is first needed, and anew once a transaction has met it elsewhere."""
+
+    def __init__(self, home: str, tenant: str, pool_of: PoolOf) -> None:
+        self._home = home
+        self._tenant = tenant
+        self._pool_of = pool_of
+        self._found: Place | None = None
+
+    def find(self) -> Place:
+        """Where the tenant was found last; raises Fault."""
+        if self._found is None:
+            self._found = self._look()
+        return self._found
+
+    def find_again(self, left: Place) -> Place:
+        """Where the tenant is, since it is not where it was found."""
+        if self._found is left or self._found is None:
+            self._found = None
+            time.sleep(_PAUSE_SECONDS)
+        return self.find()
+
+    def _look(self) -> Place:
+        home = self._pool_of(self._home)
+        address = _placed(home, self._tenant)
+        for _ in range(_MOST_HOPS):
+            pool = self._pool_of(address or self._home)
+            number = tenant_id(pool, self._tenant)
+            with transaction(pool) as db:
+                moves, moved_to = db.execute(_STATE, (number,)).fetchone()
+            if moved_to is None:
+                return Place(address, pool, number)
+            # What has left is whole where it has gone: it arrives there even if who moved it is no more.
+            with transaction(self._pool_of(moved_to or self._home)) as db:
+                db.execute(_ARRIVE, (self._tenant, moves + 1))
+            repoint(home, self._tenant, address, moved_to)
+            address = moved_to
+        raise Fault("busy", MOVING)
+
+
+def _placed(home: Pool, tenant: str) -> str:
+    """The address of a tenant; a new one goes where the fewest are."""
+    with transaction(home) as db:
+        if (found := db.execute(_FIND, (tenant,)).fetchone()) is not None:
+            return found[0]
+        db.execute(_PLACING)
+        found = db.execute(_FIND, (tenant,)).fetchone()
+        if found is None:
+            found = db.execute(_FEWEST).fetchone()
+            if found is None:
+                raise Fault("storage", _NO_SERVER)
+            db.execute(_PLACE, (tenant, found[0]))
+        return found[0]
+
+
+def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
+    """Notes in the directory where a tenant has gone."""
+    with transaction(home) as db:
+        db.execute(_REPOINT, (after, tenant, before))
+
+
+def add_server(home: Pool, address: str) -> None:
+    """New tenants may go to a database."""
+    with transaction(home) as db:
+        db.execute(_ADD, (address,))
+
+
+def remove_server(home: Pool, address: str) -> None:
+    """New tenants no longer go to a database; raises Fault where none did."""
+    with transaction(home) as db:
+        if not db.execute(_REMOVE, (address,)).rowcount:
+            raise Fault("not_found", "That database takes no new tenants: `quipu store list` shows those that do.")
+
+
+def placements(home: Pool) -> list[tuple[str, str]]:
+    """Every tenant with its address, by name."""
+    with transaction(home) as db:
+        return db.execute(_LIST).fetchall()
+
+
+def servers(home: Pool) -> list[Server]:
+    """Every database that has tenants or takes new ones."""
+    with transaction(home) as db:
+        return [Server(address, bool(new), int(count)) for address, new, count in db.execute(_SERVERS).fetchall()]
+
+
+@contextmanager
+def transaction(pool: Pool) -> Generator[Any]:
+    """A connection in a transaction, with errors of the database as Faults."""
+    connection = pool.take()
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
+            yield connection
+    except load_driver().Error as error:
+        raise as_fault(error) or Fault("storage", UNREACHABLE) from error
+    finally:
+        pool.give(connection)

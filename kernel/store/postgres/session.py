@@ -1,0 +1,95 @@
+"""The connection of the pool that a transaction holds, to the database where its tenant is."""
+
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from kernel.errors import Fault
+from kernel.store.postgres import bounds
+from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.errors import CONSTRAINTS, as_fault
+from kernel.store.postgres.placement import HERE, LOCKS, MOVING, TenantPlace
+from kernel.store.postgres.pool import Pool
+from kernel.store.tx_engine import ConstraintFailed
+
+_MOST_PLACES = 4  # in which a transaction looks for its tenant
+
+
+class Session:
+    """Holds a connection while a transaction is open; one that reads goes to the `replica` of the home for a tenant
+    that is there.
+    """
+
+    def __init__(self, finder: TenantPlace, replica: Pool | None) -> None:
+        self._finder = finder
+        self._place = finder.find()
+        self._replica = replica
+        self._psycopg = load_driver()
+        self._cancelled = False
+        self.held: Any = None
+        self.cursor: Any = None
+
+    @property
+    def pool(self) -> Pool:
+        """The connections to the database that the tenant was found in."""
+        at_home = not self._place.address
+        return self._replica if self._replica is not None and at_home else self._place.pool
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, if only a failed one."""
+        return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
+
+    def begin(self, kind: str, *settings: str, locked: bool = False) -> None:
+        """Opens a transaction where the tenant is, which cannot leave before the end of one that is `locked`."""
+        for _ in range(_MOST_PLACES):
+            if self.held is None:
+                self.held = self.pool.take()
+                self.cursor = self._psycopg.RawCursor(self.held)
+            number = self._place.number
+            commands = (
+                f"BEGIN {kind}",
+                f"SET LOCAL quipu.tenant = '{number}'",
+                *settings,
+                *((f"SELECT pg_advisory_xact_lock({LOCKS}, {number})",) if locked else ()),
+                HERE.format(number),
+            )
+            if self.command("; ".join(commands)).fetchone()[0]:
+                return
+            self.command("ROLLBACK")
+            self.release()
+            self._place = self._finder.find_again(self._place)
+        raise Fault("busy", MOVING)
+
+    def command(self, text: str) -> Any:
+        """Runs commands without parameters in one round trip; the cursor of the last one."""
+        try:
+            cursor = self.held.execute(text, prepare=False)
+            while cursor.nextset():
+                pass
+        except self._psycopg.Error as error:
+            self.fail(error)
+        return cursor
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Raises what an error of psycopg means."""
+        fault = as_fault(error, cancelled=self._cancelled)
+        self._cancelled = False
+        if fault is not None:
+            raise fault from error
+        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
+            raise ConstraintFailed(str(error).partition("\n")[0]) from error
+        raise error
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs."""
+        held = self.held
+        if held is not None:
+            self._cancelled = True
+            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
+                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+
+    def release(self) -> None:
+        """Gives the connection back; safe to call twice."""
+        held, self.held, self.cursor = self.held, None, None
+        if held is not None:
+            self.pool.give(held)
