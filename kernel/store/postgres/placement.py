@@ -1,5 +1,6 @@
 """On which database each tenant is: the home, which servers are started with, has the directory of all of them."""
 
+import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ _SERVERS = (
     "SELECT address, true AS n, 0 AS c FROM quipu.server "
     "UNION ALL SELECT address, false, 1 FROM quipu.placement) AS s GROUP BY address ORDER BY address"
 )
+_IDENTIFY = "SELECT pg_try_advisory_xact_lock(%s)"
 _MOST_HOPS = 4
 _PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
 _LOCK_MILLISECONDS = 5000
@@ -117,9 +119,12 @@ def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
         db.execute(_REPOINT, (after, tenant, before))
 
 
-def add_server(home: Pool, address: str) -> None:
-    """New tenants may go to a database."""
+def add_server(home: Pool, address: str, pool: Pool) -> None:
+    """New tenants may go to a database; raises Fault for another address of the home."""
     with transaction(home) as db:
+        with transaction(pool) as other:
+            if address != HOME and same_database(db, other):
+                raise Fault("invalid", "That is the database of QUIPU_STORE, whose name is home.")
         db.execute(_ADD, (address,))
 
 
@@ -140,6 +145,12 @@ def servers(home: Pool) -> list[Server]:
     """Every database that has tenants or takes new ones."""
     with transaction(home) as db:
         return [Server(address, bool(new), int(count)) for address, new, count in db.execute(_SERVERS).fetchall()]
+
+
+def same_database(one: Any, other: Any) -> bool:
+    """Whether two connections in transactions have the same database: a lock of one is in the way of the other."""
+    key = int.from_bytes(os.urandom(8)) >> 1
+    return not all(db.execute(_IDENTIFY, (key,)).fetchone()[0] for db in (one, other))
 
 
 @contextmanager

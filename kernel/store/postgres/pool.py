@@ -12,6 +12,9 @@ MOST = 16  # connections of a process, however many tenants it serves
 _WAIT_SECONDS = 5.0
 _ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
 _FIRST_PAUSE = 0.03
+_REST_SECONDS = (
+    1.0  # after these, while which the database is not asked again: who opens its tenants keeps others waiting
+)
 
 
 class Pool:
@@ -22,6 +25,7 @@ class Pool:
         self._free: list[Any] = []
         self._lock = threading.Lock()
         self._room = threading.Semaphore(most)
+        self._away_until = 0.0
 
     def take(self) -> Any:
         """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
@@ -61,6 +65,8 @@ class Pool:
 
     def _connected(self) -> Any:
         psycopg = load_driver()
+        if time.monotonic() < self._away_until:
+            raise Fault("storage", UNREACHABLE)
         for attempt in range(_ATTEMPTS):
             try:
                 return connect(self.address)
@@ -69,6 +75,7 @@ class Pool:
                 if fault is None:
                     raise
                 if attempt == _ATTEMPTS - 1:
+                    self._away_until = time.monotonic() + _REST_SECONDS
                     raise fault from error
             time.sleep(_FIRST_PAUSE * 2**attempt)
         raise Fault("storage", UNREACHABLE)
