@@ -39,7 +39,7 @@ def list_servers(arguments: argparse.Namespace, config: Config) -> int:
     """Prints the databases, with the number of their tenants."""
     for one in or_raise(directory.servers, config):
         new = "takes new ones" if one.new else "takes no new ones"
-        show(one._asdict(), f"{one.address}  {one.tenants} tenants, {new}", as_json=arguments.json)
+        show(one._asdict(), f"{one.address}  tenants: {one.tenants}, {new}", as_json=arguments.json)
     return 0
 
 

@@ -1,10 +1,9 @@
 """What rows of a tenant differ between two databases, by digests that the databases make themselves."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from heapq import merge
-from itertools import groupby, islice
+from itertools import count, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -60,6 +59,7 @@ class Difference:
         self._target = target
         self._sent = sent
         self._arriving = arriving
+        self._streams = count()
         self._buckets: dict[str, list[str]] = {}
 
     def tables(self, among: Sequence[Table] = ()) -> list[Table]:
@@ -80,12 +80,11 @@ class Difference:
         there = f'SELECT EXISTS (SELECT FROM quipu_data."{table.name}" WHERE tenant = {self._arriving})'
         if not self._target.execute(there).fetchone()[0]:
             return self._send(table, "")
-        with closing(self._differing(table)) as differing:
-            keys = list(islice(differing, _MOST_ROWS + 1))
+        keys = list(islice(self._differing(table), _MOST_ROWS + 1))
         # All at once: a unique value may have gone from one row to another.
         return self._replace(table, f"AND {_chosen(table, keys)}" if len(keys) <= _MOST_ROWS else "")
 
-    def _differing(self, table: Table) -> Generator[str]:
+    def _differing(self, table: Table) -> Iterator[str]:
         sides = (
             self._stream(self._source, table.rows(self._sent), self._buckets[table.name]),
             self._stream(self._target, table.rows(self._arriving), self._buckets[table.name]),
@@ -97,10 +96,11 @@ class Difference:
 
     def _stream(self, db: Any, rows: str, buckets: list[str]) -> Iterator[tuple[str, str]]:
         chosen = f"SELECT k, d FROM ({rows}) AS r WHERE left(k, {_BUCKET_DIGITS}) = ANY ({_listed(buckets)}) ORDER BY k"
-        with db.cursor(name="difference") as cursor:
-            cursor.itersize = _PAGE
-            cursor.execute(chosen)
-            yield from cursor
+        cursor = f"difference_{next(self._streams)}"  # those that are not read to their end stay open
+        db.execute(f"DECLARE {cursor} NO SCROLL CURSOR FOR {chosen}", prepare=False)
+        while page := db.execute(f"FETCH {_PAGE} FROM {cursor}", prepare=False).fetchall():
+            yield from page
+        db.execute(f"CLOSE {cursor}", prepare=False)
 
     def _replace(self, table: Table, chosen: str) -> int:
         self._target.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {self._arriving} {chosen}')

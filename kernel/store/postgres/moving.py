@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 from kernel.store.postgres.difference import Difference, Table, forget_rows
 from kernel.store.postgres.driver import connect, load_driver
-from kernel.store.postgres.errors import UNREACHABLE, as_fault
+from kernel.store.postgres.errors import as_fault
 from kernel.store.postgres.placement import HOME, LOCKS, Place, PoolOf, TenantPlace, repoint, same_database, transaction
 
 _MOVING = 0x51554D56  # "QUMV": the first key of the locks of movers; the second is the tenant
@@ -53,7 +53,9 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
         with _session(home, place.address) as source, _session(home, to) as target:
             done = _Move(source, target, tenant, place, report).run(to)
     except load_driver().Error as error:
-        raise as_fault(error) or Fault("storage", UNREACHABLE) from error
+        if (fault := as_fault(error)) is None:
+            raise
+        raise fault from error
     repoint(pool_of(home), tenant, place.address, to)
     _clear(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
     return done

@@ -74,7 +74,8 @@ class TenantPlace:
         return self._found
 
     def find_again(self, left: Place) -> Place:
-        """Where the tenant is, since it is not where it was found."""
+        """Where the tenant is, since it is not where it was found; other tenants open connections there again."""
+        left.pool.close()
         if self._found is left or self._found is None:
             self._found = None
             time.sleep(_PAUSE_SECONDS)

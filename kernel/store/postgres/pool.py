@@ -12,9 +12,8 @@ MOST = 16  # connections of a process, however many tenants it serves
 _WAIT_SECONDS = 5.0
 _ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
 _FIRST_PAUSE = 0.03
-_REST_SECONDS = (
-    1.0  # after these, while which the database is not asked again: who opens its tenants keeps others waiting
-)
+# After these the database is not asked again for a while: whoever opens one of its tenants keeps others waiting.
+_REST_SECONDS = 1.0
 
 
 class Pool:
