@@ -28,7 +28,7 @@ from tests.postgres.test_processes import Load, add, ask, chain_is_whole
 
 pytestmark = pytest.mark.postgres
 TENANTS = int(os.environ.get("POSTGRES_TENANTS", "9"))
-KILLS = int(os.environ.get("POSTGRES_KILL_ROUNDS", "4"))
+KILLS = int(os.environ.get("POSTGRES_KILL_ROUNDS", "6"))
 ROOT = Path(__file__).parents[2]
 MOVED = "acme"
 Run = Callable[..., int]
@@ -247,7 +247,7 @@ def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: O
     home, *others = databases
     chance = random.Random(7)
     with loaded(opened(home), opened(home)) as load:
-        for number in range(3 * KILLS):
+        for number in range(KILLS):
             to = others[number % len(others)]
             process = move_process(home, to)
             time.sleep(0.25 + chance.random() * 0.9)
@@ -317,3 +317,7 @@ def test_three_servers_share_the_tenants_and_one_moves_under_load(
     time.sleep(1.1)
     assert set(write_to_all(first, names, "third").values()) == {"ok"}
     assert chain_is_whole(opened(home, mover))
+
+    still = opened(home, next(name for name in names if spread[name] == second))
+    shards.clusters[0].kill()
+    assert add(still, "without the home").fault is None
