@@ -7,23 +7,11 @@ from itertools import count, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from kernel.store.postgres.named import run
+
 _BUCKET_DIGITS = 2  # hexadecimal, of the digest of a key: 256 buckets a table
 _PAGE = 2000  # digests of rows that are fetched at once
 _MOST_ROWS = 100_000  # that are looked for by their digests, which then take 8 MB
-_LEFT_OUT = "row_change"  # what a call has changed, which is taken before it commits
-_TABLES = """
-SELECT
-    c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),
-    string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attnum = ANY (i.indkey))
-FROM pg_class AS c
-JOIN pg_index AS i ON i.indrelid = c.oid AND i.indisprimary
-JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE
-    c.relkind = 'r' AND c.relnamespace = CAST('quipu_data' AS regnamespace) AND c.relname <> %s
-    AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attname <> 'tenant'
-GROUP BY c.relname
-ORDER BY c.relname
-"""
 
 
 class Table(NamedTuple):
@@ -123,7 +111,7 @@ def forget_rows(db: Any, number: int) -> None:
 
 
 def _tables(db: Any) -> list[Table]:
-    return [Table(*row) for row in db.execute(_TABLES, (_LEFT_OUT,)).fetchall()]
+    return [Table(*row) for row in run(db, "engine.moving.tables").fetchall()]
 
 
 def _digests(db: Any, tables: Sequence[Table], number: int) -> dict[tuple[str, str], str]:

@@ -10,23 +10,12 @@ from kernel.errors import Fault
 from kernel.store.postgres.difference import Difference, Table, forget_rows
 from kernel.store.postgres.driver import connect, load_driver
 from kernel.store.postgres.errors import as_fault
-from kernel.store.postgres.placement import HOME, LOCKS, Place, PoolOf, TenantPlace, repoint, same_database, transaction
+from kernel.store.postgres.named import run
+from kernel.store.postgres.placement import HOME, Place, PoolOf, TenantPlace, repoint, same_database, transaction
 
-_MOVING = 0x51554D56  # "QUMV": the first key of the locks of movers; the second is the tenant
 _ROUNDS = 2  # before writes are paused: the second has what was written during the first
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
-_TRY_LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
-_EXPECT = "INSERT INTO quipu.directory (name, moves, mover) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
-_FIND = "SELECT id, moved_to IS NULL AND mover IS NULL FROM quipu.directory WHERE name = %s FOR UPDATE"
-_CLAIM = "UPDATE quipu.directory SET mover = %s, moves = %s, moved_to = NULL, came_from = %s WHERE id = %s"
-_CLAIMED = "SELECT true FROM quipu.directory WHERE id = %s AND mover = %s FOR UPDATE"
-_STATE = "SELECT moves, moved_to IS NULL AND mover IS NULL FROM quipu.directory WHERE id = %s"
-_LEAVE = "UPDATE quipu.directory SET moved_to = %s WHERE id = %s"
-_ARRIVED = "UPDATE quipu.directory SET mover = NULL WHERE id = %s"
-_CAME_FROM = "SELECT came_from FROM quipu.directory WHERE id = %s"
-_CLEARED = "UPDATE quipu.directory SET came_from = NULL WHERE id = %s"
-_LEFT = "SELECT id FROM quipu.directory WHERE name = %s AND moved_to IS NOT NULL FOR UPDATE"
 _TAKEN = "The tenant is being moved by another process."
 _OVERTAKEN = "Another process has begun to move the tenant."
 _IN_USE = "That database has a tenant of this name already, which did not come from here."
@@ -89,9 +78,9 @@ class _Move:
         with self._source.transaction(), self._target.transaction():
             if same_database(self._source, self._target):  # by another address
                 return Moved(0, 0.0)
-        if not self._source.execute(_TRY_LOCK, (_MOVING, number)).fetchone()[0]:
+        if not run(self._source, "engine.moving.lock", number=number).fetchone()[0]:
             raise Fault("conflict", _TAKEN)
-        moves, here = self._source.execute(_STATE, (number,)).fetchone()
+        moves, _, here = run(self._source, "engine.directory.state", number=number).fetchone()
         if not here:
             raise Fault("conflict", _OVERTAKEN)
         self._claim(moves + 1)
@@ -105,22 +94,23 @@ class _Move:
                 self._check_claim()
                 if copied and difference.tables(copied):
                     raise Fault("storage", _DIFFERENT)
-                self._source.execute(_LEAVE, (to, number))
+                run(self._source, "engine.moving.leave", address=to, number=number)
                 self._source.execute("COMMIT")  # from here on the target is right
-                self._target.execute(_ARRIVED, (self._arriving,))
+                run(self._target, "engine.moving.arrived", number=self._arriving)
         return Moved(self._rows, round(time.monotonic() - began, 3))
 
     def _claim(self, moves: int) -> None:
         """Makes the target expect the tenant, from this mover alone."""
         with self._target.transaction():
-            self._target.execute(_EXPECT, (self._tenant,))
-            self._arriving, here = self._target.execute(_FIND, (self._tenant,)).fetchone()
+            run(self._target, "engine.moving.expect", tenant=self._tenant)
+            self._arriving, here = run(self._target, "engine.moving.find", tenant=self._tenant).fetchone()
             if here:
                 raise Fault("conflict", _IN_USE)
-            self._target.execute(_CLAIM, (self._mover, moves, self._place.address, self._arriving))
+            claim = {"mover": self._mover, "moves": moves, "address": self._place.address}
+            run(self._target, "engine.moving.claim", number=self._arriving, **claim)
 
     def _check_claim(self) -> None:
-        if self._target.execute(_CLAIMED, (self._arriving, self._mover)).fetchone() is None:
+        if run(self._target, "engine.moving.claimed", number=self._arriving, mover=self._mover).fetchone() is None:
             raise Fault("conflict", _OVERTAKEN)
 
     def _copy(self, difference: Difference) -> list[Table]:
@@ -146,7 +136,7 @@ class _Move:
         """Writers wait, as for another one, from the time that is given until the end of the transaction."""
         self._source.execute("BEGIN")
         self._source.execute(f"SET LOCAL lock_timeout = {_PAUSE_MILLISECONDS}")
-        self._source.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {int(self._place.number)})")
+        run(self._source, "engine.moving.pause", number=self._place.number)
         yield time.monotonic()
 
 
@@ -154,10 +144,10 @@ def _clear(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
     """Deletes the rows that a tenant has left behind where it was last, which is needed for nothing but room."""
     with ExitStack() as stack:
         here = stack.enter_context(transaction(place.pool))
-        (came_from,) = here.execute(_CAME_FROM, (place.number,)).fetchone()
+        (came_from,) = run(here, "engine.moving.came_from", number=place.number).fetchone()
         if came_from is None:
             return
         before = stack.enter_context(transaction(pool_of(came_from or home)))
-        if (left := before.execute(_LEFT, (tenant,)).fetchone()) is not None:
+        if (left := run(before, "engine.moving.left", tenant=tenant).fetchone()) is not None:
             forget_rows(before, left[0])
-        here.execute(_CLEARED, (place.number,))
+        run(here, "engine.moving.cleared", number=place.number)

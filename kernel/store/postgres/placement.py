@@ -9,31 +9,11 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import UNREACHABLE, as_fault
+from kernel.store.postgres.named import run
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.schema import tenant_id
 
 HOME = ""  # the address of the home in its own tables
-LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
-HERE = "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL))"
-_PLACING = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
-_FIND = "SELECT address FROM quipu.placement WHERE name = %s"
-_FEWEST = (
-    "SELECT s.address FROM quipu.server AS s LEFT JOIN quipu.placement AS p ON p.address = s.address "
-    "GROUP BY s.address ORDER BY count(p.name), s.address LIMIT 1"
-)
-_PLACE = "INSERT INTO quipu.placement (name, address) VALUES (%s, %s)"
-_REPOINT = "UPDATE quipu.placement SET address = %s WHERE name = %s AND address = %s"
-_STATE = "SELECT moves, moved_to FROM quipu.directory WHERE id = %s"
-_ARRIVE = "UPDATE quipu.directory SET mover = NULL WHERE name = %s AND moves = %s AND mover IS NOT NULL"
-_ADD = "INSERT INTO quipu.server (address) VALUES (%s) ON CONFLICT DO NOTHING"
-_REMOVE = "DELETE FROM quipu.server WHERE address = %s"
-_LIST = "SELECT name, address FROM quipu.placement ORDER BY name"
-_SERVERS = (
-    "SELECT address, bool_or(n), sum(c) FROM ("
-    "SELECT address, true AS n, 0 AS c FROM quipu.server "
-    "UNION ALL SELECT address, false, 1 FROM quipu.placement) AS s GROUP BY address ORDER BY address"
-)
-_IDENTIFY = "SELECT pg_try_advisory_xact_lock(%s)"
 _MOST_HOPS = 4
 _PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
 _LOCK_MILLISECONDS = 5000
@@ -88,12 +68,12 @@ class TenantPlace:
             pool = self._pool_of(address or self._home)
             number = tenant_id(pool, self._tenant)
             with transaction(pool) as db:
-                moves, moved_to = db.execute(_STATE, (number,)).fetchone()
+                moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
                 return Place(address, pool, number)
             # What has left is whole where it has gone: it arrives there even if who moved it is no more.
             with transaction(self._pool_of(moved_to or self._home)) as db:
-                db.execute(_ARRIVE, (self._tenant, moves + 1))
+                run(db, "engine.directory.arrive", tenant=self._tenant, moves=moves + 1)
             repoint(home, self._tenant, address, moved_to)
             address = moved_to
         raise Fault("busy", MOVING)
@@ -102,22 +82,22 @@ class TenantPlace:
 def _placed(home: Pool, tenant: str) -> str:
     """The address of a tenant; a new one goes where the fewest are."""
     with transaction(home) as db:
-        if (found := db.execute(_FIND, (tenant,)).fetchone()) is not None:
+        if (found := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
             return found[0]
-        db.execute(_PLACING)
-        found = db.execute(_FIND, (tenant,)).fetchone()
+        run(db, "engine.directory.lock")
+        found = run(db, "engine.directory.find", tenant=tenant).fetchone()
         if found is None:
-            found = db.execute(_FEWEST).fetchone()
+            found = run(db, "engine.directory.fewest").fetchone()
             if found is None:
                 raise Fault("storage", _NO_SERVER)
-            db.execute(_PLACE, (tenant, found[0]))
+            run(db, "engine.directory.place", tenant=tenant, address=found[0])
         return found[0]
 
 
 def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
     """Notes in the directory where a tenant has gone."""
     with transaction(home) as db:
-        db.execute(_REPOINT, (after, tenant, before))
+        run(db, "engine.directory.repoint", tenant=tenant, before=before, after=after)
 
 
 def add_server(home: Pool, address: str, pool: Pool) -> None:
@@ -126,32 +106,34 @@ def add_server(home: Pool, address: str, pool: Pool) -> None:
         with transaction(pool) as other:
             if address != HOME and same_database(db, other):
                 raise Fault("invalid", "That is the database of QUIPU_STORE, whose name is home.")
-        db.execute(_ADD, (address,))
+        run(db, "engine.directory.add_server", address=address)
 
 
 def remove_server(home: Pool, address: str) -> None:
     """New tenants no longer go to a database; raises Fault where none did."""
     with transaction(home) as db:
-        if not db.execute(_REMOVE, (address,)).rowcount:
+        if not run(db, "engine.directory.remove_server", address=address).rowcount:
             raise Fault("not_found", "That database takes no new tenants: `quipu store list` shows those that do.")
 
 
 def placements(home: Pool) -> list[tuple[str, str]]:
     """Every tenant with its address, by name."""
     with transaction(home) as db:
-        return db.execute(_LIST).fetchall()
+        return run(db, "engine.directory.tenants").fetchall()
 
 
 def servers(home: Pool) -> list[Server]:
     """Every database that has tenants or takes new ones."""
     with transaction(home) as db:
-        return [Server(address, bool(new), int(count)) for address, new, count in db.execute(_SERVERS).fetchall()]
+        return [
+            Server(address, bool(new), count) for address, new, count in run(db, "engine.directory.servers").fetchall()
+        ]
 
 
 def same_database(one: Any, other: Any) -> bool:
     """Whether two connections in transactions have the same database: a lock of one is in the way of the other."""
     key = int.from_bytes(os.urandom(8)) >> 1
-    return not all(db.execute(_IDENTIFY, (key,)).fetchone()[0] for db in (one, other))
+    return not all(run(db, "engine.directory.identify", key=key).fetchone()[0] for db in (one, other))
 
 
 @contextmanager

@@ -7,10 +7,13 @@ from kernel.errors import Fault
 from kernel.store.postgres import bounds
 from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault
-from kernel.store.postgres.placement import HERE, LOCKS, MOVING, TenantPlace
+from kernel.store.postgres.placement import MOVING, TenantPlace
 from kernel.store.postgres.pool import Pool
 from kernel.store.tx_engine import ConstraintFailed
 
+_LOCK = "SELECT pg_advisory_xact_lock({}, {})"
+_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_HERE = "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL))"
 _MOST_PLACES = 4  # in which a transaction looks for its tenant
 
 
@@ -50,8 +53,8 @@ class Session:
                 f"BEGIN {kind}",
                 f"SET LOCAL quipu.tenant = '{number}'",
                 *settings,
-                *((f"SELECT pg_advisory_xact_lock({LOCKS}, {number})",) if locked else ()),
-                HERE.format(number),
+                *((_LOCK.format(_LOCKS, number),) if locked else ()),
+                _HERE.format(number),
             )
             if self.command("; ".join(commands)).fetchone()[0]:
                 return
