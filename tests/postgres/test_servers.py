@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -240,6 +241,18 @@ def test_a_database_with_a_tenant_of_that_name_is_refused(
     assert "has a tenant of this name already" in capsys.readouterr().err
     assert [row[0] for row in contents(other)["paths_memory"]] == ["theirs"]
     assert add(opened(home), "more").fault is None
+
+
+def test_a_write_may_wait_longer_than_it_may_take(address: str, opened: Open) -> None:
+    """As it does while a mover has the lock; the limit of a call is a second."""
+    kernel = opened(address)
+    with stores.connect(address) as mover:
+        (number,) = mover.execute("SELECT id FROM quipu.directory WHERE name = %s", (MOVED,)).fetchone()
+        mover.execute("SELECT pg_advisory_lock(%s, %s)", (0x51554950, number))
+        end = threading.Timer(1.5, mover.execute, ("SELECT pg_advisory_unlock_all()",))
+        end.start()
+        assert add(kernel, "a").fault is None
+        end.join()
 
 
 def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: Open) -> None:

@@ -136,9 +136,9 @@ class Connection:
         """The connections of this process to the database."""
         return self._session.pool
 
-    def _begin(self, kind: str, *settings: str, locked: bool = False) -> None:
+    def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
         limits = self.context.call_limits.milliseconds
-        self._session.begin(kind, f"SET LOCAL statement_timeout = {limits}", *settings, locked=locked)
+        self._session.begin(kind, f"SET LOCAL statement_timeout = {limits}", *settings, wait=wait)
 
     @property
     def in_transaction(self) -> bool:
@@ -151,9 +151,8 @@ class Connection:
         self._begin(
             "",
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
             f"SET LOCAL statement_timeout = {limit}",
-            locked=True,
+            wait=bounds.BUSY_MILLISECONDS,
         )
         self._changes_before = self._total
         self._called = False
@@ -216,7 +215,7 @@ class Connection:
         """Whether a mark is there; None where the database cannot be asked. The lock waits for who may write it yet."""
         self._session.release()
         try:
-            self._begin("", locked=True)
+            self._begin("", wait=bounds.BUSY_MILLISECONDS)
             ((found,),) = self.query("engine.transaction.find_mark", mark=mark)
         except (Fault, self._psycopg.Error):
             return None

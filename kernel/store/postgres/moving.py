@@ -14,7 +14,7 @@ from kernel.store.postgres.named import run
 from kernel.store.postgres.placement import HOME, Place, PoolOf, TenantPlace, repoint, same_database, transaction
 
 _ROUNDS = 2  # before writes are paused: the second has what was written during the first
-_PAUSE_MILLISECONDS = 60_000  # for writers that are at work
+_PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
 _TAKEN = "The tenant is being moved by another process."
 _OVERTAKEN = "Another process has begun to move the tenant."
@@ -136,6 +136,7 @@ class _Move:
         """Writers wait, as for another one, from the time that is given until the end of the transaction."""
         self._source.execute("BEGIN")
         self._source.execute(f"SET LOCAL lock_timeout = {_PAUSE_MILLISECONDS}")
+        self._source.execute(f"SET LOCAL idle_in_transaction_session_timeout = {_PAUSE_MILLISECONDS}")
         run(self._source, "engine.moving.pause", number=self._place.number)
         yield time.monotonic()
 

@@ -11,6 +11,7 @@ from kernel.store.postgres.placement import MOVING, TenantPlace
 from kernel.store.postgres.pool import Pool
 from kernel.store.tx_engine import ConstraintFailed
 
+_WAIT = "SET LOCAL lock_timeout = {}"
 _LOCK = "SELECT pg_advisory_xact_lock({}, {})"
 _LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
 _HERE = "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL))"
@@ -42,8 +43,10 @@ class Session:
         """Whether a transaction is open, if only a failed one."""
         return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
 
-    def begin(self, kind: str, *settings: str, locked: bool = False) -> None:
-        """Opens a transaction where the tenant is, which cannot leave before the end of one that is `locked`."""
+    def begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
+        """Opens a transaction where the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
+        does until its end, and the tenant cannot leave. What the settings limit does not count while it waits.
+        """
         for _ in range(_MOST_PLACES):
             if self.held is None:
                 self.held = self.pool.take()
@@ -52,8 +55,8 @@ class Session:
             commands = (
                 f"BEGIN {kind}",
                 f"SET LOCAL quipu.tenant = '{number}'",
+                *(() if wait is None else (_WAIT.format(wait), _LOCK.format(_LOCKS, number))),
                 *settings,
-                *((_LOCK.format(_LOCKS, number),) if locked else ()),
                 _HERE.format(number),
             )
             if self.command("; ".join(commands)).fetchone()[0]:
