@@ -50,8 +50,8 @@ bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes and recalls on 
 	@.venv-postgres/bin/python -m tests.postgres.cluster .venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
 
 faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its processes and moves, KILL_ROUNDS times, under load
-	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_TENANTS=$(POSTGRES_TENANTS) $(ON_POSTGRES) -m postgres \
-		tests/postgres/test_processes.py tests/postgres/test_servers.py -k "killed or under_load" $(ARGS)
+	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_TENANTS=$(POSTGRES_TENANTS) $(ON_POSTGRES) -m postgres tests/postgres \
+		-k "killed or under_load" $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }
