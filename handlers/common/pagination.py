@@ -46,9 +46,35 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
     if not items and request.query.strip() and not request.cursor:
         answer.message = _nothing(listing.below)
+    likely = _fill_whole(answer, listing, request) or _fill(answer, listing, request)
+    answer.omitted = len(items) - len(answer.memories)
+    if answer.memories and len(answer.memories) < len(listing.items):
+        shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
+        answer.cursor = encode_cursor(listing.shown, listing.question, shown)
+        likely += _cursor_tokens(listing.shown, len(shown))
+    answer.tokens = math.ceil(likely)
+    return answer
+
+
+def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> float:
+    """Adds the memories if they are lines and all fit, counted at once; the tokens of the answer, 0 otherwise."""
+    if _is_whole_text(request):
+        return 0.0
+    lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
+    memories = [_recalled_memory(item, line, request) for item, line in lines]
+    spent = tokens_of(_encode((answer, memories)))
+    cursor = _cursor_tokens(listing.shown, len(memories)) if len(memories) < len(listing.items) else 0.0
+    if spent.most + cursor > request.max_tokens - _LATER_TOKENS:
+        return 0.0
+    answer.memories = memories
+    return spent.likely
+
+
+def _fill(answer: Recalled, listing: RankedResults, request: Recall) -> float:
+    """Adds the memories that fit, one by one; the tokens of the answer."""
     spent = tokens_of(_encode(answer))
     room, likely = request.max_tokens - spent.most - _LATER_TOKENS, spent.likely
-    for number, item in enumerate(items, start=1):
+    for number, item in enumerate(listing.items[: request.limit], start=1):
         cursor = _cursor_tokens(listing.shown, number) if number < len(listing.items) else 0.0
         found, spent = _fit(item, request, room - cursor, first=number == 1)
         if found is None and number == 1:
@@ -57,13 +83,7 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
             break
         answer.memories.append(found)
         room, likely = room - spent.most, likely + spent.likely
-    answer.omitted = len(items) - len(answer.memories)
-    if answer.memories and len(answer.memories) < len(listing.items):
-        shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
-        answer.cursor = encode_cursor(listing.shown, listing.question, shown)
-        likely += _cursor_tokens(listing.shown, len(shown))
-    answer.tokens = math.ceil(likely)
-    return answer
+    return likely
 
 
 def _cursor_tokens(shown: SeenPage, count: int) -> float:
@@ -84,7 +104,7 @@ def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
 
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
     """The memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
-    text = item.document.text if request.detail == "text" or request.ids else one_line(item.document.text, _LINE_WIDTH)
+    text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
     found = _recalled_memory(item, text, request)
     spent = tokens_of(_encode(found))
     if spent.most <= room or not first:
@@ -93,9 +113,13 @@ def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> 
     return cut, tokens_of(_encode(cut)) if cut else spent
 
 
+def _is_whole_text(request: Recall) -> bool:
+    return request.detail == "text" or bool(request.ids)
+
+
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
     document = item.document
-    detailed = request.detail == "text" or bool(request.ids) or request.explain
+    detailed = _is_whole_text(request) or request.explain
     score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
     found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
     if item.scored is not None:

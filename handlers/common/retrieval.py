@@ -200,7 +200,7 @@ def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
 def _reranked(tx: Tx, asked: RecallQuery, found: Candidates) -> tuple[index.Ranking, int, int]:
     """The ranking down to the floor, and of all candidates those that are distinct, and those below the floor."""
     fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights)
-    distinct = sum(leaders.get(doc, doc) == doc for doc in fused.found.docs.tolist())
+    distinct = len(fused.scores) - sum(leader != doc for doc, leader in leaders.items())
     kept = fused.at_least(index.least(asked.request.floor))
     return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)
 

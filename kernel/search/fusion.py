@@ -55,6 +55,8 @@ class Fused(NamedTuple):
     def at_least(self, strength: float) -> "Fused":
         """Those of at least this strength."""
         kept = self.strengths >= strength
+        if kept.all():
+            return self
         return Fused(self.found.take(kept), self.scores[kept], self.parts[kept], self.strengths[kept])
 
     def scored(self, count: int) -> list[Scored]:

@@ -24,6 +24,7 @@ _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeate
 # Coherence from which neighbours begin to count, from and up to which they count fully, and from which they no longer
 # do: what is alike is a list, no conversation. Chosen on development data, see README.md.
 _COHERENCE_RANGE = (0.02, 0.05, 0.2, 0.28)
+_NEIGHBOURS = [0, 1, 3, 4]  # columns of a window, whose document is in column 2
 _PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
@@ -143,12 +144,13 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     import numpy as np
 
     windows = windows[windows[:, 2] >= 0]
-    around = windows[:, [0, 1, 3, 4]]
-    held = around >= 0
-    centres, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
+    around = windows[:, _NEIGHBOURS]
+    held = (around >= 0).astype(np.float32)
+    # By document, neighbour and side; -1 takes a cosine too, which does not count.
+    cosines = (units[windows[:, 2]] @ units.T).take(around, 1)
     # By side: the cosines of each document and its neighbour, and of all documents that have one and all neighbours.
-    own = np.einsum("ij,isj->s", centres, neighbours)
-    every, counts = np.einsum("sj,sj->s", held.T @ centres, neighbours.sum(axis=0)), held.sum(axis=0)
+    own, counts = np.einsum("iis,is->s", cosines, held), held.sum(axis=0)
+    every = np.einsum("ijs,is,js->s", cosines, held, held)
     sides = counts > 1
     if not sides.any():
         return 0.0

@@ -35,8 +35,11 @@ def strengths(found: Candidates) -> "Floats":
     exact = np.where(np.isnan(found.exact), unknown, found.exact)
     odds = BIAS + MEANING * np.where(unread, 0.0, found.meaning) + EXACT * exact
     far = (odds < odds.max(initial=-np.inf) - _FAR) & (exact < _MUCH)
+    by_meaning = np.where(far, 0.0, _logistic(odds))
+    if not unread.any():
+        return by_meaning
     by_words = np.where(np.isnan(found.words), 0.0, _logistic(WORDS_BIAS + WORDS * _words(found)))
-    return np.where(unread, by_words, np.where(far, 0.0, _logistic(odds)))
+    return np.where(unread, by_words, by_meaning)
 
 
 def _words(found: Candidates) -> "Floats":

@@ -79,9 +79,11 @@ def name_parts(text: str) -> Iterator[str]:
 def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     """The distinct terms of a query: its words without stop words, parts of names, and character pairs."""
     text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
-    words = text if text.isascii() else f"{_without_cut_words(text)} {words_beside_cjk(text)}"
+    beside = words_beside_cjk(text)
+    words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
     # Without numbers: 8, of utf8, is in many texts that are about something else.
-    words = " ".join((words, *(part for part in name_parts(words) if not part.isdigit()), *_whole_words(text)))
+    parts = (part for part in (*name_parts(text), *name_parts(beside)) if not part.isdigit())
+    words = " ".join((words, *parts, *_whole_words(text)))
     return [*query_words(words, tokenize(words)), *pair_terms(text)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernel.search.query import Term, grams
@@ -126,6 +126,7 @@ def test_any_text_has_bounded_words_and_renewing_them_changes_nothing(text: str,
 
 
 @given(st.text(st.one_of(MISSED, st.sampled_from("abcé0129 .,-ßж한ñ")), max_size=60))
+@example("0BBह")
 def test_terms_of_a_text_are_terms_of_the_index(store: IndexedStore, text: str) -> None:
     def terms(tx: Tx) -> tuple[list[Term], set[str]]:
         held = tx.tokenize(f"{text} {indexed_words(text)}".replace("\0", " "))
