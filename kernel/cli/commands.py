@@ -15,7 +15,8 @@ from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.setup import DEFAULT_DIALECTS
-from kernel.cli.store_command import copy_store
+from kernel.cli.store_command import run_store
+from kernel.cli.tenant_command import run_tenant
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
@@ -43,7 +44,7 @@ _ADDRESSES = {
 }
 
 
-_ALONE = {**backup_commands.COMMANDS, "store": copy_store}  # these open what they need themselves
+_ALONE = {**backup_commands.COMMANDS, "store": run_store, "tenant": run_tenant}  # these open what they need themselves
 _OF_FILES = frozenset({"backup", "restore", "compact"})
 
 

@@ -13,7 +13,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memories": ("recall", "list", "show", "history", "add", "edit", "forget", "stats"),
     "Connect": ("setup", "hook", "serve", "service", "stdio", "key", "completion"),
     "Look": ("prime", "doctor", "health", "ui", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export", "store"),
+    "Keep": (
+        *("backup", "restore", "replica", "check", "reindex", "compact", "undo", "import", "export"),
+        *("store", "tenant"),
+    ),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -66,8 +69,37 @@ TEXTS: Mapping[str, Help] = {
         ),
     ),
     "store": Help(
-        "Copies a store from a file to PostgreSQL, or back.",
-        ("quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",),
+        "Copies a store from a file to PostgreSQL, or back, and names the databases among which tenants are spread.",
+        (
+            "quipu store copy ~/.local/share/quipu postgresql://quipu@db.internal/quipu",
+            "quipu store add postgresql://quipu@db2.internal/quipu",
+        ),
+    ),
+    "store list": Help(
+        "Lists the databases that have tenants or take new ones.", ("quipu store list", "quipu store list --json")
+    ),
+    "store add": Help(
+        "Adds a database to those that take new tenants: each goes where the fewest are.",
+        ("quipu store add postgresql://quipu@db2.internal/quipu", "quipu store add home"),
+    ),
+    "store remove": Help(
+        "Lets no new tenants go to a database; those that it has stay there.",
+        ("quipu store remove postgresql://quipu@db2.internal/quipu", "quipu store remove home"),
+    ),
+    "tenant": Help(
+        "Lists the tenants of PostgreSQL databases, or moves one from a database to another.",
+        ("quipu tenant list", "quipu tenant move acme --to postgresql://quipu@db2.internal/quipu"),
+    ),
+    "tenant list": Help(
+        "Lists every tenant with the database it is on.", ("quipu tenant list", "quipu tenant list --json")
+    ),
+    "tenant move": Help(
+        "Copies a tenant while it is used, compares what arrived with what was sent, and switches; only its writes "
+        "wait, for seconds. The same command finishes a move that was interrupted.",
+        (
+            "quipu tenant move acme --to postgresql://quipu@db2.internal/quipu",
+            "quipu tenant move acme --to home",
+        ),
     ),
     "store copy": Help(
         "Copies all memories of a tenant, their history, the audit and the settings, and compares what arrived with "

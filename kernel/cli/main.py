@@ -12,7 +12,7 @@ from kernel import config
 from kernel.cli import agent_commands, backup_parsers, exchange_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.cli.key_parsers import add_key_parsers
-from kernel.cli.store_options import add_store_options, add_store_parser
+from kernel.cli.store_options import add_store_options, add_store_parser, add_tenant_parser
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
@@ -59,7 +59,8 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
-    add_store_parser(commands.add_parser("store", help="copy a store, to or from PostgreSQL"))
+    add_store_parser(commands.add_parser("store", help="copy a store, or name databases for tenants"))
+    add_tenant_parser(commands.add_parser("tenant", help="list tenants, or move one to another database"))
     memory_parsers.add_parsers(commands, data)
     add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)

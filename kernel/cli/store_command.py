@@ -1,4 +1,4 @@
-"""`quipu store copy FROM TO`: a tenant from one store to another, of whichever engine."""
+"""`quipu store`: copies a tenant from one store to another, of whichever engine, and names databases for tenants."""
 
 import argparse
 import sys
@@ -11,6 +11,7 @@ from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import show
 from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.tenant_command import add_server, list_servers, remove_server
 from kernel.config import STORE_SCHEMES, Config
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
@@ -22,6 +23,11 @@ from kernel.store.transaction import Tx
 
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _CONTEXT = CallContext("kernel", "store copy")
+
+
+def run_store(arguments: argparse.Namespace, config: Config) -> int:
+    """Copies a tenant, or works on the databases of the directory."""
+    return _ACTIONS[arguments.action](arguments, config)
 
 
 def copy_store(arguments: argparse.Namespace, config: Config) -> int:
@@ -74,3 +80,6 @@ def describe_database(config: Config) -> tuple[Literal["ok", "wrong"], str, str,
     if isinstance(found, Fault):
         return "wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md"
     return "ok", "database", f"PostgreSQL, with schema {found.schema}", ""
+
+
+_ACTIONS = {"copy": copy_store, "list": list_servers, "add": add_server, "remove": remove_server}

@@ -36,8 +36,10 @@ KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
     "kernel.store.postgres.connection",
     "kernel.store.postgres.copy_end",
+    "kernel.store.postgres.difference",
     "kernel.store.postgres.driver",
     "kernel.store.postgres.schema",
+    "kernel.store.postgres.session",
     "kernel.store.postgres.shared_file",
     "kernel.store.postgres.table_rows",
     "kernel.store.sqlite.connection",

@@ -3,64 +3,63 @@
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.postgres import bounds, doubt
 from kernel.store.postgres.changes import Recorder
-from kernel.store.postgres.driver import failure, load_driver
-from kernel.store.postgres.errors import CONSTRAINTS, as_fault, is_lost
+from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.errors import as_fault, is_lost
+from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
+from kernel.store.postgres.session import Session
 from kernel.store.postgres.statements import Statement, values_of
 from kernel.store.postgres.table_rows import TableRows
 from kernel.store.postgres.word_index import WordIndex
 from kernel.store.postgres.word_reader import WordReader
 from kernel.store.transaction import Tx
-from kernel.store.tx_engine import ConstraintFailed, Cursor, Params
+from kernel.store.tx_engine import Cursor, Params
 
 R = TypeVar("R")
 
-_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
-_READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
-_CLOCK = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+_READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Connection(WordReader):
-    """The engine of a tenant's transactions; it holds a connection of the pool while one is open."""
+    """The engine of a tenant's transactions; it holds a connection of the pool while one is open.
+
+    A tenant that is at home is read from the `replica`, where there is one.
+    """
 
     def __init__(
         self,
-        pool: Pool,
-        tenant: int,
+        place: TenantPlace,
         context: StoreContext,
         filename: str,
         *,
         durable: bool = True,
+        replica: Pool | None = None,
         words: WordIndex | None = None,
     ) -> None:
         super().__init__(words or WordIndex())
         self.context = context
         self.filename = filename
         self.budget = Budget()
-        self.tenant = tenant
-        self._lock = f"SELECT pg_advisory_xact_lock({_LOCKS}, {tenant})"
-        self.pool = pool
+        self._finder = place
+        self._session = Session(place, replica)
+        self.command = self._session.command
         self._durable = durable
         self._psycopg = load_driver()
-        self._held: Any = None
-        self._cursor: Any = None
         self._open_tx: Tx | None = None
         self._count = 0
         self._total = 0
         self._changes_before = 0
         self._called = False  # in this transaction
-        self._ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic one
-        self._cancelled = False
         self.tables = TableRows(self)
         self._streams = itertools.count()
 
@@ -98,12 +97,12 @@ class Connection(WordReader):
         limit = self.context.call_limits.value
         if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
             raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
-        cursor = self._cursor
+        cursor = self._session.cursor
         try:
             cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
             rows = cursor.fetchall() if cursor.description else None
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
         if (cursor.statusmessage or "").startswith("SELECT"):
             self._count = 0
         else:
@@ -111,80 +110,47 @@ class Connection(WordReader):
             self._total += self._count
         return Rows(rows) if rows else NO_ROWS
 
-    def command(self, text: str) -> Any:
-        """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK.
-
-        The result is that of the last one.
-        """
-        try:
-            result = self._held.pgconn.exec_(text.encode())
-            failed = failure(result)
-        except self._psycopg.Error as error:
-            self._raise(error)
-        if failed is not None:
-            self._raise(failed)
-        return result
-
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
         name = f"page_{next(self._streams)}"
-        cursor = self._psycopg.RawCursor(self._held)
+        cursor = self._psycopg.RawCursor(self._session.held)
         try:
             cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values, prepare=False)
-            while rows := self._held.execute(f"FETCH {page} FROM {name}", prepare=False, binary=True).fetchall():
+            while rows := self._session.held.execute(
+                f"FETCH {page} FROM {name}", prepare=False, binary=True
+            ).fetchall():
                 yield from rows
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
         self.command(f"CLOSE {name}")
 
     def copy_in(self, text: str, rows: Iterable[Row]) -> None:
         """Writes rows by COPY."""
         try:
-            with self._held.cursor() as cursor, cursor.copy(text) as copy:
+            with self._session.held.cursor() as cursor, cursor.copy(text) as copy:
                 for row in rows:
                     copy.write_row(row)
         except self._psycopg.Error as error:
-            self._raise(error)
+            self._session.fail(error)
 
-    def _raise(self, error: Exception) -> NoReturn:
-        fault = as_fault(error, cancelled=self._cancelled)
-        self._cancelled = False
-        if fault is not None:
-            raise fault from error
-        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
-            raise ConstraintFailed(str(error).partition("\n")[0]) from error
-        raise error
+    @property
+    def pool(self) -> Pool:
+        """The connections of this process to the database."""
+        return self._session.pool
 
-    def _begin(self, kind: str, *settings: str) -> None:
+    def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
         self.begin_reading(reading=kind == _READING)
-        tenant = f"SET LOCAL quipu.tenant = '{self.tenant}'"
-        text = "; ".join((f"BEGIN {kind}", tenant, *settings, _CLOCK))
-        try:
-            begun = self._send(text)
-        except Fault:
-            if self._held is None or not self._held.closed:
-                raise
-            self._release()  # it was lost while it was free, and nothing has been asked yet
-            begun = self._send(text)
-        self._ahead = int(begun.get_value(0, 0)) * 1000 - time.monotonic_ns()
-
-    def _send(self, text: str) -> Any:
-        if self._held is None:
-            self._held = self.pool.take()
-            self._cursor = self._psycopg.RawCursor(self._held)
-        return self.command(text)
+        self._session.begin(kind, *settings, wait=wait)
 
     def _begin_writing(self, *, large: bool = False) -> None:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
         factor = bounds.LARGE_FACTOR if large else 1
         self._begin(
             "",
-            "SET LOCAL statement_timeout = 0",
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL lock_timeout = {bounds.BUSY_MILLISECONDS}",
             f"SET LOCAL idle_in_transaction_session_timeout = {bounds.IDLE_MILLISECONDS * factor}",
-            self._lock,
             f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
+            wait=bounds.BUSY_MILLISECONDS,
         )
 
     def clock(self) -> int:
@@ -192,12 +158,12 @@ class Connection(WordReader):
 
         A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
         """
-        return self._ahead + time.monotonic_ns()
+        return self._session.ahead + time.monotonic_ns()
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, if only a failed one."""
-        return self._held is not None and not self._held.closed and self._held.info.transaction_status != 0
+        return self._session.in_transaction
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
@@ -228,19 +194,19 @@ class Connection(WordReader):
         tx.flush_deferred()
         mark = doubt.add_mark(self) if self._total != self._changes_before else None
         try:
-            ended = self._held.execute("COMMIT", prepare=False).statusmessage
+            ended = self._session.held.execute("COMMIT", prepare=False).statusmessage
         except self._psycopg.Error as error:
             self._settle(mark, error)
             ended = "COMMIT"
         if ended != "COMMIT":  # a statement had failed, and its call went on
             raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
-        self._release()
+        self._session.release()
 
     def _settle(self, mark: int | None, error: Exception) -> None:
         """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
-        if fault is None or not (self._held.closed or is_lost(error)):
+        if fault is None or not (self._session.held.closed or is_lost(error)):
             raise fault or error
         committed = mark is not None and doubt.has_committed(self, mark)
         if committed is None:
@@ -250,7 +216,7 @@ class Connection(WordReader):
 
     def begin_again(self) -> None:
         """Opens a transaction with the lock of the tenant, on another connection of the pool."""
-        self._release()
+        self._session.release()
         self._begin_writing()
 
     def rollback(self) -> None:
@@ -260,14 +226,9 @@ class Connection(WordReader):
             if self.in_transaction:
                 self.command("ROLLBACK")
         finally:
-            self._release()
+            self._session.release()
             if tx is not None:
                 tx.rolled_back()
-
-    def _release(self) -> None:
-        held, self._held, self._cursor = self._held, None, None
-        if held is not None:
-            self.pool.give(held)
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
@@ -318,7 +279,7 @@ class Connection(WordReader):
         from kernel.store.postgres.file_copy import copy_to_file
 
         patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
-        other = Connection(self.pool, self.tenant, patient, self.filename)
+        other = Connection(self._finder, patient, self.filename)
         try:
             other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
         finally:
@@ -326,12 +287,8 @@ class Connection(WordReader):
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""
-        held = self._held
-        if held is not None:
-            self._cancelled = True
-            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
-                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+        self._session.interrupt()
 
     def close(self) -> None:
         """Gives the connection back; safe to call twice."""
-        self._release()
+        self._session.release()

@@ -10,14 +10,15 @@ from kernel.errors import CatchFaults
 from kernel.store.context import StoreContext
 from kernel.store.postgres import full_text, vectors
 from kernel.store.postgres.connection import Connection
+from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
-from kernel.store.postgres.schema import migrate, tenant_id
+from kernel.store.postgres.schema import migrate
 from kernel.store.postgres.shared_file import SharedFile
 from kernel.store.postgres.statements import statements
 from kernel.store.postgres.word_index import WordIndex
 
 _pools: dict[str, Pool] = {}
-_making = Lock()
+_making: dict[str, Lock] = {}  # by address: a database that does not answer makes nobody else wait
 
 
 @cache
@@ -28,7 +29,7 @@ def texts() -> Mapping[str, str]:
 
 def pool_of(address: str) -> Pool:
     """The pool of this process for a database; its schema is current."""
-    with _making:
+    with _making.setdefault(address, Lock()):
         if address not in _pools:
             pool = Pool(address)
             migrate(pool)
@@ -39,13 +40,13 @@ def pool_of(address: str) -> Pool:
 
 def _replica_pool(address: str) -> Pool:
     """The pool for a database that follows another, from which it has its schema."""
-    with _making:
+    with _making.setdefault(address, Lock()):
         return _pools.setdefault(address, Pool(address))
 
 
 def forget_pool(address: str) -> None:
     """Lets what is opened from here on have connections of its own, as another process would."""
-    with _making:
+    with _making.setdefault(address, Lock()):
         if pool := _pools.pop(address, None):
             pool.close()
 
@@ -55,22 +56,16 @@ def postgres_context(
 ) -> StoreContext:
     """The context of a tenant in a database, which it connects to when it is first needed.
 
-    `file` stands for the tenant where a path is needed; there is nothing at it. Without `durable` a crash of the
-    database may lose the last commits. Reads go to the `replica`, where one is named.
+    `address` is the home, whose directory says where the tenant is. `file` stands for the tenant where a path is
+    needed; there is nothing at it. Without `durable` a crash of the database may lose the last commits. Where a
+    `replica` of the home is named, reads of tenants that are there go to it.
     """
 
-    words = WordIndex()
-
-    @cache
-    def place() -> tuple[Pool, int]:
-        pool = pool_of(address)
-        return pool, tenant_id(pool, tenant)
+    place, words = TenantPlace(address, tenant, pool_of), WordIndex()
 
     def connect(used: StoreContext, *, reading: bool = False) -> Connection:
-        pool, number = place()
-        if reading and replica:
-            pool = _replica_pool(replica)
-        return Connection(pool, number, used, str(file), durable=durable, words=words)
+        from_replica = _replica_pool(replica) if reading and replica else None
+        return Connection(place, used, str(file), durable=durable, replica=from_replica, words=words)
 
     return context._replace(statements=texts(), connect=connect)
 

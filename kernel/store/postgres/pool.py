@@ -12,6 +12,8 @@ MOST = 16  # connections of a process, however many tenants it serves
 _WAIT_SECONDS = 5.0
 _ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
 _FIRST_PAUSE = 0.03
+# After these the database is not asked again for a while: whoever opens one of its tenants keeps others waiting.
+_REST_SECONDS = 0.25
 
 
 class Pool:
@@ -22,6 +24,7 @@ class Pool:
         self._free: list[Any] = []
         self._lock = threading.Lock()
         self._room = threading.Semaphore(most)
+        self._away_until = 0.0
 
     def take(self) -> Any:
         """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
@@ -61,6 +64,8 @@ class Pool:
 
     def _connected(self) -> Any:
         psycopg = load_driver()
+        if time.monotonic() < self._away_until:
+            raise Fault("busy", UNREACHABLE)
         end = time.monotonic() + _WAIT_SECONDS  # a machine that is gone refuses nothing, and each attempt takes long
         for attempt in range(_ATTEMPTS):
             try:
@@ -70,6 +75,7 @@ class Pool:
                 if fault is None:
                     raise
                 if attempt == _ATTEMPTS - 1 or time.monotonic() > end:
+                    self._away_until = time.monotonic() + _REST_SECONDS
                     raise fault from error
             time.sleep(_FIRST_PAUSE * 2**attempt)
         raise Fault("busy", UNREACHABLE)

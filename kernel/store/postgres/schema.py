@@ -99,15 +99,6 @@ def tenant_id(pool: Pool, name: str, root: Path = ROOT) -> int:
         pool.give(connection)
 
 
-def tenants(pool: Pool) -> list[str]:
-    """The names of all tenants, sorted."""
-    connection = pool.take()
-    try:
-        return [name for (name,) in connection.execute("SELECT name FROM quipu.directory ORDER BY name").fetchall()]
-    finally:
-        pool.give(connection)
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -201,6 +201,7 @@ def test_parser_has_the_documented_commands() -> None:
         "export",
         "completion",
         "replica",
+        "tenant",
         *memory_parsers.COMMANDS,
         "prime",
         "hook",

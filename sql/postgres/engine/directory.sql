@@ -1,0 +1,53 @@
+-- name: find
+SELECT address FROM placement WHERE name = :tenant;
+
+-- name: lock
+-- Of who places tenants; the first number is "QUIP", as for the writers of tenants, of which none has the second.
+SELECT pg_advisory_xact_lock(1364543824, -2);
+
+-- name: fewest
+-- Of the databases that take new tenants, the one that has the fewest.
+SELECT s.address
+FROM server AS s
+LEFT JOIN placement AS p ON p.address = s.address
+GROUP BY s.address
+ORDER BY count(p.name), s.address
+LIMIT 1;
+
+-- name: place
+INSERT INTO placement (name, address) VALUES (:tenant, :address);
+
+-- name: repoint
+UPDATE placement SET address = :after WHERE name = :tenant AND address = :before;
+
+-- name: state
+-- How often a tenant has moved, where it has gone, and whether it is here.
+SELECT moves, moved_to, moved_to IS NULL AND mover IS NULL FROM directory WHERE id = :number;
+
+-- name: arrive
+-- For a tenant that has left the place before for this one: it is whole here, whatever became of who has moved it.
+UPDATE directory SET mover = NULL WHERE name = :tenant AND moves = :moves AND mover IS NOT NULL;
+
+-- name: add_server
+INSERT INTO server (address) VALUES (:address) ON CONFLICT DO NOTHING;
+
+-- name: remove_server
+DELETE FROM server WHERE address = :address;
+
+-- name: tenants
+SELECT name, address FROM placement ORDER BY name;
+
+-- name: servers
+-- Every database, whether it takes new tenants, and how many it has.
+SELECT a.address, bool_or(a.taking), CAST(sum(a.tenants) AS bigint)
+FROM (
+    SELECT address, true AS taking, 0 AS tenants FROM server
+    UNION ALL
+    SELECT address, false, 1 FROM placement
+) AS a
+GROUP BY a.address
+ORDER BY a.address;
+
+-- name: identify
+-- False where another session has the lock, which is one of a database.
+SELECT pg_try_advisory_xact_lock(CAST(:key AS bigint));

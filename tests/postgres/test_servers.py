@@ -1,0 +1,253 @@
+"""Tenants on several databases: where new ones go, moving one while it is written, and the loss of a server."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from kernel.app import Kernel, open_kernel
+from kernel.cli.main import main
+from kernel.config import Config
+from kernel.data_dir import MAIN
+from kernel.store.postgres import database
+from tests.postgres import stores
+from tests.postgres.calls import Load, add, ask, chain_is_whole
+
+pytestmark = pytest.mark.postgres
+KILLS = int(os.environ.get("POSTGRES_KILL_ROUNDS", "6"))
+ROOT = Path(__file__).parents[2]
+MOVED = "acme"
+Run = Callable[..., int]
+Open = Callable[..., Kernel]
+
+
+@pytest.fixture
+def databases(server: str) -> Iterator[list[str]]:
+    """Three databases of one server, of which the first has the directory."""
+    made = [stores.new_database(f"servers_{time.monotonic_ns()}_{number}", server) for number in range(3)]
+    yield made
+    for address in made:
+        database.forget_pool(address)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Opens a tenant as another process would."""
+    with ExitStack() as stack:
+
+        def another(home: str, tenant: str = MOVED) -> Kernel:
+            database.forget_pool(home)
+            folder = tmp_path / str(time.monotonic_ns())
+            kernel = open_kernel(Config(data=folder, store=home, tenant=tenant, model=None))
+            stack.callback(kernel.store.close)
+            return kernel
+
+        yield another
+
+
+def move_process(home: str, to: str, tenant: str = MOVED) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kernel", "tenant", "move", tenant, "--to", to, "--store", home]
+    environment = {name: text for name, text in os.environ.items() if name != "QUIPU_TEST_STORE"}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=PIPE, stderr=PIPE, text=True)
+
+
+def moved(home: str, to: str, tenant: str = MOVED) -> str:
+    process = move_process(home, to, tenant)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output
+
+
+def contents(address: str, tenant: str = MOVED) -> dict[str, list[tuple[Any, ...]]]:
+    rows = stores.rows(address, tenant)
+    del rows["migration"]
+    return {name: found for name, found in rows.items() if found}
+
+
+def places(addresses: list[str], tenant: str = MOVED) -> list[str]:
+    """The databases that say that they have a tenant."""
+    found = []
+    for address in addresses:
+        with stores.connect(address) as db:
+            if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is None:
+                continue
+            here = "SELECT 1 FROM quipu.directory WHERE name = %s AND moved_to IS NULL AND mover IS NULL"
+            found += [address] if db.execute(here, (tenant,)).fetchone() else []
+    return found
+
+
+@contextmanager
+def loaded(*kernels: Kernel) -> Iterator[Load]:
+    """Callers that write until the end of the block."""
+    load = Load(list(kernels))
+    try:
+        yield load
+    finally:
+        load.stop()
+
+
+def faults(load: Load) -> Counter[str]:
+    """What callers were answered that were not served."""
+    return Counter(reply.fault for reply in load.answers.values() if reply.fault is not None)
+
+
+def test_new_tenants_go_where_the_fewest_are(
+    databases: list[str], opened: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, second, third = databases
+    for command in (("add", second), ("add", third), ("remove", "home")):
+        assert main(["store", *command, "--store", home]) == 0
+    for name in ("one", "two", "three"):
+        assert add(opened(home, name), "a").fault is None
+    assert main(["store", "remove", third, "--store", home]) == 0
+    assert add(opened(home, "four"), "a").fault is None
+
+    capsys.readouterr()
+    assert main(["store", "list", "--store", home]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{second}  tenants: 3, takes new ones",
+        f"{third}  tenants: 1, takes no new ones",
+    ]
+    assert main(["tenant", "list", "--store", home]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"four  {second}",
+        f"one  {second}",
+        f"three  {second}",
+        f"two  {third}",
+    ]
+
+
+def test_a_tenant_arrives_whole_and_leaves_nothing_behind(databases: list[str], opened: Open) -> None:
+    home, second, third = databases
+    kernel, other = opened(home), opened(home)
+    for path in ("a", "b", "c"):
+        assert add(kernel, path).fault is None
+    before = contents(home)
+
+    assert "writes waited" in moved(home, second)
+    assert (contents(second), contents(home)) == (before, {})
+    assert places(databases) == [second]
+    assert b"text of b" in asyncio.run(ask(other, "recall", query="text b")).body
+    assert add(other, "d").fault is None
+    assert b"text of d" in asyncio.run(ask(kernel, "recall", query="text d")).body
+
+    moved(home, third)
+    moved(home, "home")
+    assert places(databases) == [home]
+    assert (contents(second), contents(third)) == ({}, {})
+    assert add(kernel, "e").fault is None
+    assert sorted(row[0] for row in contents(home)["paths_memory"]) == ["a", "b", "c", "d", "e"]
+    assert chain_is_whole(other)
+
+
+def test_a_call_of_before_the_move_can_be_undone_after_it(databases: list[str], opened: Open, tmp_path: Path) -> None:
+    home, second, _ = databases
+    assert add(opened(home, "another"), "x").fault is None
+    kernel = opened(home)
+    assert add(kernel, "kept").fault is None
+    assert asyncio.run(ask(kernel, "drop_memory", path="kept")).fault is None
+    last = max(row[0] for row in contents(home)["audit"])
+
+    moved(home, second)
+
+    options = ("--store", home, "--tenant", MOVED, "--data", str(tmp_path))
+    assert main(["undo", str(last), *options]) == 0
+    assert [row[0] for row in contents(second)["paths_memory"]] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("tenant", "move", "nobody", "--to", "home"), "There is no tenant nobody"),
+        (("tenant", "move", "A/B", "--to", "home"), "A tenant has a name of"),
+        (("tenant", "move", "main", "--to", "elsewhere"), "A database is home or an address such as"),
+        (("tenant", "move", "main", "--to", "postgresql://u:secret@host/db"), "leave the password to PGPASSFILE"),
+        (("tenant", "move", "main", "--to", "postgresql://postgres@127.0.0.1:1/db"), "Cannot reach the database"),
+        (("store", "add", "postgresql://postgres@127.0.0.1:1/db"), "Cannot reach the database"),
+        (("store", "remove", "postgresql://host/db"), "That database takes no new tenants"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(
+    words: tuple[str, ...], told: str, address: str, opened: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(address, MAIN)
+
+    assert main([*words, "--store", address]) == 1
+
+    assert told in capsys.readouterr().err
+    assert places([address], MAIN) == [address]
+
+
+def test_the_home_by_another_name_is_no_other_database(
+    address: str, opened: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = opened(address)
+    assert add(kernel, "a").fault is None
+    alias = f"{address}?application_name=other"
+
+    assert main(["store", "add", alias, "--store", address]) == 1
+    assert "whose name is home" in capsys.readouterr().err
+    assert main(["tenant", "move", MOVED, "--to", alias, "--store", address]) == 0
+
+    assert add(kernel, "b").fault is None
+    assert sorted(row[0] for row in contents(address)["paths_memory"]) == ["a", "b"]
+
+
+def test_a_database_with_a_tenant_of_that_name_is_refused(
+    databases: list[str], opened: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, other, _ = databases
+    assert add(opened(home), "mine").fault is None
+    assert add(opened(other), "theirs").fault is None
+
+    assert main(["tenant", "move", MOVED, "--to", other, "--store", home]) == 1
+
+    assert "has a tenant of this name already" in capsys.readouterr().err
+    assert [row[0] for row in contents(other)["paths_memory"]] == ["theirs"]
+    assert add(opened(home), "more").fault is None
+
+
+def test_a_write_may_wait_longer_than_it_may_take(address: str, opened: Open) -> None:
+    """As it does while a mover has the lock; the limit of a call is a second."""
+    kernel = opened(address)
+    with stores.connect(address) as mover:
+        (number,) = mover.execute("SELECT id FROM quipu.directory WHERE name = %s", (MOVED,)).fetchone()
+        mover.execute("SELECT pg_advisory_lock(%s, %s)", (0x51554950, number))
+        end = threading.Timer(1.5, mover.execute, ("SELECT pg_advisory_unlock_all()",))
+        end.start()
+        assert add(kernel, "a").fault is None
+        end.join()
+
+
+def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: Open) -> None:
+    """Another start of the command finishes the move; meanwhile callers are served, or asked to try again."""
+    home, *others = databases
+    chance = random.Random(7)
+    with loaded(opened(home), opened(home)) as load:
+        for number in range(KILLS):
+            to = others[number % len(others)]
+            process = move_process(home, to)
+            time.sleep(0.25 + chance.random() * 0.9)
+            process.kill()
+            process.communicate()
+            assert len(places(databases)) <= 1
+            if number % 3 == 2:
+                moved(home, to)
+                assert places(databases) == [to]
+    moved(home, "home")
+
+    held = sorted(row[0] for row in contents(home)["paths_memory"])
+    load.check(held)
+    assert set(faults(load)) <= {"busy"}
+    assert chain_is_whole(opened(home))
