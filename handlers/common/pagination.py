@@ -60,7 +60,8 @@ def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> fl
     """Adds the memories if they are lines and all fit, counted at once; the tokens of the answer, 0 otherwise."""
     if _is_whole_text(request):
         return 0.0
-    memories = [_recalled_memory(item, _text(item, request), request) for item in listing.items[: request.limit]]
+    lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
+    memories = [_recalled_memory(item, line, request) for item, line in lines]
     spent = tokens_of(_encode((answer, memories)))
     cursor = _cursor_tokens(listing.shown, len(memories)) if len(memories) < len(listing.items) else 0.0
     if spent.most + cursor > request.max_tokens - _LATER_TOKENS:
@@ -103,16 +104,13 @@ def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
 
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
     """The memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
-    found = _recalled_memory(item, _text(item, request), request)
+    text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
+    found = _recalled_memory(item, text, request)
     spent = tokens_of(_encode(found))
     if spent.most <= room or not first:
         return (found, spent) if spent.most <= room else (None, spent)
     cut = _cut_to(item, request, room)
     return cut, tokens_of(_encode(cut)) if cut else spent
-
-
-def _text(item: ScoredDocument, request: Recall) -> str:
-    return item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
 
 
 def _is_whole_text(request: Recall) -> bool:

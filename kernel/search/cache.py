@@ -1,6 +1,6 @@
 """What search keeps in memory between calls: the vectors, document frequencies, and what misspelt words mean."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernel.search.ann import VectorIndex
@@ -35,6 +35,7 @@ class SearchCache:
         self._near_words: dict[str, Sequence[Near]] = {}
         self._near_words_of = 0
         self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
+        self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
@@ -65,11 +66,6 @@ class SearchCache:
         if missing := [stem for stem in stems if not known.get(stem)]:
             known.update(count(missing))
         return {stem: known.get(stem, 0) for stem in stems}
-
-    @property
-    def has_near_words(self) -> bool:
-        """Whether some are kept."""
-        return bool(self._near_words)
 
     def near_words(
         self, total: int, words: Sequence[str], find: Callable[[str], Sequence[Near]]

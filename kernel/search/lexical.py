@@ -1,6 +1,6 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import log1p
 from typing import NamedTuple
@@ -116,10 +116,11 @@ def information(tx: Tx, text: str) -> float:
 def respelled_query(tx: Tx, text: str) -> str:
     """A query that was searched for, with words of the index for those that look misspelt."""
     cache: SearchCache = tx.context.search_cache
-    if cache.can_cache(tx) and not cache.has_near_words:  # the search would have put them there
-        return text
     terms = _terms(tx, text)
-    return respelled(text, _near(tx, terms, _frequencies(tx, terms, ()).docs))
+    reader, known, near = cache.last_near
+    if reader is not tx or known is not terms:
+        near = _near(tx, terms, _frequencies(tx, terms, ()).docs)
+    return respelled(text, near)
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
@@ -237,6 +238,7 @@ def _count(tx: Tx, stems: list[str]) -> dict[str, int]:
 def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Term]:
     """The terms with words of the index for those that look misspelt, which are counted in `frequency` too."""
     near = _near(tx, terms, frequency)
+    tx.context.search_cache.last_near = tx, terms, near
     if not near:
         return terms
     added = {one.stem: one for found in near.values() for one in found if not frequency.get(one.stem)}
@@ -247,7 +249,7 @@ def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Ter
     ]
 
 
-def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> dict[str, Sequence[Near]]:
+def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[str, Sequence[Near]]:
     """For each word that looks misspelt the words of the index that are near."""
     if all(map(frequency.get, (term.stem for term in terms))):
         return {}
