@@ -22,7 +22,9 @@ CALLERS = 4
 def servers(count: int, address: str, folder: Path, **settings: Any) -> Iterator[list[Server]]:
     """Server processes on one database, each with a data directory of its own, as on several machines."""
     with ExitStack() as stack:
-        given = {"QUIPU_STORE": address, "QUIPU_LIMIT_RATE": 0, **settings}
+        # Statements end by the clock, and these tests run beside others.
+        limits = {"QUIPU_LIMIT_RATE": 0, "QUIPU_LIMIT_STORE_MILLISECONDS": 30_000}
+        given = {"QUIPU_STORE": address, **limits, **settings}
         yield [stack.enter_context(serving(folder / f"machine{at}" / "data", **given)) for at in range(count)]
 
 
