@@ -92,16 +92,21 @@ def rerank(
             kept = np.isin(added, [*passing(added.tolist())]) if passing else slice(None)
             found = _with_neighbours(found, added[kept], units[kept], query[0] if weights.meaning > 0 else None)
     if weights.late > 0:
-        held = [at for at, tokens in enumerate(pool.tokens) if tokens]
-        opening = _OPENING_SHARE * (1 - share)
-        scores, exact = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
-        found = found._replace(late=found.late.copy(), exact=found.exact.copy())
-        at = found.docs.searchsorted(pool.windows[held, 2])
-        found.late[at], found.exact[at] = scores, exact
+        found = _with_late(found, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
     fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
     if weights.words > 0 and np.isnan(found.words).all() and _is_in_pieces(embedder, query[0], text):
         fused = fused._replace(strengths=np.zeros(len(fused.scores)))
     return Ranking(fused, pool.duplicates.leaders)
+
+
+def _with_late(found: Candidates, embedder: Embedder, query: Embedding, pool: _Pool, opening: float) -> Candidates:
+    """The candidates with the late interaction of those in the pool."""
+    held = [at for at, tokens in enumerate(pool.tokens) if tokens]
+    scores, exact = embedder.interaction(query.tokens, [pool.tokens[at] for at in held], opening)
+    found = found._replace(late=found.late.copy(), exact=found.exact.copy())
+    at = found.docs.searchsorted(pool.windows[held, 2])
+    found.late[at], found.exact[at] = scores, exact
+    return found
 
 
 def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
