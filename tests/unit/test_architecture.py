@@ -109,6 +109,8 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.fusion",
         "kernel.search.hits",
         "kernel.search.near_duplicates",
+        "kernel.search.paraphrase",
+        "kernel.search.paraphrase_weights",
         "kernel.search.past",
         "kernel.search.rerank",
         "kernel.search.semantic",
