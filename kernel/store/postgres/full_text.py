@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kernel.store.postgres.matching import PHRASE, Engine, Params, Row, matching, occurrences, parse, place_element
+from kernel.text import json_text
 
 _K1, _B = 1.2, 0.75  # as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 _LEAST_IDF = 1e-6  # of a term in more than half of the rows, in FTS5
@@ -17,7 +18,6 @@ _PAGE = 500
 _NO_LIMIT = 2**31
 _MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
-_json = msgspec.json.Encoder()
 
 
 def match_with_tf(db: Engine, params: Params) -> list[Row]:
@@ -129,7 +129,7 @@ def insert_parts(db: Engine, params: Params) -> list[Row]:
 def _add_parts(db: Engine, texts: Iterable[Row]) -> None:
     rows = [(doc, sorted(set(db.stems(text, trigrams=True)))) for doc, text in texts]
     if rows:
-        db.query("engine.full_text.add_parts", rows=_json.encode(rows).decode())
+        db.query("engine.full_text.add_parts", rows=json_text(rows))
 
 
 def rebuild_parts(db: Engine, _params: Params) -> list[Row]:
