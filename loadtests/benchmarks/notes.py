@@ -79,7 +79,7 @@ class _Recalls:
             opened.write(f"{word}\n")
         time.sleep(0.01)
         taken = self.seconds()
-        if [memory["path"] for memory in self.asked(word, type="search", limit=5)] != [str(file)]:
+        if [memory["path"] for memory in self.asked(word, type="search", limit=1)] != [str(file)]:
             self.complaints.append(f"{word} was not found in {file.name}")
         return taken
 
