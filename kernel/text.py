@@ -97,9 +97,12 @@ def yaml_flow(items: Iterable[str]) -> str:
 def one_line(text: str, limit: int) -> str:
     """The start of a text on one line of at most `limit` characters, cut between words and closed with an ellipsis."""
     head = text[: limit * 2]
-    if head.isascii():  # most texts, and four times as fast
-        line = " ".join(head.split())
-        if line.isprintable() and (len(line) > limit or len(head) == len(text)):
+    if head.isascii():  # most texts, and some times as fast
+        line = head.replace("\n", " ").strip()
+        plain = "  " not in line and line.isprintable()
+        if not plain:
+            line = " ".join(line.split())
+        if (plain or line.isprintable()) and (len(line) > limit or len(head) == len(text)):
             return line if len(line) <= limit else _cut(line, limit)
     line = ""
     for found in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one

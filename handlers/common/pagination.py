@@ -140,7 +140,9 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
 
 def _is_whole(text: str, whole: str) -> bool:
     """Whether a text leaves out nothing but line breaks and spaces."""
-    return text == whole or (len(whole) <= 4 * _LINE_WIDTH and text == " ".join(whole.split()))
+    if text == whole or len(whole) > 4 * _LINE_WIDTH or not whole.rstrip().endswith(text[-1:]):
+        return text == whole
+    return text == " ".join(whole.split())
 
 
 def _signals(item: ScoredDocument) -> Signals:

@@ -13,7 +13,7 @@ from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.index import Candidates, Document, Scored
+from kernel.search.index import Candidates, Document
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
 from kernel.text import one_line
@@ -206,7 +206,7 @@ def _reranked(
 ) -> tuple[index.Ranking, int, int]:
     """The ranking down to the floor, and of all candidates those that are distinct, and those below the floor."""
     fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights, passing)
-    distinct = len(fused.scores) - sum(leader != doc for doc, leader in leaders.items())
+    distinct = len(fused.scores) - len(leaders) + len({*leaders.values()})
     kept = fused.at_least(index.least(asked.request.floor))
     return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)
 
@@ -215,13 +215,8 @@ def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted
     """The best of the ranking if evidence alone decides: only their documents are read."""
     docs = ranking.fused.found.docs.tolist()
     scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, asked.rules.alike, wanted))
-    first = order(scored, {one.hit.doc: _unread_document(one) for one in scored}, ranking.leaders, asked.rules)[:wanted]
-    documents = index.documents(tx, [item.document.doc for item in first])
-    return [item._replace(document=documents[item.document.doc]) for item in first if item.document.doc in documents]
-
-
-def _unread_document(scored: Scored) -> Document:
-    return Document(scored.hit.doc, "", "", "", "", "", "", "", "", "")
+    documents = index.documents(tx, [one.hit.doc for one in scored])
+    return order(scored, documents, ranking.leaders, asked.rules)[:wanted]
 
 
 def _matching_documents(tx: Tx, asked: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 _LETTERS, _DIGITS = string.ascii_letters.encode(), string.digits.encode()
 _SIGNS = string.punctuation.encode()
+_IN, _END = b"a", b"a "
 
 
 def _only(kept: bytes) -> bytes:
-    """A table that makes a blank of every other byte, so that `split` finds the runs."""
-    return bytes(byte if byte in kept else 32 for byte in range(256))
+    """A table that makes one character of these bytes and a blank of every other, so that each run has one end."""
+    return bytes(_IN[0] if byte in kept else 32 for byte in range(256))
 
 
-_WORDS, _NUMBERS, _MARKS = _only(_LETTERS), _only(_DIGITS), _only(_SIGNS)
-_PER_WORD, _PER_NUMBER, _PER_MARK = 0.394, 1.4, 0.077
-_PER_BYTE = ((0.172, _LETTERS), (0.016, _DIGITS), (0.374, _SIGNS), (0.01, b" \t\r\n"))
+_PER_RUN = ((0.394, _only(_LETTERS)), (1.4, _only(_DIGITS)), (0.077, _only(_SIGNS)))
 # A character of several bytes is counted by the first of them.
+_PER_BYTE = ((0.172, _LETTERS), (0.016, _DIGITS), (0.374, _SIGNS), (0.01, b" \t\r\n"))
 _WIDE = (
     (0.47, bytes(range(0xC2, 0xCE))),  # Latin with accents, the first Greek
     (0.35, bytes(range(0xCE, 0xE0))),  # Greek, Cyrillic, Hebrew, Arabic
@@ -41,11 +41,22 @@ class Tokens(NamedTuple):
 
 def tokens_of(json: bytes) -> Tokens:
     """The tokens of a part of an answer."""
-    plain = _PER_WORD * len(json.translate(_WORDS).split()) + _PER_NUMBER * len(json.translate(_NUMBERS).split())
-    plain += _PER_MARK * len(json.translate(_MARKS).split()) + _count(json, _PER_BYTE)
-    wide = 0.0 if json.isascii() else _count(json, _WIDE)
+    runs = sum(cost * _ends(json.translate(only)) for cost, only in _PER_RUN)
+    plain, left = _count(json, _PER_BYTE)
+    wide, _ = _count(left, _WIDE)
+    plain += runs
     return Tokens(plain + wide, _MARGIN * plain + _WIDE_MARGIN * wide)
 
 
-def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> float:
-    return sum(cost * (len(json) - len(json.translate(None, kind))) for cost, kind in costs)
+def _ends(runs: bytes) -> int:
+    return runs.count(_END) + runs.endswith(_IN)
+
+
+def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> tuple[float, bytes]:
+    """The cost of the bytes of each kind, and all others."""
+    cost = 0.0
+    for each, kind in costs:
+        left = json.translate(None, kind)
+        cost += each * (len(json) - len(left))
+        json = left
+    return cost, json

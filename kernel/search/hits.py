@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: 
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
-    docs = sorted({*ranks, *cosines})
-    words, meaning = (np.array([found.get(doc, math.nan) for doc in docs], np.float64) for found in (ranks, cosines))
+    docs, none = sorted({*ranks, *cosines}), repeat(math.nan)
+    words, meaning = (np.fromiter(map(found.get, docs, none), np.float64) for found in (ranks, cosines))
     late, exact = np.full((2, len(docs)), math.nan)
     return Candidates(np.array(docs, np.int64), words, meaning, late, exact, query)
 

@@ -169,11 +169,10 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     windows = windows[windows[:, 2] >= 0]
     around = windows[:, _NEIGHBOURS]
     held = (around >= 0).astype(np.float32)
-    # By document, neighbour and side; -1 takes a cosine too, which does not count.
-    cosines = (units[windows[:, 2]] @ units.T).take(around, 1)
+    one, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
     # By side: the cosines of each document and its neighbour, and of all documents that have one and all neighbours.
-    own, counts = np.einsum("iis,is->s", cosines, held), held.sum(axis=0)
-    every = np.einsum("ijs,is,js->s", cosines, held, held)
+    own, counts = np.einsum("ik,isk->s", one, neighbours), held.sum(axis=0)
+    every = np.einsum("sk,sk->s", held.T @ one, neighbours.sum(axis=0))
     sides = counts > 1
     if not sides.any():
         return 0.0
