@@ -15,6 +15,7 @@ from kernel.store.postgres.placement import HOME, Place, PoolOf, TenantPlace, re
 
 _ROUNDS = 2  # before writes are paused: the second has what was written during the first
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
+_LOCK_SECONDS, _LOCK_STEP = 5.0, 0.1  # a mover's statements are short
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
 _TAKEN = "The tenant is being moved by another process."
 _OVERTAKEN = "Another process has begun to move the tenant."
@@ -78,8 +79,7 @@ class _Move:
         with self._source.transaction(), self._target.transaction():
             if same_database(self._source, self._target):  # by another address
                 return Moved(0, 0.0)
-        if not run(self._source, "engine.moving.lock", number=number).fetchone()[0]:
-            raise Fault("conflict", _TAKEN)
+        self._lock()
         moves, _, here = run(self._source, "engine.directory.state", number=number).fetchone()
         if not here:
             raise Fault("conflict", _OVERTAKEN)
@@ -98,6 +98,15 @@ class _Move:
                 self._source.execute("COMMIT")  # from here on the target is right
                 run(self._target, "engine.moving.arrived", number=self._arriving)
         return Moved(self._rows, round(time.monotonic() - began, 3))
+
+    def _lock(self) -> None:
+        """Keeps other movers out; waits for the session of one that was killed, which ends with its statement."""
+        waited = 0.0
+        while not run(self._source, "engine.moving.lock", number=self._place.number).fetchone()[0]:
+            if waited >= _LOCK_SECONDS:
+                raise Fault("conflict", _TAKEN)
+            time.sleep(_LOCK_STEP)
+            waited += _LOCK_STEP
 
     def _claim(self, moves: int) -> None:
         """Makes the target expect the tenant, from this mover alone."""
