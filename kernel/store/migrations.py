@@ -14,6 +14,8 @@ APPLICATION_ID = 0x51554950  # "QUIP" in ASCII
 _MIGRATION_TABLE = """
 CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT, WITHOUT ROWID
 """
+# One statement: another process may be migrating the file.
+_APPLIED = "SELECT v.user_version, m.name, m.sha256 FROM pragma_user_version AS v CROSS JOIN migration AS m"
 _STAMP_TABLE = (
     "CREATE TABLE log_stamp (id INTEGER PRIMARY KEY CHECK (id = 1), stamp BLOB NOT NULL) STRICT; "
     # Without an identity, which the commit gives it: in the log it has none before it.
@@ -46,10 +48,12 @@ def pending_migrations(db: Connection, root: Path = ROOT) -> int:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
     version = schema_version(db)
+    applied = db.values(_APPLIED) if db.has_table("migration") else []
+    version = applied[0][0] if applied else version
     if version > len(files):
         raise Fault("storage", f"The database has schema {version}, newer than this program's {len(files)}.")
     if version:
-        _verify(db, files[:version])
+        _verify({name: sha256 for _, name, sha256 in applied}, files[:version])
     return len(files) - version
 
 
@@ -83,10 +87,9 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
     return True
 
 
-def _verify(db: Connection, files: list[Path]) -> None:
+def _verify(applied: dict[str, str], files: list[Path]) -> None:
     """Raises Fault where the applied migrations are not these."""
     known = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
-    applied = dict(db.values("SELECT name, sha256 FROM migration")) if db.has_table("migration") else {}
     others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))
     if others:
         wrong = "is not the one this program knows" if others[0] in applied else "is missing"

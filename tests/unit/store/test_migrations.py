@@ -18,7 +18,7 @@ from kernel.maintenance.backup import backup_file
 from kernel.store import migrations as migrating
 from kernel.store import statements
 from kernel.store.context import StoreContext
-from kernel.store.migrations import APPLICATION_ID, migrate
+from kernel.store.migrations import APPLICATION_ID, migrate, pending_migrations
 from kernel.store.sqlite.connection import Connection
 from kernel.store.statements import migrations
 from tests.conftest import Call, Clock
@@ -175,6 +175,27 @@ def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Pa
     assert versions == set(range(len(migrations()) + 1))
 
 
+@pytest.mark.slow
+def test_a_file_that_another_process_migrates_is_not_taken_for_that_of_another_build(tmp_path: Path) -> None:
+    for turn in range(10):
+        file = tmp_path / f"{turn}.db"
+        migrating = subprocess.Popen([sys.executable, "-c", MIGRATE, file], cwd=ROOT)
+        db = Connection(file, StoreContext({}), readonly=False)
+        while pending_migrations(db):
+            assert migrating.poll() in (None, 0)
+        db.close()
+        assert migrating.wait(PATIENCE) == 0
+
+
+MIGRATE = """
+import sys
+from pathlib import Path
+from kernel.store.context import StoreContext
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection
+
+migrate(Connection(Path(sys.argv[1]), StoreContext({}), readonly=False))
+"""
 FIRST_START = """
 import sys
 from pathlib import Path
