@@ -116,6 +116,26 @@ class Pending(NamedTuple):
 NOT_CANCELLABLE = Pending(lambda: None)  # a call that goes on although its connection is lost
 
 
+class NeedsWrite(NamedTuple):
+    """What a precheck found to write before the read, and the texts that will be embedded."""
+
+    found: Found
+    texts: Sequence[str]
+
+
+class CheckedRead(NamedTuple):
+    """A read with its precheck."""
+
+    precheck: Precheck
+    request: Request
+    work: Work
+
+    def check_and_read(self, tx: Tx) -> Any:
+        """The answer of the read, or what is to be written before it."""
+        found = self.precheck.check(tx, self.request)
+        return self.work(tx) if found is None else NeedsWrite(found, self.precheck.texts(found))
+
+
 def outcome_of(answer: Answer) -> str:
     """`ok`, `asked` for input required from the client, or the code of the fault."""
     return "asked" if isinstance(answer, InputRequired) else answer.fault or "ok"

@@ -5,14 +5,16 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kernel.calls import (
     UNREADABLE,
     AfterRead,
     Answer,
     Call,
+    CheckedRead,
     Done,
+    NeedsWrite,
     Observer,
     Pending,
     ToolEntry,
@@ -37,7 +39,7 @@ from kernel.store.queue import Deliver, Job, Merge, Work
 from kernel.store.sqlite.errors import as_fault
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Found, Interaction, Precheck, Prepare, Reply, Request
+from kernel.tools import Dialect, Interaction, Prepare, Reply, Request
 
 R = TypeVar("R")
 
@@ -60,13 +62,6 @@ def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Faul
             return known
         _log.exception("call %s failed", call_id())
         return Fault("internal", "Internal error.")
-
-
-class _NeedsWrite(NamedTuple):
-    """What a precheck found to write before the read, and the texts that will be embedded."""
-
-    found: Found
-    texts: Sequence[str]
 
 
 class Dispatch:
@@ -158,9 +153,12 @@ class Dispatch:
         if isinstance(request, Fault):
             return fail(entry, request)
         context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key)
-        if entry.stepwise:
+        precheck = entry.tool.hooks.precheck
+        if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
             return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
         work = self._work(entry, request, context, interaction)
+        if precheck is not None:
+            return self._begin_checked_read(entry, CheckedRead(precheck, request, work), context, done)
         if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
             answer = self.store.read_now(work, context)
             return fail(entry, answer) if isinstance(answer, Fault) else answer
@@ -202,7 +200,7 @@ class Dispatch:
         if precheck is not None:
             if tool.long and interaction is not None:
                 precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
-            answer = await self._checked_read(precheck, request, work, context)
+            answer = await self._checked_read(CheckedRead(precheck, request, work), context)
         else:
             answer = await self._queued(partial(self._enqueue, entry, request, work, context))
         return fail(entry, answer) if isinstance(answer, Fault) else answer
@@ -214,28 +212,53 @@ class Dispatch:
             return work or request
         return await self._queued(partial(self.store.begin_read, work, context))
 
-    async def _checked_read(self, precheck: Precheck, request: Request, work: Work, context: CallContext) -> Any:
-        """The answer of a read, after writing what its precheck finds; the number of rounds is limited."""
+    def _begin_checked_read(
+        self, entry: ToolEntry, checked: CheckedRead, context: CallContext, done: Done
+    ) -> Answer | Pending:
+        """`_checked_read` that takes a task only where there is something to write."""
+        under_way: list[Pending] = []
 
-        def check_and_read(tx: Tx) -> Any:
-            found = precheck.check(tx, request)
-            return work(tx) if found is None else _NeedsWrite(found, precheck.texts(found))
+        def deliver(job: Job) -> None:
+            answer = job.answer
+            if job.cancelled:
+                return
+            if isinstance(answer, NeedsWrite):
+                under_way.append(_finish_task(entry, self._checked_read(checked, context, answer), done))
+            else:
+                done(fail(entry, answer) if isinstance(answer, Fault) else answer)
 
-        def begin_write(needs: _NeedsWrite, deliver: Deliver) -> Job:
+        def cancel() -> object:
+            return under_way[-1].cancel()
+
+        job = catch_faults(self.store.begin_read, checked.check_and_read, context, deliver)
+        if isinstance(job, Fault):
+            return fail(entry, job)
+        under_way.append(Pending(job.cancel))
+        return Pending(cancel)
+
+    async def _checked_read(self, checked: CheckedRead, context: CallContext, answer: Any = None) -> Any:
+        """The answer of a read, after writing what its precheck finds; the number of rounds is limited.
+
+        `answer` is that of the first round, if it has run.
+        """
+
+        def begin_write(needs: NeedsWrite, deliver: Deliver) -> Job:
             def write(tx: Tx) -> bool:
-                return precheck.write(tx, request, needs.found)
+                return checked.precheck.write(tx, checked.request, needs.found)
 
             return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True)
 
         for _ in range(_PRECHECK_ROUNDS):
-            answer = await self._queued(partial(self.store.begin_read, check_and_read, context))
-            if not isinstance(answer, _NeedsWrite):
+            if answer is None:
+                answer = await self._queued(partial(self.store.begin_read, checked.check_and_read, context))
+            if not isinstance(answer, NeedsWrite):
                 return answer
             again = await self._queued(partial(begin_write, answer))
-            if isinstance(again, Fault) and (precheck.required or again.code not in _UNWRITTEN):
+            if isinstance(again, Fault) and (checked.precheck.required or again.code not in _UNWRITTEN):
                 return again
             if again is not True:
-                return await self._queued(partial(self.store.begin_read, work, context))
+                return await self._queued(partial(self.store.begin_read, checked.work, context))
+            answer = None
         return Fault("busy", "What is being read changes all the time, try again.")
 
     async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
