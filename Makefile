@@ -39,12 +39,13 @@ test-all: test test-rest test-ui ## everything
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
 
-test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers on it; PostgreSQL is unpacked where it is missing
+test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers and the tests of the wire on it; PostgreSQL is unpacked where it is missing
 	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
 	@$(ON_POSTGRES) -m quick -n logical --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+	@$(ON_POSTGRES) -n logical tests/http $(ARGS) || [ $$? = 5 ]
 
 run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL that is started for it; what it stores is gone afterwards
-	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$QUIPU_TEST_STORE/postgres $(ARGS)'
+	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$TEST_POSTGRES/postgres $(ARGS)'
 
 bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes, recalls and many tenants on PostgreSQL with SQLite
 	@.venv-postgres/bin/python -m loadtests.scenarios.engine_comparison $(ARGS)

@@ -12,12 +12,14 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 
+from kernel.config import Config
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Code, Fault
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import protocol
 from kernel.http.mcp import Endpoint
 from kernel.limits import Limits
+from kernel.maintenance.shared_store import in_database, open_shared_store
 from kernel.mcp.server import Service, ToolProfile, profiles
 from kernel.mcp.stdio import serve
 from kernel.resources import (
@@ -33,12 +35,14 @@ from kernel.security.auth import Auth, Challenge
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store import statements
 from kernel.store.context import StoreContext
+from kernel.store.engine import Database
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
+from tests.postgres.stores import placed
 
 VERSION = "1.2.3"
 KEY = b"the key of the fixture"
@@ -306,15 +310,21 @@ class Served(NamedTuple):
         return f"http://127.0.0.1:{self.port}/mcp"
 
 
+def _database(config: Config, world: StoreContext) -> Database:
+    if config.store:
+        return open_shared_store(config, world)[0]
+    db = Connection(config.file, world, readonly=False)
+    migrate(db)
+    db.close()
+    return SqliteDatabase(config.file, world)
+
+
 @contextmanager
 def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
     """A dispatch over a fresh store."""
-    world = StoreContext({key: statement.text for key, statement in statements.load().items()})
-    file = folder / "quipu.db"
-    db = Connection(file, world, readonly=False)
-    migrate(db)
-    db.close()
-    store = Store(SqliteDatabase(file, world), catch_faults)
+    config = placed(Config(folder, model=None))
+    world = in_database(config, StoreContext({key: statement.text for key, statement in statements.load().items()}))
+    store = Store(_database(config, world), catch_faults)
     store.start()
     try:
         yield Dispatch(store, dialects)

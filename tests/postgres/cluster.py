@@ -1,6 +1,6 @@
 """A private PostgreSQL for tests, in a temporary folder and on a free port of the loopback address.
 
-`python -m tests.postgres.cluster COMMAND...` runs a command with the address of one in QUIPU_TEST_STORE.
+`python -m tests.postgres.cluster COMMAND...` runs a command with the address of one in TEST_POSTGRES.
 """
 
 import os
@@ -132,4 +132,4 @@ def running(follows: str = "", *, on_disk: bool = False) -> Iterator[Cluster]:
 
 if __name__ == "__main__":
     with running() as cluster:
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, "QUIPU_TEST_STORE": cluster.address}).returncode)
+        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, "TEST_POSTGRES": cluster.address}).returncode)

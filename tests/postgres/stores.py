@@ -1,11 +1,14 @@
 """Databases for tests: one for each worker of a run, with a new tenant for each test."""
 
+import hashlib
 import os
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-ADDRESS = os.environ.get("QUIPU_TEST_STORE", "")
+from kernel.config import Config
+
+ADDRESS = os.environ.get("TEST_POSTGRES", "")
 """Of the PostgreSQL that the tests use instead of SQLite; empty for SQLite."""
 
 
@@ -26,6 +29,13 @@ def new_database(name: str, server: str = ADDRESS) -> str:
 def of_worker() -> str:
     """The address of the database of this process."""
     return new_database(f"quipu_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}")
+
+
+def placed(config: Config) -> Config:
+    """The configuration with a database of its own, where the tests use PostgreSQL."""
+    if not ADDRESS or config.store:
+        return config
+    return config._replace(store=new_database(f"quipu_{hashlib.sha256(str(config.data).encode()).hexdigest()[:16]}"))
 
 
 def forget_tenants(address: str) -> None:

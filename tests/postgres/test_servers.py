@@ -58,8 +58,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 def move_process(home: str, to: str, tenant: str = MOVED) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "kernel", "tenant", "move", tenant, "--to", to, "--store", home]
-    environment = {name: text for name, text in os.environ.items() if name != "QUIPU_TEST_STORE"}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=PIPE, stderr=PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True)
 
 
 def moved(home: str, to: str, tenant: str = MOVED) -> str:

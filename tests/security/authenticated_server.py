@@ -18,6 +18,7 @@ from kernel.config import Config
 from kernel.http.fast_path import protocol
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
+from tests.postgres.stores import placed
 
 JSON = "application/json"
 MODERN = "2026-07-28"
@@ -116,7 +117,7 @@ class House:
 @contextmanager
 def house(config: Config) -> Iterator[House]:
     """A server of this configuration on a port of its own, in this process."""
-    application = Application(open_kernel(config))
+    application = Application(open_kernel(placed(config)))
     settings = uvicorn.Config(
         application,
         port=0,
