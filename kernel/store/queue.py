@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.errors import Fault
@@ -92,6 +91,7 @@ class _Line:
 class BoundedQueue:
     """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
 
+    The thread that has been idle for the shortest time gets the next job: what it reads is still in the caches.
     So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
     has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
     the last job of the one with the most.
@@ -103,7 +103,7 @@ class BoundedQueue:
         self._max_wait = max_wait
         self._lines: dict[str, _Line] = {}  # the first one is next
         self._lock = threading.Lock()
-        self._tokens: SimpleQueue[bool] = SimpleQueue()  # one for each job; False ends a thread
+        self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
         self._threads: list[threading.Thread] = []
         self._stopped = False
 
@@ -112,9 +112,8 @@ class BoundedQueue:
         job.queued = time.monotonic()
         with self._lock:
             displaced = self._enqueue(job)
-        if displaced is None:
-            self._tokens.put(True)
-        else:
+            self._wake()
+        if displaced is not None:
             fail_all([displaced], _busy())
             answer_all([displaced])
 
@@ -126,7 +125,7 @@ class BoundedQueue:
             job.queued = time.monotonic()
             self._lines.setdefault(_caller(job), _Line()).jobs.append(job)
             self.waiting += 1
-        self._tokens.put(True)
+            self._wake()
         return True
 
     def start(self, run: Callable[[], None], name: str) -> None:
@@ -137,23 +136,23 @@ class BoundedQueue:
 
     def take(self, limit: int) -> list[Job] | None:
         """The next jobs, at least one and at most `limit`, waiting for the first; None once the queue has stopped."""
-        while self._tokens.get():
+        own = threading.Lock()
+        own.acquire()
+        while True:
             with self._lock:
-                jobs = self._next(limit)
-            for _ in jobs[1:]:
-                if not self._tokens.get():
-                    self._tokens.put(False)
-                    break
-            if jobs:
-                return jobs
-        return None
+                if self.waiting:
+                    return self._next(limit)
+                if self._stopped:
+                    return None
+                self._idle.append(own)
+            own.acquire()
 
     def stop(self) -> None:
         """Lets the threads finish what is queued, then ends them."""
         with self._lock:
             self._stopped = True
-        for _ in self._threads:
-            self._tokens.put(False)
+            while self._idle:
+                self._wake()
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -161,6 +160,10 @@ class BoundedQueue:
         late = self._next(self.waiting)
         fail_all(late, Fault("busy", "The server is stopping."))
         answer_all(late)
+
+    def _wake(self) -> None:
+        if self._idle:
+            self._idle.pop().release()
 
     def _enqueue(self, job: Job) -> Job | None:
         """Queues a job; the job whose place it takes, if any."""

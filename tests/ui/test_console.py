@@ -157,7 +157,7 @@ def test_calls_appear_as_they_are_made(browser: Browser, tmp_path: Path) -> None
         browser.open(at(server, "/ui/calls"))
         server.tool("add_memory", {"path": "\u202eone", "content": "One"})
         server.tool("add_memory", {"path": "one", "content": "One"})
-        browser.wait("#newest tbody", "add_memory")
+        browser.wait("#newest tbody tr:nth-child(2)", "add_memory")
         browser.wait("#counts tbody", "add_memory")
         browser.click("[data-pause]")
         browser.wait("[data-pause]", "Go on")
