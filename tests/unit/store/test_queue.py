@@ -1,5 +1,8 @@
 """Callers take turns in a queue, and none of them fills it or makes the others wait."""
 
+import threading
+import time
+
 import pytest
 
 from kernel.errors import Fault
@@ -66,3 +69,28 @@ def test_caller_that_has_fallen_behind_is_refused_and_others_are_not() -> None:
     queue.put(job("b"))
     assert [actors(queue.take(1)), actors(queue.take(1))] == ["a", "b"]
     queue.put(job("a"))
+
+
+def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once() -> None:
+    queue, served = BoundedQueue(20), list[str]()
+    both = threading.Barrier(2, timeout=10)
+
+    def drain() -> None:
+        while (taken := queue.take(1)) is not None:
+            served.append(threading.current_thread().name)
+            taken[0].work(None)  # type: ignore[arg-type]
+            taken[0].deliver(taken[0])
+
+    for number in range(2):
+        queue.start(drain, str(number))
+    for _ in range(20):
+        done = threading.Event()
+        queue.put(Job(lambda _tx: None, CallContext(), lambda _job, done=done: done.set()))
+        assert done.wait(10)
+        time.sleep(0.01)  # the thread is idle again before the next call
+    alone = list(served)
+    for _ in range(2):
+        queue.put(Job(lambda _tx: both.wait(), CallContext(), lambda _job: None))
+    queue.stop()
+    assert max(map(alone.count, alone)) >= 15
+    assert sorted(served[20:]) == ["0", "1"]
