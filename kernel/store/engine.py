@@ -111,6 +111,11 @@ class Database(Protocol):
         """What answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
         ...
 
+    @property
+    def read_head_start(self) -> float:
+        """The seconds that a read runs before the next one begins on another thread."""
+        ...
+
     def sizes(self) -> tuple[int, int]:
         """Bytes of the database and of its log."""
         ...

@@ -91,16 +91,21 @@ class _Line:
 class BoundedQueue:
     """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
 
-    The thread that has been idle for the shortest time gets the next job: what it reads is still in the caches.
     So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
     has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
     the last job of the one with the most.
+
+    The thread that has been idle for the shortest time gets the next job: what it reads is still in the caches. No
+    thread begins a job within `head_start` seconds after another one has begun the job that it still runs.
     """
 
-    def __init__(self, limit: int, max_wait: float = math.inf) -> None:
+    def __init__(self, limit: int, max_wait: float = math.inf, head_start: float = 0.0) -> None:
         self.limit = limit
         self.waiting = 0  # the number of jobs that wait
         self._max_wait = max_wait
+        self._head_start = head_start
+        self._begun: dict[int, float] = {}  # when each thread that runs a job began it
+        self._watching = 0  # the number of threads that sleep until a head start is over
         self._lines: dict[str, _Line] = {}  # the first one is next
         self._lock = threading.Lock()
         self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
@@ -112,7 +117,8 @@ class BoundedQueue:
         job.queued = time.monotonic()
         with self._lock:
             displaced = self._enqueue(job)
-            self._wake()
+            if not (self._begun and self._watching):
+                self._wake()
         if displaced is not None:
             fail_all([displaced], _busy())
             answer_all([displaced])
@@ -138,14 +144,24 @@ class BoundedQueue:
         """The next jobs, at least one and at most `limit`, waiting for the first; None once the queue has stopped."""
         own = threading.Lock()
         own.acquire()
+        with self._lock:
+            self._begun.pop(threading.get_ident(), None)
         while True:
             with self._lock:
-                if self.waiting:
-                    return self._next(limit)
-                if self._stopped:
+                delay = self._head_start_left()
+                if self.waiting and not delay:
+                    return self._begin(limit)
+                if self._stopped and not self.waiting:
                     return None
-                self._idle.append(own)
-            own.acquire()
+                watches = self.waiting > 0
+                if watches:
+                    self._watching += 1
+                else:
+                    self._idle.append(own)
+            if watches:
+                self._watch(delay)
+            else:
+                own.acquire()
 
     def stop(self) -> None:
         """Lets the threads finish what is queued, then ends them."""
@@ -160,6 +176,23 @@ class BoundedQueue:
         late = self._next(self.waiting)
         fail_all(late, Fault("busy", "The server is stopping."))
         answer_all(late)
+
+    def _begin(self, limit: int) -> list[Job]:
+        jobs = self._next(limit)
+        self._begun[threading.get_ident()] = time.monotonic()
+        if self.waiting and not self._watching:
+            self._wake()
+        return jobs
+
+    def _head_start_left(self) -> float:
+        """Seconds until another job may begin."""
+        last = max(self._begun.values(), default=-math.inf)
+        return max(0.0, last + self._head_start - time.monotonic())
+
+    def _watch(self, delay: float) -> None:
+        time.sleep(delay)
+        with self._lock:
+            self._watching -= 1
 
     def _wake(self) -> None:
         if self._idle:

@@ -89,7 +89,7 @@ class Store:
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self._reader_count = readers
         self._writes = BoundedQueue(write_limit)
-        self._reads = BoundedQueue(read_limit, read_max_wait)
+        self._reads = BoundedQueue(read_limit, read_max_wait, database.read_head_start)
         self._inline: ReadConnection | None = None
         self._closing = False
         self._groups = [0] * _GROUP_BUCKETS

@@ -73,6 +73,8 @@ def postgres_context(
 class PostgresDatabase:
     """The tenant that a context connects to."""
 
+    read_head_start = 0.0  # a read mostly waits for the server
+
     def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
         self._shared_file = shared_file
         self.file = file

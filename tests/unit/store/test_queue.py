@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -72,12 +73,12 @@ def test_caller_that_has_fallen_behind_is_refused_and_others_are_not() -> None:
 
 
 def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once() -> None:
-    queue, served = BoundedQueue(20), list[str]()
+    queue, names = BoundedQueue(20), list[str]()
     both = threading.Barrier(2, timeout=10)
 
     def drain() -> None:
         while (taken := queue.take(1)) is not None:
-            served.append(threading.current_thread().name)
+            names.append(threading.current_thread().name)
             taken[0].work(None)  # type: ignore[arg-type]
             taken[0].deliver(taken[0])
 
@@ -88,9 +89,65 @@ def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once
         queue.put(Job(lambda _tx: None, CallContext(), lambda _job, done=done: done.set()))
         assert done.wait(10)
         time.sleep(0.01)  # the thread is idle again before the next call
-    alone = list(served)
+    alone = list(names)
     for _ in range(2):
         queue.put(Job(lambda _tx: both.wait(), CallContext(), lambda _job: None))
     queue.stop()
     assert max(map(alone.count, alone)) >= 15
-    assert sorted(served[20:]) == ["0", "1"]
+    assert sorted(names[20:]) == ["0", "1"]
+
+
+def start(queue: BoundedQueue, threads: int) -> None:
+    def drain() -> None:
+        while (taken := queue.take(1)) is not None:
+            taken[0].work(None)  # type: ignore[arg-type]
+
+    for number in range(threads):
+        queue.start(drain, str(number))
+
+
+def put(queue: BoundedQueue, work: Callable[[], object]) -> None:
+    queue.put(Job(lambda _tx: work(), CallContext(), lambda _job: None))
+
+
+def serve(queue: BoundedQueue, threads: int, *works: Callable[[], object]) -> None:
+    """Runs these jobs, which are put at once, by so many threads, to the end."""
+    start(queue, threads)
+    for work in works:
+        put(queue, work)
+    queue.stop()
+
+
+def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
+    running, most = [0], [0]
+
+    def count() -> None:
+        running[0] += 1
+        most.append(running[0])
+        time.sleep(0.01)
+        running[0] -= 1
+
+    serve(BoundedQueue(20, head_start=60.0), 3, *[count] * 8)
+    assert most == [0, *[1] * 8]
+
+
+def test_jobs_behind_one_that_runs_longer_than_its_head_start_begin_beside_it() -> None:
+    together = threading.Barrier(3, timeout=10)
+    serve(BoundedQueue(20, head_start=0.01), 3, *[together.wait] * 6)
+    assert together.n_waiting == 0
+
+
+def test_idle_thread_serves_a_job_that_comes_while_another_one_runs_for_long() -> None:
+    queue, begun, last = BoundedQueue(20, head_start=0.01), threading.Event(), threading.Event()
+    found = list[bool]()
+
+    def wait_for_the_last() -> None:
+        begun.set()
+        found.append(last.wait(10))
+
+    start(queue, 2)
+    for work in (wait_for_the_last, last.set):
+        put(queue, work)
+        assert begun.wait(10)
+    queue.stop()
+    assert found == [True]
