@@ -105,7 +105,6 @@ class BoundedQueue:
         self._max_wait = max_wait
         self._head_start = head_start
         self._begun: dict[int, float] = {}  # when each thread that runs a job began it
-        self._watching = 0  # the number of threads that sleep until a head start is over
         self._lines: dict[str, _Line] = {}  # the first one is next
         self._lock = threading.Lock()
         self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
@@ -117,8 +116,7 @@ class BoundedQueue:
         job.queued = time.monotonic()
         with self._lock:
             displaced = self._enqueue(job)
-            if not (self._begun and self._watching):
-                self._wake()
+            self._wake()
         if displaced is not None:
             fail_all([displaced], _busy())
             answer_all([displaced])
@@ -150,18 +148,17 @@ class BoundedQueue:
             with self._lock:
                 delay = self._head_start_left()
                 if self.waiting and not delay:
-                    return self._begin(limit)
+                    self._begun[threading.get_ident()] = time.monotonic()
+                    return self._next(limit)
                 if self._stopped and not self.waiting:
                     return None
-                watches = self.waiting > 0
-                if watches:
-                    self._watching += 1
-                else:
+                idle = not self.waiting
+                if idle:
                     self._idle.append(own)
-            if watches:
-                self._watch(delay)
-            else:
+            if idle:
                 own.acquire()
+            else:
+                time.sleep(delay)
 
     def stop(self) -> None:
         """Lets the threads finish what is queued, then ends them."""
@@ -177,22 +174,10 @@ class BoundedQueue:
         fail_all(late, Fault("busy", "The server is stopping."))
         answer_all(late)
 
-    def _begin(self, limit: int) -> list[Job]:
-        jobs = self._next(limit)
-        self._begun[threading.get_ident()] = time.monotonic()
-        if self.waiting and not self._watching:
-            self._wake()
-        return jobs
-
     def _head_start_left(self) -> float:
         """Seconds until another job may begin."""
         last = max(self._begun.values(), default=-math.inf)
         return max(0.0, last + self._head_start - time.monotonic())
-
-    def _watch(self, delay: float) -> None:
-        time.sleep(delay)
-        with self._lock:
-            self._watching -= 1
 
     def _wake(self) -> None:
         if self._idle:

@@ -97,29 +97,24 @@ def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once
     assert sorted(names[20:]) == ["0", "1"]
 
 
-def start(queue: BoundedQueue, threads: int) -> None:
+def serve(queue: BoundedQueue, threads: int) -> None:
+    """Starts so many threads that do the work of one job after the other."""
+
     def drain() -> None:
         while (taken := queue.take(1)) is not None:
             taken[0].work(None)  # type: ignore[arg-type]
 
     for number in range(threads):
         queue.start(drain, str(number))
+    time.sleep(0.05)  # all of them are idle
 
 
 def put(queue: BoundedQueue, work: Callable[[], object]) -> None:
     queue.put(Job(lambda _tx: work(), CallContext(), lambda _job: None))
 
 
-def serve(queue: BoundedQueue, threads: int, *works: Callable[[], object]) -> None:
-    """Runs these jobs, which are put at once, by so many threads, to the end."""
-    start(queue, threads)
-    for work in works:
-        put(queue, work)
-    queue.stop()
-
-
 def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
-    running, most = [0], [0]
+    queue, running, most = BoundedQueue(20, head_start=1.0), [0], list[int]()
 
     def count() -> None:
         running[0] += 1
@@ -127,27 +122,53 @@ def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
         time.sleep(0.01)
         running[0] -= 1
 
-    serve(BoundedQueue(20, head_start=1.0), 3, *[count] * 8)
-    assert most == [0, *[1] * 8]
+    serve(queue, 3)
+    for _ in range(8):
+        put(queue, count)
+    queue.stop()
+    assert most == [1] * 8
 
 
-def test_jobs_behind_one_that_runs_longer_than_its_head_start_begin_beside_it() -> None:
-    together = threading.Barrier(3, timeout=10)
-    serve(BoundedQueue(20, head_start=0.01), 3, *[together.wait] * 6)
-    assert together.n_waiting == 0
+def test_thread_that_has_done_its_job_begins_the_next_one_at_once() -> None:
+    queue, last = BoundedQueue(20, head_start=20.0), threading.Event()
+    serve(queue, 1)
+    put(queue, lambda: None)
+    put(queue, last.set)
+    assert last.wait(10)
+    queue.stop()
 
 
-def test_idle_thread_serves_a_job_that_comes_while_another_one_runs_for_long() -> None:
+def test_two_jobs_behind_one_that_runs_for_long_begin_a_head_start_apart() -> None:
+    queue, order, last = BoundedQueue(20, head_start=0.5), list[str](), threading.Event()
+
+    def second() -> None:
+        time.sleep(0.05)
+        order.append("the second one has run for a while")
+        last.wait(10)
+
+    def third() -> None:
+        order.append("the third one begins")
+        last.set()
+
+    serve(queue, 3)
+    for work in (lambda: last.wait(10), second, third):
+        put(queue, work)
+    assert last.wait(10)  # before the queue stops, which wakes every thread
+    queue.stop()
+    assert order == ["the second one has run for a while", "the third one begins"]
+
+
+def test_job_that_comes_long_after_another_one_has_begun_starts_beside_it() -> None:
     queue, begun, last = BoundedQueue(20, head_start=0.01), threading.Event(), threading.Event()
-    found = list[bool]()
 
     def wait_for_the_last() -> None:
         begun.set()
-        found.append(last.wait(10))
+        last.wait(10)
 
-    start(queue, 2)
-    for work in (wait_for_the_last, last.set):
-        put(queue, work)
-        assert begun.wait(10)
+    serve(queue, 2)
+    put(queue, wait_for_the_last)
+    assert begun.wait(10)
+    time.sleep(0.02)  # its head start is over
+    put(queue, last.set)
+    assert last.wait(5)
     queue.stop()
-    assert found == [True]
