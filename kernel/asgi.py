@@ -15,6 +15,7 @@ from kernel.app import Kernel
 from kernel.config import VERSION, Config, OAuth, on_loopback
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
+from kernel.http import proof
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import FastRoute
 from kernel.http.mcp import Endpoint
@@ -99,6 +100,8 @@ class Application:
             return self._tools
         if path.startswith("/memories/"):
             return self._commands
+        if path == proof.PATH:
+            return self._proof
         return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
@@ -136,6 +139,10 @@ class Application:
         from kernel.console.command_routes import CommandRoutes
 
         return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
+
+    @cached_property
+    def _proof(self) -> ASGIApp:
+        return proof.ProofRoute(limits_of(self.kernel.config), self.access.auth, self.local)
 
     @cached_property
     def _starlette(self) -> ASGIApp:

@@ -182,10 +182,10 @@ class Server(uvicorn.Server):
         self._application = found
         found.connections = lambda: len(self.server_state.connections)
         found.stopping, found.guide, found.local = lambda: self.should_exit, self._guide, self._local
+        if worker is None:  # before the first answer: by the token a hook knows whom it has asked
+            self._local.publish([one for server in self.servers for one in server.sockets])
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
-        if worker is None:
-            self._local.publish([one for server in self.servers for one in server.sockets])
         found.backups = start_backups(self._quipu_config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address

@@ -34,7 +34,7 @@ Text = Annotated[str, Meta(max_length=MOST_BODY_BYTES)] | None
 class HookInput(Struct):
     """What clients say of an event, under their own names; what is not read here is dropped at once.
 
-    `root` and `intro` are added by `quipu hook`: the root of the repository, and the user's own first paragraph.
+    `root` and `intro` are added by `quipu hook`: the root of the repository, and the text of its `.quipu/prime.md`.
     """
 
     client: Client

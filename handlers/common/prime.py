@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from handlers.common import fence
 from handlers.common.evidence import hits_above
 from handlers.common.filters import is_left_out
+from kernel.checkout import has_controls
 from kernel.search import index
 from kernel.search.index import Document
 from kernel.store.briefing import Part, Project, Remark
@@ -16,15 +17,18 @@ from kernel.store.transaction import Tx
 DEFAULT_TOKENS = 800
 LEAST_TOKENS, MOST_TOKENS = 200, 4000
 MOST_HITS = 5
-_LINE_CHARS, _WHOLE_CHARS, _HANDOFF_CHARS = 200, 1200, 400
+_LINE_CHARS, _WHOLE_CHARS, _HANDOFF_CHARS, _RULE_CHARS = 200, 1200, 400, 300
 _MOST_DECISIONS = 5
+_CHARS: dict[Part, int] = {"rule": _RULE_CHARS, "handoff": _HANDOFF_CHARS, "decision": _LINE_CHARS}
 _RULES_SHARE = 0.5  # of the budget, so that rules leave room for what was going on
-_INTRO_SHARE = 0.3
+_NOTE_SHARE = 0.3
+_NOTE_FILE = ".quipu/prime.md"
 _TITLES: dict[str, str] = {
     "rule": "Standing rules:",
     "handoff": "Where the last session stopped:",
     "decision": "Decisions and notes, newest first:",
     "hit": "About this question:",
+    "note": "From a file in this folder, by whoever wrote it there:",
 }
 
 
@@ -34,7 +38,7 @@ class Prime(Struct, forbid_unknown_fields=True):
     root: Annotated[str, Meta(description="Root folder of the repository", max_length=4096)] = ""
     query: Annotated[str, Meta(description="A question whose answers are shown too", max_length=4096)] = ""
     budget: Annotated[int, Meta(description="Most tokens", ge=LEAST_TOKENS, le=MOST_TOKENS)] = DEFAULT_TOKENS
-    intro: Annotated[str, Meta(description="Replaces the first paragraph", max_length=65_536)] = ""
+    intro: Annotated[str, Meta(description="Text of .quipu/prime.md in that folder", max_length=65_536)] = ""
 
 
 class Primed(Struct):
@@ -63,7 +67,7 @@ def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
     project = Project.at(request.root)
     known = [one for one in _remarks(tx, project) if one.part not in left_out]
     lines = [*known, *_hits(tx, request.query, {one.id for one in known})]
-    return compose(_intro(project, request), lines, request.budget) if lines else Primed("", 0, [])
+    return compose(_intro(project), [*_note(tx, request), *lines], request.budget) if lines else Primed("", 0, [])
 
 
 def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
@@ -78,7 +82,7 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
         shown = [one.text for one in kept if one.part == part]
         body += [title, *shown] if shown else []
     text = "\n".join([intro, fence.NOTICE, fence.OPEN, *body, fence.CLOSE]) + "\n"
-    return Primed(text, fence.tokens(text), [one.id for one in kept])
+    return Primed(text, fence.tokens(text), [one.id for one in kept if one.id])
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
@@ -103,15 +107,26 @@ def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
     return kept
 
 
-def _intro(project: Project, request: Prime) -> str:
-    own = fence.harmless(fence.without_private(request.intro)).strip()
-    if own:
-        return own.encode()[: int(request.budget * fence.BYTES_PER_TOKEN * _INTRO_SHARE)].decode(errors="ignore")
+def _intro(project: Project) -> str:
     of = f" of {fence.line(project.name, 60)}" if project.name else ""
     return (
         f"{fence.INTRO}{of}. Search them with the tool recall (lines first, then ids) before you rely on "
         "earlier work; store decisions with their reasons, and corrections, when they are made."
     )
+
+
+def _note(tx: Tx, request: Prime) -> list[_Line]:
+    """Return the text of a file in the folder, which is data like any memory: a clone brings such a file along."""
+    text = fence.harmless(fence.without_private(request.intro)).strip()
+    if not text:
+        return []
+    origin = fence.line(f"{request.root.rstrip('/')}/{_NOTE_FILE}" if request.root else _NOTE_FILE, _LINE_CHARS)
+    if has_controls(text):
+        return [_Line("note", "", f"- {origin} is not shown: it holds control characters")]
+    if index.is_quarantining(tx) and (rule := index.matched_rule(request.intro)):
+        return [_Line("note", "", f"- {origin} is not shown: it reads like a prompt injection ({rule})")]
+    kept = text.encode()[: int(request.budget * fence.BYTES_PER_TOKEN * _NOTE_SHARE)].decode(errors="ignore")
+    return [_Line("note", "", "\n".join([f"- {origin}:", *(f"  > {line}" for line in kept.splitlines())]))]
 
 
 def _remarks(tx: Tx, project: Project) -> list[_Line]:
@@ -144,7 +159,7 @@ def _remark(remark: Remark, document: Document) -> _Line:
     if remark.whole:
         text = fence.harmless(fence.without_private(remark.text).strip())[:_WHOLE_CHARS].replace("\n", "\n  ")
         return _Line(remark.part, f"{document.space}/{document.key}", _item(text, document))
-    return _line(remark.part, document, remark.text, _HANDOFF_CHARS if remark.part == "handoff" else _LINE_CHARS)
+    return _line(remark.part, document, remark.text, _CHARS[remark.part])
 
 
 def _line(part: Part | str, document: Document, text: str, limit: int) -> _Line:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernel.cli import hook_client
-from kernel.cli.output import show
+from kernel.cli.output import note, show
 from kernel.config import Config
 from kernel.errors import Fault
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kernel.store.transaction import Tx
 
 _PRIVACY = """What hooks do:
-  They talk to this machine, or to the https address you configured, and to nothing else.
+  They talk to this machine, or to the https address you configured, and to nothing else. On this machine nothing is
+  sent before the server has proved that it can read your data directory, or knows your key.
   They send the folder and the id of a session, and of a prompt the first 2,000 characters, to search for it. Prompts,
   tool calls, files and transcripts are never stored.
   Stored is one thing: the summary that Claude Code makes when it compacts a session, as a memory of kind handoff.
@@ -36,6 +37,7 @@ def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     hook.add_argument("event", choices=(*hook_client.EVENTS, "status", "remove"), help="event of a client, or command")
     hook.add_argument("--client", metavar="NAME", help="client of the event, or the only one to show or change")
     hook.add_argument("--url", help=f"address of the server (QUIPU_URL, {hook_client.DEFAULT_URL})")
+    hook.add_argument("--data", type=Path, metavar="DIR", help="data directory of the server (QUIPU_DATA)")
     hook.add_argument("--key-file", type=Path, metavar="FILE", help="file with the API key (QUIPU_KEY is the key)")
     hook.add_argument("--debug", action="store_true", help="print errors of an event on standard error")
 
@@ -46,10 +48,10 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
 
     app.require_database(config)
     root = hook_client.project_root(str(arguments.project))
-    intro = Path(root, hook_client.INTRO_FILE)
-    given = {"root": root, "query": arguments.query, "budget": arguments.budget}
-    if intro.is_file():
-        given["intro"] = intro.read_text(encoding="utf-8", errors="replace")
+    intro, problem = hook_client.read_intro(root)
+    if problem:
+        note(problem)
+    given = {"root": root, "query": arguments.query, "budget": arguments.budget, "intro": intro or None}
     tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
     try:
         request = msgspec.convert({name: value for name, value in given.items() if value is not None}, tool.request)

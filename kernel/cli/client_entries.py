@@ -19,6 +19,7 @@ from kernel.maintenance.consistency import backup_time
 
 NAME = "quipu"
 _WHEEL_PACKAGE = "quipu_memory"
+_SAFE_PATH = "-P"  # clients start it in the folder of a project, whose modules are not to be imported
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _KEY = regex(r"[\x21-\x7e]{1,1024}")
 _SETTING_PREFIXES = ("QUIPU_", "CODE_MEMORY_")
@@ -72,9 +73,9 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
     if path.stem in (NAME, "quipu-memory"):
         return LaunchCommand((shutil.which(str(path)) or str(path),))
     if path.parent.name == _WHEEL_PACKAGE:
-        return LaunchCommand((executable, "-m", _WHEEL_PACKAGE))
+        return LaunchCommand((executable, _SAFE_PATH, "-m", _WHEEL_PACKAGE))
     package = Path(__file__).resolve().parents[1]
-    return LaunchCommand((executable, "-m", package.name), {"PYTHONPATH": str(package.parent)})
+    return LaunchCommand((executable, _SAFE_PATH, "-m", package.name), {"PYTHONPATH": str(package.parent)})
 
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
@@ -104,10 +105,7 @@ def _parse_url(url: str) -> SplitResult:
 
 def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
     """The target for a server that the client starts, with the settings of this process."""
-    words = [*started.words, "stdio"]
-    known = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
-    if config.data != default_data(known, platform):
-        words += ["--data", str(config.data.absolute())]
+    words = [*started.words, "stdio", *data_option(config, platform)]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
     if config.tenant != MAIN:
@@ -120,6 +118,12 @@ def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects
         if value and name.startswith(_SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
     }
     return Target(command=tuple(words), env={**started.env, **settings})
+
+
+def data_option(config: Config, platform: str) -> list[str]:
+    """Return the option for the data directory, if a program that a client starts would take another one."""
+    known = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
+    return [] if config.data == default_data(known, platform) else ["--data", str(config.data.absolute())]
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:

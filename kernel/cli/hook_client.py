@@ -13,13 +13,23 @@ TYPE_CHECKING = False  # `typing` takes as long as the rest
 if TYPE_CHECKING:
     from socket import socket
 
+    from kernel import checkout
+    from kernel.cli import local_client
+elif __name__ == "quipu_memory.hook_client":  # in the wheel, where another package may be called `kernel`
+    from quipu_memory import checkout, local_client
+else:
+    from kernel import checkout
+    from kernel.cli import local_client
+
 # Seconds for each event, the start of the interpreter not included.
 EVENTS = {"session-start": 1.0, "first-prompt": 0.3, "post-compact": 2.0, "session-end": 0.5}
 CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode")
 DEFAULT_URL = "http://127.0.0.1:7847"
 OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "prime.md")
+PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.proof
 _MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
 _MOST_INTRO = 8192
+_MOST_GIT = 4096  # bytes of the small files that tell where a worktree belongs
 # Of the fields of a client only these leave the process, cut to so many characters.
 _FIELDS = {
     "session_id": 256,
@@ -75,12 +85,27 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes
         return b""
     body = {name: fields[name][:most] for name, most in _FIELDS.items() if isinstance(fields.get(name), str)}
     body["root"] = root
-    intro = _intro(root) if words[0] == "session-start" else ""
+    intro, problem = read_intro(root) if words[0] == "session-start" else ("", "")
+    if problem:
+        os.write(2, f"quipu: {problem}\n".encode(errors="replace"))
     if intro:
         body["intro"] = intro
     url = option(words, "--url") or environment.get("QUIPU_URL") or DEFAULT_URL
     path = f"/hook/{option(words, '--client')}/{words[0]}"
-    return post(url, path, _key(words, environment), json.dumps(body).encode(), deadline)
+    data = option(words, "--data") or local_client.default_data(environment)
+    return post(url, path, _key(words, environment), json.dumps(body).encode(), data, deadline)
+
+
+def read_intro(root: str) -> tuple[str, str]:
+    """Return the text of `.quipu/prime.md` of a checkout, or why it is not read; both empty if there is none."""
+    try:
+        return checkout.read_text(root, ".quipu/prime.md", _MOST_INTRO), ""
+    except FileNotFoundError:
+        return "", ""
+    except checkout.Refused as refused:
+        return "", f"{INTRO_FILE} is not read: {refused}"
+    except (OSError, ValueError) as error:
+        return "", f"{INTRO_FILE} is not read: {getattr(error, 'strerror', None) or 'an error'}"
 
 
 def project_root(folder: str) -> str:
@@ -91,7 +116,7 @@ def project_root(folder: str) -> str:
         if os.path.isdir(git):
             return here
         if os.path.isfile(git):
-            return _main_worktree(git) or here
+            return _main_worktree(here) or here
         above = os.path.dirname(here)
         if above == here:
             return os.path.abspath(folder)
@@ -105,37 +130,73 @@ def is_off(root: str, environment: dict[str, str]) -> bool:
     return environment.get("QUIPU_HOOKS") == "0" or below or os.path.exists(os.path.join(root, OFF_FILE))
 
 
-def post(url: str, path: str, key: str, body: bytes, deadline: float) -> bytes:
-    """The body of the answer to a POST, empty unless it is whole and says 200."""
+def post(url: str, path: str, key: str, body: bytes, data: str, deadline: float) -> bytes:
+    """The body of the answer to a POST, empty unless it is whole and says 200.
+
+    Over http nothing is sent before the server has proved that it can read the data directory, or knows the key.
+    """
     scheme, _, rest = url.partition("://")
     authority = rest.partition("/")[0]
-    host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdigit() else (authority, "", "")
-    host = host.strip("[]")
+    host, _, digits = authority.rpartition(":") if authority.rpartition(":")[2].isdigit() else (authority, "", "80")
+    host, port = host.strip("[]"), int(digits)
     if scheme == "https":
         return _post_securely(authority, path, key, body, deadline)
-    if scheme != "http" or not (host in _LOOPBACK or host.startswith("127.")):
+    if scheme != "http" or not (host in _LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())):
         return b""  # a key and what is remembered go over the network encrypted, or not at all
     from socket import create_connection
 
-    lines = [f"POST {path} HTTP/1.1", f"host: {authority}", "content-type: application/json", "connection: close"]
-    lines += [f"content-length: {len(body)}", *([f"authorization: Bearer {key}"] if key else [])]
-    with create_connection((host, int(port or 80)), timeout=max(deadline - monotonic(), 0.001)) as connection:
+    with create_connection((host, port), timeout=max(deadline - monotonic(), 0.001)) as connection:
+        if not _is_proved(connection, authority, port, key, data, deadline):
+            raise PermissionError(f"{authority} does not prove to be the server of {data}, and knows no key given here")
+        lines = [f"POST {path} HTTP/1.1", f"host: {authority}", "content-type: application/json", "connection: close"]
+        lines += [f"content-length: {len(body)}", *([f"authorization: Bearer {key}"] if key else [])]
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         return _answer(connection, deadline)
 
 
+def _is_proved(connection: "socket", authority: str, port: int, key: str, data: str, deadline: float) -> bool:
+    """Whether the server knows a secret that no other user of this machine does: its token, or the hash of the key."""
+    nonce = os.urandom(16).hex()
+    lines = [f"GET {PROOF_PATH} HTTP/1.1", f"host: {authority}", f"{NONCE_HEADER}: {nonce}"]
+    lines += [f"{KEY_ID_HEADER}: {key[6:14]}"] if key.startswith("quipu_") else []
+    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    shown = _answer(connection, deadline)
+    token = local_client.token(data)  # read now: a server that the connection has started has written it by now
+    if token and proof(token, nonce, port) in shown:
+        return True
+    if not key:
+        return False
+    from hashlib import sha256
+
+    return proof(sha256(key.encode()).hexdigest(), nonce, port) in shown
+
+
+def proof(secret: str, nonce: str, port: int) -> bytes:
+    """Return what only a server that knows the secret can answer; the port keeps a stranger from passing it on."""
+    from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than the rest
+
+    return blake2b(f"{port} {nonce}".encode(), key=secret.encode()).hexdigest().encode()
+
+
 def _answer(connection: "socket", deadline: float) -> bytes:
-    received = b""
-    while len(received) <= _MOST_ANSWER and monotonic() < deadline:
+    received = head = body = b""
+    length = -1
+    while len(received) <= _MOST_ANSWER and len(body) != length and monotonic() < deadline:
         part = connection.recv(_MOST_ANSWER)
         if not part:
             break
         received += part
-    head, _, body = received.partition(b"\r\n\r\n")
-    status, *headers = head.lower().split(b"\r\n")
-    length = next((one.partition(b":")[2].strip() for one in headers if one.startswith(b"content-length:")), b"")
-    whole = length == b"%d" % len(body) and len(body) <= _MOST_ANSWER
-    return body if whole and status.split(b" ")[1:2] == [b"200"] else b""
+        head, end, body = received.partition(b"\r\n\r\n")
+        length = _length(head) if end else -1
+    whole = len(body) == length and len(body) <= _MOST_ANSWER
+    return body if whole and head.split(b" ", 2)[1:2] == [b"200"] else b""
+
+
+def _length(head: bytes) -> int:
+    """The bytes of the body that a head announces; -2 if it says nothing of them."""
+    lines = head.lower().split(b"\r\n")
+    given = next((one.partition(b":")[2].strip() for one in lines if one.startswith(b"content-length:")), b"")
+    return int(given) if given.isdigit() and len(given) < 10 else -2
 
 
 def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: float) -> bytes:
@@ -158,23 +219,27 @@ def _key(words: list[str], environment: dict[str, str]) -> str:
         return source.read(1024).strip()
 
 
-def _intro(root: str) -> str:
-    file = os.path.join(root, INTRO_FILE)
-    if not os.path.isfile(file):
-        return ""
-    with open(file, encoding="utf-8", errors="replace") as source:
-        return source.read(_MOST_INTRO)
+def _main_worktree(here: str) -> str:
+    """The root of the repository of a linked worktree, from its `.git` file; empty if that repository does not say so.
 
-
-def _main_worktree(git: str) -> str:
-    """The root of the repository of a linked worktree, from its `.git` file; empty for a submodule."""
-    with open(git, encoding="utf-8", errors="replace") as source:
-        folder = source.read(4096).strip().removeprefix("gitdir: ")
-    common = os.path.join(os.path.dirname(git), folder, "commondir")
-    if not os.path.isfile(common):
+    Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
+    """
+    try:
+        named = checkout.read_text(here, ".git", _MOST_GIT).strip().removeprefix("gitdir: ")
+        own = os.path.realpath(os.path.join(here, named))
+        listed = checkout.read_text(own, "gitdir", _MOST_GIT).strip()
+        common = checkout.read_text(own, "commondir", _MOST_GIT).strip()
+        real, worktrees = os.path.split(os.path.dirname(own))
+        if (
+            worktrees != "worktrees"
+            or not os.path.samefile(os.path.join(own, common), real)
+            or not os.path.samefile(os.path.join(own, listed), os.path.join(here, ".git"))
+        ):
+            return ""
+        written = os.path.normpath(os.path.join(here, named, common))  # as the user sees it, if that is the same folder
+        return os.path.dirname(written if os.path.realpath(written) == real else real)
+    except (OSError, ValueError, checkout.Refused):
         return ""
-    with open(common, encoding="utf-8", errors="replace") as source:
-        return os.path.dirname(os.path.normpath(os.path.join(os.path.dirname(common), source.read(4096).strip())))
 
 
 def _read(descriptor: int) -> bytes:

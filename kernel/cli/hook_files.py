@@ -32,17 +32,18 @@ def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config
     client = of_client(name)
     file = _file(client, config.environment, platform)
     before = _text(file)
-    options = _options(arguments, config)
+    options = _options(arguments, config, platform)
+    started = client_entries.launch_command(
+        sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
+    )
+    program = [*(["env", *(f"{key}={value}" for key, value in started.env.items())] if started.env else ())]
+    program += started.words
     if client.form == "plugin":
-        after = plugin(level, options) if level != "none" else "" if before.startswith(MARK) else before
+        after = plugin(level, program, options) if level != "none" else "" if before.startswith(MARK) else before
         if before and not before.startswith(MARK):
             raise Fault("invalid", f"{file} was not changed: it is not a file of Quipu")
     else:
-        started = client_entries.launch_command(
-            sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
-        )
-        program = [*(["env", *(f"{key}={value}" for key, value in started.env.items())] if started.env else ())]
-        wanted = entries(client, level, [*program, *started.words], _words(options), platform)
+        wanted = entries(client, level, program, options, platform)
         plain = before if own(before) == wanted else _original(file, before, client)
         after = put(plain, client, wanted)
     _change(client, file, before, after, arguments)
@@ -143,20 +144,17 @@ def _ended(lines: Iterable[str]) -> Iterable[str]:
     return (line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _options(arguments: argparse.Namespace, config: Config) -> Mapping[str, str]:
-    """The address and the file of the key, where they are not the usual ones."""
+def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Sequence[str]:
+    """Return the options for address, file of the key and data directory, if they are not the usual ones."""
     given = (arguments.url or config.public or f"http://127.0.0.1:{config.port}").removesuffix("/")
     url = given.partition("/mcp")[0]
-    found = {} if url == f"http://127.0.0.1:{DEFAULT_PORT}" else {"url": url}
-    if arguments.key:
-        found["key-file"] = str(_write_key(config, client_entries.checked_key(arguments.key)))
     if not (url.startswith("https://") or client_entries.is_loopback(url)):
         raise Fault("invalid", f"{url}: hooks go to this machine or to an https address")
-    return found
-
-
-def _words(options: Mapping[str, str]) -> Sequence[str]:
-    return [word for name, value in options.items() for word in (f"--{name}", value)]
+    words = [] if url == f"http://127.0.0.1:{DEFAULT_PORT}" else ["--url", url]
+    if arguments.key:
+        words += ["--key-file", str(_write_key(config, client_entries.checked_key(arguments.key)))]
+    # A server of this machine proves by its data directory that it is the user's own.
+    return words if url.startswith("https://") else [*words, *client_entries.data_option(config, platform)]
 
 
 def _write_key(config: Config, key: str) -> Path:

@@ -45,6 +45,19 @@ def find(data: str) -> Server | None:
         os.close(descriptor)
 
 
+def token(data: str) -> str:
+    """The secret of the server that runs on a data directory; empty where none is written, or where it is not ours.
+
+    A relative data directory is not looked at: it would be one of the folder that a client works in.
+    """
+    try:
+        with open(os.path.join(data, FILE), encoding="ascii") as file:
+            written = file.read(1024).split() if os.path.isabs(data) else []
+    except (OSError, ValueError):
+        return ""
+    return written[2] if len(written) == 3 else ""
+
+
 def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:
     """Status and body of the answer; None where no process listens, and nothing was sent.
 

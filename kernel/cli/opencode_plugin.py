@@ -1,43 +1,47 @@
 """The plugin that calls Quipu from opencode, which has functions in the place of commands."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 MARK = "// Written by `quipu setup --hooks`; `quipu hook remove` deletes it.\n"
 _PRIME = ["session-start"]
 _RECALL = ["session-start", "first-prompt"]
-_CODE = """import { existsSync, readFileSync } from "node:fs"
-import { delimiter, join, resolve, sep } from "node:path"
+# It starts `quipu hook`, as other clients do: there the folder is read, and the server is known by its proof.
+_CODE = """import { spawn } from "node:child_process"
 
-const URL = process.env.QUIPU_URL || @URL@
-const KEY_FILE = @KEY_FILE@
+const PROGRAM = @PROGRAM@
+const OPTIONS = @OPTIONS@
 const EVENTS = @EVENTS@
-const TIME = { "session-start": 1000, "first-prompt": 300 }
+const MILLISECONDS = 5000
+const MOST = 1 << 18
 
-export const Quipu = async ({ directory, worktree }) => {
-  const root = worktree && worktree !== "/" ? worktree : directory
-  const below = (process.env.QUIPU_HOOKS_OFF || "").split(delimiter).filter(Boolean)
-  const listed = below.some((folder) => (root + sep).startsWith(resolve(folder) + sep))
-  if (process.env.QUIPU_HOOKS === "0" || listed || existsSync(join(root, ".quipu", "off"))) return {}
+const run = (event, input) =>
+  new Promise((done) => {
+    const [program, ...words] = [...PROGRAM, "hook", event, "--client", "opencode", ...OPTIONS]
+    const stdio = ["pipe", "pipe", "ignore"]
+    const hook = spawn(program, words, { stdio, timeout: MILLISECONDS, windowsHide: true })
+    const parts = []
+    let size = 0
+    hook.stdout.on("data", (part) => (size += part.length) <= MOST && parts.push(part))
+    hook.stdin.on("error", () => {})
+    hook.on("error", () => done(""))
+    hook.on("close", () => {
+      try {
+        done(JSON.parse(Buffer.concat(parts).toString()).text || "")
+      } catch {
+        done("")
+      }
+    })
+    hook.stdin.end(JSON.stringify(input))
+  })
+
+export const Quipu = async ({ directory }) => {
+  if (process.env.QUIPU_HOOKS === "0") return {}
   const texts = new Map()
 
-  const ask = async (event, session, more) => {
-    try {
-      const key = process.env.QUIPU_KEY || (KEY_FILE ? readFileSync(KEY_FILE, "ascii").trim() : "")
-      const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) }
-      const body = JSON.stringify({ session_id: session, cwd: directory, root, ...more })
-      const signal = AbortSignal.timeout(TIME[event])
-      const answer = await fetch(`${URL}/hook/opencode/${event}`, { method: "POST", headers, body, signal })
-      const found = answer.ok ? await answer.text() : ""
-      return found ? JSON.parse(found).text || "" : ""
-    } catch {
-      return ""
-    }
-  }
+  const ask = (event, session, more) => run(event, { session_id: session, cwd: directory, ...more })
   const start = async (session, source) => {
-    const intro = join(root, ".quipu", "prime.md")
-    const own = existsSync(intro) ? { intro: readFileSync(intro, "utf8").slice(0, 8192) } : {}
-    texts.set(session, [await ask("session-start", session, { source, ...own })])
+    texts.set(session, [await ask("session-start", session, { source })])
     while (texts.size > 100) texts.delete(texts.keys().next().value)
   }
 
@@ -46,12 +50,12 @@ export const Quipu = async ({ directory, worktree }) => {
       if (!texts.has(sessionID)) await start(sessionID, "startup")
       if (!EVENTS.includes("first-prompt")) return
       const prompt = parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).join("\\n")
-      const found = await ask("first-prompt", sessionID, { prompt: prompt.trim().slice(0, 2000) })
-      if (found) texts.get(sessionID)?.push(found)
+      const answer = await ask("first-prompt", sessionID, { prompt: prompt.trim().slice(0, 2000) })
+      if (answer) texts.get(sessionID)?.push(answer)
     },
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
-      const found = (texts.get(sessionID) || []).filter(Boolean)
-      if (found.length) output.system.push(found.join("\\n"))
+      const lines = (texts.get(sessionID) || []).filter(Boolean)
+      if (lines.length) output.system.push(lines.join("\\n"))
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID
@@ -62,11 +66,11 @@ export const Quipu = async ({ directory, worktree }) => {
 """
 
 
-def plugin(level: str, options: Mapping[str, str]) -> str:
-    """The file for a level; its options are the address and the file with the key."""
+def plugin(level: str, program: Sequence[str], options: Sequence[str]) -> str:
+    """Return the file for a level; `program` starts Quipu, `options` follow the event."""
     filled = {
-        "@URL@": options.get("url", "http://127.0.0.1:7847"),
-        "@KEY_FILE@": options.get("key-file", ""),
+        "@PROGRAM@": [*program],
+        "@OPTIONS@": [*options],
         "@EVENTS@": _RECALL if level == "recall" else _PRIME,
     }
     code = _CODE

@@ -68,6 +68,7 @@ __all__ = [
     "is_quarantining",
     "last_doc_id",
     "least",
+    "matched_rule",
     "model_id",
     "newest",
     "partitions_of",

@@ -107,6 +107,13 @@ class Auth:
         key = self._keys.get(id_)
         return None if key is None or key.state(utc_now()) != "active" else _caller(key)
 
+    def hash_of_key(self, id_: str) -> str:
+        """Return the stored hash of an active key, empty for any other id."""
+        if time.monotonic() >= self.checked_until:
+            self._reload_if_changed()
+        key = self._keys.get(id_)
+        return "" if key is None or key.state(utc_now()) != "active" else key.hash
+
     def key_id(self, headers: Headers) -> str:
         """The id of the key or token of a request; empty for none and for an invalid one."""
         try:

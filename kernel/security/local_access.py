@@ -4,6 +4,7 @@ The server holds a lock on the file as long as it lives, so an address that no p
 the file can read the database next to it, so its token opens what the database has.
 """
 
+import hashlib
 import os
 import secrets
 import sys
@@ -66,6 +67,11 @@ class LocalAccess(NamedTuple):
         with suppress(OSError):
             if os.getpid() == self.process and self.token.encode() in (self.data / FILE).read_bytes():
                 (self.data / FILE).unlink()
+
+
+def proof(secret: str, nonce: bytes, port: int) -> bytes:
+    """Return the keyed hash of a nonce and of the port that this server listens on, in hex."""
+    return hashlib.blake2b(b"%d %b" % (port, nonce), key=secret.encode()).hexdigest().encode()
 
 
 def connectable(host: str) -> str:

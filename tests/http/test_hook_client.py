@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from kernel.cli import hook_client
+from kernel.security import local_access
 from tests.reliability.server_process import ROOT, serving
 
 START = {"session_id": "s", "source": "startup"}
@@ -21,6 +24,18 @@ ANSWER = b'{"hookSpecificOutput":{}}'
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
 SLACK = 5.0  # seconds that a busy machine may take to start the interpreter
 HOOK = [sys.executable, "-m", "kernel", "hook"]
+TOKEN = "the-token-of-a-running-server"
+NONCE = re.compile(rb"x-quipu-nonce: ([0-9a-f]{32})\r\n")
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data directory of a server that is running."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / local_access.FILE).write_text(f"127.0.0.1 1 {TOKEN}\n", encoding="ascii")
+    monkeypatch.setenv("QUIPU_DATA", str(folder))
+    return folder
 
 
 def run(event: str, given: bytes, *more: str, folder: Path = ROOT, **environment: str) -> tuple[int, bytes, bytes]:
@@ -32,11 +47,16 @@ def run(event: str, given: bytes, *more: str, folder: Path = ROOT, **environment
 
 
 class Stub:
-    """A server that keeps what it received and does one thing."""
+    """A server that proves itself by a secret, keeps what it then receives and does one thing.
 
-    def __init__(self, act: Callable[[socket.socket], object]) -> None:
+    A stranger has no secret, and keeps whatever it receives.
+    """
+
+    def __init__(self, act: Callable[[socket.socket], object], secret: str = TOKEN) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.secret = secret
         self.received: list[bytes] = []
         self.act = act
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -49,11 +69,20 @@ class Stub:
             except OSError:
                 return
             with connection:
-                self.received.append(connection.recv(1 << 20))
                 try:
+                    if self.secret:
+                        connection.sendall(self.proof(connection.recv(1 << 20)))
+                    self.received.append(connection.recv(1 << 20))
                     self.act(connection)
                 except OSError:
                     continue
+
+    def proof(self, request: bytes) -> bytes:
+        """The answer to the question for a proof."""
+        nonce = NONCE.search(request)
+        assert nonce is not None, request
+        shown = local_access.proof(self.secret, nonce[1], self.port)
+        return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(shown), shown)
 
     @property
     def body(self) -> dict[str, Any]:
@@ -66,9 +95,9 @@ class Stub:
 def stub() -> Iterator[Callable[..., Stub]]:
     made: list[Stub] = []
 
-    def make(act: Callable[[socket.socket], object] | bytes = OK) -> Stub:
+    def make(act: Callable[[socket.socket], object] | bytes = OK, secret: str = TOKEN) -> Stub:
         answer = act
-        made.append(Stub(act if callable(act) else lambda connection: connection.sendall(answer)))  # pyright: ignore[reportArgumentType]
+        made.append(Stub(act if callable(act) else lambda connection: connection.sendall(answer), secret))  # pyright: ignore[reportArgumentType]
         return made[-1]
 
     yield make
@@ -164,10 +193,64 @@ def test_a_linked_worktree_belongs_to_its_repository(stub: Callable[..., Stub], 
     made, common = stub(), tmp_path / "web" / ".git"
     (common / "worktrees" / "fix").mkdir(parents=True)
     (common / "worktrees" / "fix" / "commondir").write_text("../..\n", encoding="utf-8")
+    (common / "worktrees" / "fix" / "gitdir").write_text(f"{tmp_path / 'fix' / '.git'}\n", encoding="utf-8")
     (tmp_path / "fix").mkdir()
     (tmp_path / "fix" / ".git").write_text(f"gitdir: {common / 'worktrees' / 'fix'}\n", encoding="utf-8")
     run("session-start", given(cwd=str(tmp_path / "fix")), "--url", made.url)
     assert made.body["root"] == str(tmp_path / "web")
+
+
+def test_a_git_file_decides_nothing_that_the_repository_does_not_confirm(tmp_path: Path) -> None:
+    common, fix, hostile = tmp_path / "web" / ".git", tmp_path / "fix", tmp_path / "hostile"
+    (common / "worktrees" / "fix").mkdir(parents=True)
+    (common / "worktrees" / "fix" / "commondir").write_text("../..\n", encoding="utf-8")
+    (common / "worktrees" / "fix" / "gitdir").write_text(f"{fix / '.git'}\n", encoding="utf-8")
+    fix.mkdir()
+    (fix / ".git").write_text(f"gitdir: {common / 'worktrees' / 'fix'}\n", encoding="utf-8")
+    assert hook_client.project_root(str(fix)) == str(tmp_path / "web")
+
+    own = hostile / "x" / "worktrees" / "y"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text(f"{common}\n", encoding="utf-8")
+    (own / "gitdir").write_text(f"{hostile / '.git'}\n", encoding="utf-8")
+    (hostile / "deep" / "er").mkdir(parents=True)
+    (hostile / "link").symlink_to(hostile / "deep" / "er")
+    for named in (
+        str(common / "worktrees" / "fix"),  # of another folder
+        str(own),  # its own list of worktrees, and the folder of another repository
+        str(common),
+        "x/worktrees/y",
+        "link/../../x/worktrees/y",
+        "../web/.git/worktrees/fix",
+    ):
+        (hostile / ".git").write_text(f"gitdir: {named}\n", encoding="utf-8")
+        assert hook_client.project_root(str(hostile)) == str(hostile), named
+    (own / "commondir").write_text("../..\n", encoding="utf-8")  # true, and a link makes it look like another's
+    (hostile / ".git").write_text("gitdir: link/../../../web/../hostile/x/worktrees/y\n", encoding="utf-8")
+    assert hook_client.project_root(str(hostile)) in (str(hostile), str(own.parents[1].parent))
+
+
+def test_a_stranger_on_the_port_gets_nothing_and_says_nothing(
+    stub: Callable[..., Stub], data: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "secret-project"
+    project.mkdir()
+    key = "quipu_12345678_" + "k" * 43
+    sent = given(cwd=str(project), prompt="a question with a canary")
+    for secret in ("", "a-guess"):
+        stranger = stub(OK, secret)
+        words = ("--url", stranger.url)
+        assert run("first-prompt", sent, *words, QUIPU_KEY=key) == (0, b"", b"")
+        assert run("session-start", sent, *words) == (0, b"", b"")
+        seen = b"".join(stranger.received)
+        assert [one for one in (key, "canary", "secret-project", TOKEN) if one.encode() in seen] == []
+    ours = stub()  # it proves that it listens elsewhere
+    stranger = stub(OK, "")
+    ours.port = stranger.port + 1
+    assert run("first-prompt", sent, "--url", ours.url) == (0, b"", b"")
+    assert b"does not prove" in run("session-start", sent, "--url", stranger.url, "--debug")[2]
+    shutil.rmtree(data)
+    assert run("first-prompt", sent, "--url", stub().url) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("how", ["file", "variable", "folders"])
@@ -192,20 +275,24 @@ def test_nothing_leaves_the_machine_unencrypted(url: str) -> None:
     assert run("session-start", given(), "--url", url) == (0, b"", b"")
 
 
-def test_neither_the_kernel_nor_slow_modules_are_imported() -> None:
+def test_neither_the_kernel_nor_slow_modules_are_imported(tmp_path: Path) -> None:
     """What `quipu hook` of the wheel imports: its own module, and of the library what the event needs."""
+    package = tmp_path / "quipu_memory"
+    package.mkdir()
+    for name in ("cli/hook_client.py", "cli/local_client.py", "checkout.py"):
+        shutil.copy(ROOT / "kernel" / name, package)
     code = (
-        "import sys; before = set(sys.modules); sys.path.insert(0, 'kernel/cli'); import hook_client, time\n"
+        "import sys; before = set(sys.modules); from quipu_memory import hook_client; import time\n"
         'hook_client._read = lambda _: b\'{"cwd": "/"}\'\n'
         "words = ['session-start', '--client', 'claude', '--url', 'http://127.0.0.1:1']\n"
         "try: hook_client.run(words, {}, time.monotonic() + 1)\n"
         "except OSError: pass\n"
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30)
     slow = {"kernel", "handlers", "msgspec", "argparse", "pathlib", "http", "email", "ssl", "typing", "urllib"}
     imported = set(done.stdout.split())
-    assert "hook_client" in imported, done.stderr
+    assert "quipu_memory" in imported, done.stderr
     assert imported & slow == set()
 
 
@@ -214,9 +301,10 @@ def test_other_words_are_for_the_parser(words: list[str]) -> None:
     assert not hook_client.is_event(words)
 
 
-def test_hooks_reach_a_server_with_keys(tmp_path: Path) -> None:
-    data, project = tmp_path / "data", tmp_path / "web"
+def test_hooks_reach_a_server_with_keys(tmp_path: Path, data: Path) -> None:
+    project = tmp_path / "web"
     project.mkdir()
+    (data / local_access.FILE).unlink()
     key = subprocess.run(
         [sys.executable, "-m", "kernel", "key", "create", "--scope", "write", "--data", str(data)],
         cwd=ROOT,
@@ -233,7 +321,13 @@ def test_hooks_reach_a_server_with_keys(tmp_path: Path) -> None:
         sent = given(cwd=str(project), compact_summary=summary)
         assert run("post-compact", sent, "--url", url) == (0, b"", b"")
         assert run("post-compact", sent, "--url", url, "--key-file", str(file)) == (0, b"", b"")
-        status, printed, _ = run("session-start", given(cwd=str(project), session_id="t"), "--url", url, QUIPU_KEY=key)
-        context = json.loads(printed)["hookSpecificOutput"]["additionalContext"]
-        assert (status, context.count("The API moved to port 8123")) == (0, 1)
-        assert run("session-start", given(cwd=str(project), session_id="u"), "--url", url) == (0, b"", b"")
+        # By the data directory the server proves itself, and by the key alone, as one in a container has to.
+        for place in (data, tmp_path / "none", Path("relative")):
+            words = ("--url", url, "--data", str(place))
+            status, printed, _ = run("session-start", given(cwd=str(project), session_id="t"), *words, QUIPU_KEY=key)
+            context = json.loads(printed)["hookSpecificOutput"]["additionalContext"]
+            assert (status, context.count("The API moved to port 8123")) == (0, 1)
+        start = given(cwd=str(project), session_id="u")
+        assert run("session-start", start, "--url", url) == (0, b"", b"")
+        words = ("--url", url, "--data", str(tmp_path / "none"), "--debug")
+        assert b"does not prove" in run("session-start", start, *words, QUIPU_KEY=f"{key[:-4]}xxxx")[2]

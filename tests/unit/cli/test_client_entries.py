@@ -260,10 +260,12 @@ def test_launch_command_repeats_how_this_process_was_started(tmp_path: Path) -> 
     def started(script: str, *, frozen: bool = False, **values: str) -> LaunchCommand:
         return launch_command(script, "/v/python", values, frozen=frozen)
 
-    clone = LaunchCommand(("/v/python", "-m", "kernel"), {"PYTHONPATH": str(ROOT)})
+    clone = LaunchCommand(("/v/python", "-P", "-m", "kernel"), {"PYTHONPATH": str(ROOT)})
     assert started(str(ROOT / "kernel" / "__main__.py")) == clone
     assert started("/v/site-packages/pytest/__main__.py") == clone
-    assert started("/v/site-packages/quipu_memory/__main__.py") == LaunchCommand(("/v/python", "-m", "quipu_memory"))
+    assert started("/v/site-packages/quipu_memory/__main__.py") == LaunchCommand(
+        ("/v/python", "-P", "-m", "quipu_memory")
+    )
     script = kept(tmp_path / "quipu", "", 0o755)
     assert started(str(script)) == LaunchCommand((str(script),))
     assert started("/x", frozen=True) == LaunchCommand(("/v/python",))
