@@ -5,7 +5,7 @@ from typing import NamedTuple
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.inheritance import GLOBAL
-from kernel.store.briefing import Project, Remark
+from kernel.store.briefing import Project, Remark, named
 from kernel.store.transaction import Tx
 
 _MOST_RULES = 12
@@ -29,6 +29,7 @@ class _Rule(NamedTuple):
 
 class _Decision(NamedTuple):
     id: str
+    title: str
     content: str
 
 
@@ -44,8 +45,12 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     decisions = tx.all("scopes.briefing.decisions", _Decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
     return [
         *(
-            Remark("rule", GUIDELINE.space, rule.id, rule.content, rule.priority > _WHOLE_ABOVE)
+            _rule(rule, whole=rule.priority > _WHOLE_ABOVE)
             for rule in sorted(kept, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
         ),
-        *(Remark("decision", KNOWLEDGE.space, one.id, one.content) for one in decisions),
+        *(Remark("decision", KNOWLEDGE.space, one.id, named(one.title, one.content)) for one in decisions),
     ]
+
+
+def _rule(rule: _Rule, *, whole: bool) -> Remark:
+    return Remark("rule", GUIDELINE.space, rule.id, named(rule.name, rule.content, whole=whole), whole)

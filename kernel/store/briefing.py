@@ -35,6 +35,28 @@ class Remark(NamedTuple):
     whole: bool = False
 
 
+def named(name: str, text: str, *, whole: bool = False) -> str:
+    """Return a text after its name, which may turn its meaning round, unless it begins with the name.
+
+    The items of lists follow on one line, separated by semicolons, unless it is shown `whole`.
+    """
+    words = _words(name)
+    if not words or _words(text[: 2 * len(name) + 100])[: len(words)] == words:
+        return text
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
+    if whole:
+        return f"{name}:\n{text}" if lines and lines[0].startswith(_ITEM_MARKS) else f"{name}: {text}"
+    joined = f"{name}:"
+    for line in lines:
+        is_item = line.startswith(_ITEM_MARKS)
+        joined += f"{'' if joined.endswith(':') or not is_item else ';'} {line[2:].lstrip() if is_item else line}"
+    return joined
+
+
+def _words(text: str) -> list[str]:
+    return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
+
+
 class Handoff(NamedTuple):
     """The summary of a session that a client has compacted."""
 
@@ -48,6 +70,7 @@ Brief = Callable[[Tx, Project], list[Remark]]
 # Stores a handoff in place of the one before of the same session; the id of the new memory.
 KeepHandoff = Callable[[Tx, Handoff], str]
 
+_ITEM_MARKS = ("- ", "* ", "+ ")
 _KEPT = timedelta(hours=24)
 _MOST_SESSIONS = 4096
 

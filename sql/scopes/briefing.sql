@@ -18,7 +18,7 @@ LIMIT :limit;
 
 -- name: decisions
 -- The newest knowledge of a scope that is a decision and still valid.
-SELECT e.id, substr(v.content, 1, 1000)
+SELECT e.id, e.name, substr(v.content, 1, 1000)
 FROM scopes_entry AS e
 CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE

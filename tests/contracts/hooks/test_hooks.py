@@ -18,7 +18,7 @@ earlier work; store decisions with their reasons, and corrections, when they are
 {NOTICE}
 <quipu-memories>
 Standing rules:
-- Run make check before a commit. [scopes:guidelines/gl_1, tester, 2026-01-02]
+- check: Run make check before a commit. [scopes:guidelines/gl_1, tester, 2026-01-02]
 Where the last session stopped:
 - The login form is done, its tests are not. [sessions/1, tester, 2026-01-02]
 Decisions and notes, newest first:

@@ -67,9 +67,9 @@ def test_rules_come_from_the_widest_scope_in_order_of_priority_and_nearer_ones_r
 
     assert [line.partition(" [")[0] for line in shown(primed())] == [
         "Standing rules:",
-        "- Test all.",
-        "- Plain names.",
-        "- Use spaces here.",
+        "- tests: Test all.",
+        "- names: Plain names.",
+        "- tabs: Use spaces here.",
     ]
 
 
@@ -119,6 +119,36 @@ def test_spaces_that_recall_leaves_out_are_left_out(kernel: Kernel, primed: Any,
         assert primed()["text"] == ""
     finally:
         settings_["QUIPU_RECALL_WITHOUT"] = before  # type: ignore[index]
+
+
+def test_a_rule_is_shown_with_its_name_which_may_turn_its_meaning_round(primed: Any, call: Call) -> None:
+    for name, content, priority in (
+        ("never-run-in-production", "dropdb shop", 50),
+        ("Never commit these", "- .env\n- *.pem\n  * id_rsa", 49),
+        ("never-run-whole", "dropdb shop", 99),
+        ("Never delete", "- backups\n- logs", 98),
+        ("never push with force", "Never push with force to main.", 40),
+        ("never", "Nevertheless is a word.", 39),
+    ):
+        call("memory_guideline", action="add", name=name, content=content, priority=priority, scopeType="global")
+    assert [line.partition(" [")[0] for line in shown(primed())] == [
+        "Standing rules:",
+        "- never-run-whole: dropdb shop",
+        "- Never delete:",
+        "  - backups",
+        "  - logs",
+        "- never-run-in-production: dropdb shop",
+        "- Never commit these: .env; *.pem; id_rsa",
+        "- Never push with force to main.",
+        "- never: Nevertheless is a word.",
+    ]
+
+
+def test_a_decision_of_scopes_is_shown_with_its_title(primed: Any, call: Call) -> None:
+    project = json.loads(call("memory_project", action="create", name="Site", rootPath=ROOT).body)["project"]["id"]
+    own = {"scopeType": "project", "scopeId": project, "category": "decision"}
+    call("memory_knowledge", action="add", title="Rejected", content="Redis for sessions", **own)
+    assert [line.partition(" [")[0] for line in shown(primed())[1:]] == ["- Rejected: Redis for sessions"]
 
 
 def test_text_of_a_repository_stands_in_the_fence_with_its_path(primed: Any, call: Call) -> None:
