@@ -10,7 +10,7 @@ import msgspec
 from kernel.errors import Fault
 from kernel.ids import current_call
 from kernel.lazy_regex import regex
-from kernel.schema import argument_error, error_message, error_place, path_steps
+from kernel.schema import argument_error, error_message, error_place, path_steps, without_nulls
 from kernel.security.permissions import (
     Caller,
     Forbidden,
@@ -154,36 +154,39 @@ def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
 
 
 def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
-    """Arguments that a decoder refused, with numbers such as 5.0 for integers, as JSON Schema allows.
+    """Decode arguments that a decoder refused: without nulls for optional parameters, and with 5.0 for integers as 5.
 
-    Raises the Fault where they are wrong all the same.
+    Clients send null for what they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
+    arguments are wrong all the same.
     """
-    if isinstance(error, msgspec.ValidationError) and _NOT_WHOLE.match(str(error)):
+    nulls = b"null" in bytes(arguments)
+    if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
         try:
-            return _with_whole_numbers(entry, msgspec.json.decode(arguments), error)
+            plain = msgspec.json.decode(arguments)
+            return _with_whole_numbers(entry, without_nulls(entry.tool, plain) if nulls else plain)
         except UNREADABLE as again:
             error = again
     raise argument_fault(entry, error)
 
 
-def _with_whole_numbers(entry: ToolEntry, arguments: Any, error: msgspec.ValidationError) -> Request:
+def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
     """Only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
     for _ in range(_MAX_WHOLE_NUMBERS):
-        path, message = error_place(error)
-        *parents, last = path_steps(path) or [""]
-        if not _NOT_WHOLE.match(message) or "" in (*parents, last):
-            break
-        held: Any = arguments
-        for step in parents:
-            held = held[step]
-        if not held[last].is_integer():
-            break
-        held[last] = int(held[last])
         try:
             return entry.decode(json_bytes(arguments))
-        except msgspec.ValidationError as another:
-            error = another
-    raise error
+        except msgspec.ValidationError as error:
+            path, message = error_place(error)
+            *parents, last = path_steps(path) or [""]
+            if not _NOT_WHOLE.match(message) or "" in (*parents, last):
+                raise
+            parent: Any = arguments
+            for step in parents:
+                parent = parent[step]
+            value = parent[last]
+            if not isinstance(value, float) or not value.is_integer():
+                raise
+            parent[last] = int(value)
+    return entry.decode(json_bytes(arguments))
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:

@@ -6,6 +6,7 @@ from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import inspect
 
 from kernel.lazy_regex import regex
 from kernel.tools import ArgumentError, Dialect, InputRequired, Request, Schema, Tool
@@ -94,7 +95,22 @@ def _object(kind: type[Request]) -> Schema:
     merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
     merged.pop("title", None)
     used = _reachable(merged, parts)
-    return {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
+    schema = {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
+    _name_items(schema)
+    return schema
+
+
+def _name_items(node: object) -> None:
+    """Give each array of any values its `items`: some clients refuse every call of a server with one that has none."""
+    if isinstance(node, list):
+        for part in cast("list[object]", node):
+            _name_items(part)
+    elif isinstance(node, dict):
+        shape = cast("Schema", node)
+        if shape.get("type") == "array":
+            shape.setdefault("items", {})
+        for part in shape.values():
+            _name_items(part)
 
 
 def _arms(root: Schema) -> list[str]:
@@ -168,6 +184,52 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
         elif isinstance(node, list):
             pending.extend(cast("list[object]", node))
     return found
+
+
+def without_nulls(tool: Tool, arguments: Any) -> Any:
+    """Return decoded arguments without each null that says that an optional parameter is not given.
+
+    That is a null for a parameter with a default, of a type without null, or for one that only other actions of the
+    tool have; the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key
+    of `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
+    """
+    return _without_nulls(arguments, inspect.type_info(tool.request))
+
+
+def _without_nulls(value: Any, declared: inspect.Type) -> Any:
+    kinds = _alternative_types(declared)
+    lists = [kind for kind in kinds if isinstance(kind, inspect.ListType)]
+    if isinstance(value, list) and lists:
+        return [_without_nulls(part, lists[0].item_type) for part in cast("list[Any]", value)]
+    structs = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
+    if not isinstance(value, dict) or not structs:
+        return cast("Any", value)
+    members = cast("dict[str, Any]", value)
+    arm = next((kind for kind in structs if kind.tag_field is None or members.get(kind.tag_field) == kind.tag), None)
+    if arm is None:
+        return members
+    fields = {field.encode_name: field for field in arm.fields}
+    droppable = {field.encode_name for kind in structs for field in kind.fields} - fields.keys()
+    droppable |= {name for name, field in fields.items() if not field.required and _refuses_null(field.type)}
+    return {
+        name: _without_nulls(part, fields[name].type) if name in fields else part
+        for name, part in members.items()
+        if part is not None or name not in droppable
+    }
+
+
+def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
+    """The types that a value may have, without what only describes them."""
+    if isinstance(declared, inspect.Metadata):
+        return _alternative_types(declared.type)
+    if isinstance(declared, inspect.UnionType):
+        return [kind for part in declared.types for kind in _alternative_types(part)]
+    return [declared]
+
+
+def _refuses_null(declared: inspect.Type) -> bool:
+    kinds = _alternative_types(declared)
+    return not any(isinstance(kind, inspect.NoneType | inspect.AnyType | inspect.RawType) for kind in kinds)
 
 
 # The end of msgspec's message, its two messages about the presence of a field, and those about values.

@@ -143,7 +143,8 @@ class MethodRoutes:
         except UNREADABLE:
             return Fault("invalid", "The body is not a JSON object")
         queried: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
-        return json_bytes({**queried, **fields, **parameters})
+        given = {name: value for name, value in fields.items() if name not in queried or bytes(value) != b"null"}
+        return json_bytes({**queried, **given, **parameters})
 
     def _access_refused(
         self, error: Unauthenticated | Forbidden, path: str, headers: Headers, request_id: str

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -172,3 +173,17 @@ def test_maintenance_asks_too_and_what_cannot_ask_is_not_asked(tmp_path: Any) ->
         plain = send(own.port, modern("tools/call", name="maintenance", arguments=purge)).body["result"]
         assert plain["structuredContent"] == {"status": "ok", "deleted": 1}
         client.close()
+
+
+@BOTH
+def test_null_for_an_optional_argument_is_as_if_it_was_left_out_over_mcp_and_json(make: Any, server: Server) -> None:
+    plain = {"query": "Which port does the API listen on?"}
+    nulls = {**plain, "tags": None, "limit": None, "floor": None}
+    listed = {"action": "list", "name": None, "entryId": None, "limit": None}
+
+    assert asked(server, make, "tools/call", name="recall", arguments=nulls) == asked(
+        server, make, "tools/call", name="recall", arguments=plain
+    )
+    assert not asked(server, make, "tools/call", name="memory_tag", arguments=listed)["isError"]
+    with closing(Client(server.port)) as client:
+        assert client.call("recall", **nulls) == client.call("recall", **plain)

@@ -116,16 +116,14 @@ def arms(shape: dict[str, Any], parts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def unfit(shape: dict[str, Any], parts: dict[str, Any]) -> Iterator[Any]:
-    """Values that no alternative of a schema takes."""
+    """Values that no alternative of a schema takes; null is left out, which means that nothing is given."""
     found = arms(shape, parts)
     kinds = {arm.get("type", "string" if "enum" in arm else "") for arm in found}
     fits = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
     allowed = [fits[kind] for kind in kinds if kind in fits]
-    for value in ("word", 7, 1.5, True, [], {}, None):
+    for value in ("word", 7, 1.5, True, [], {}):
         numeric = isinstance(value, bool) and "boolean" not in kinds
-        if (value is None and "null" not in kinds) or (
-            value is not None and (numeric or not any(isinstance(value, kind) for kind in allowed))
-        ):
+        if numeric or not any(isinstance(value, kind) for kind in allowed):
             yield value
     for arm in found:
         yield from beyond(arm, parts)

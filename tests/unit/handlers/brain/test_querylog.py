@@ -290,7 +290,7 @@ def test_cleaning_up_deletes_what_is_strictly_older_in_every_database(
         ("get_query_stats", {"limit": 0}, "expected `integer` >= 1 - at `limit`"),
         ("get_query_stats", {"db": "core"}, "contains unknown field `db`"),
         ("cleanup_query_log", {"older_than_days": 36_501}, "expected `integer` <= 36500 - at `older_than_days`"),
-        ("cleanup_query_log", {"older_than_days": None}, "expected `integer`, got `null` - at `older_than_days`"),
+        ("cleanup_query_log", {"older_than_days": []}, "expected `integer`, got `array` - at `older_than_days`"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(
