@@ -13,7 +13,7 @@ from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.maintenance.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
-from kernel.maintenance.data_access import DataAccess, check_log_now, open_shared
+from kernel.maintenance.data_access import DataAccess, open_shared
 from kernel.maintenance.replica import open_replica, refuse_replica
 from kernel.maintenance.scheduled_backup import BackupLoop, Schedule
 from kernel.maintenance.shared_store import in_database, open_shared_store, prepare_tenant
@@ -32,10 +32,9 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import Database
 from kernel.store.migrations import migrate
 from kernel.store.progress import OnProgress
-from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
-from kernel.store.sqlite.wal_header import check_wal
+from kernel.store.sqlite.log_file import check_log
 from kernel.store.store import Store
 from kernel.store.stored import Stored, read_stored, settled
 from kernel.tools import Dialect
@@ -187,7 +186,7 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     elif config.follow:
         database, stored = open_replica(config, shared, read_stored)
     else:
-        access, stored = open_data(config, shared, new_life=True)
+        access, stored = open_data(config, shared)
         database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
     store = Store(
         database,
@@ -218,24 +217,24 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
     return stored
 
 
-def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
-    """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+def open_data(config: Config, shared: StoreContext) -> tuple[DataAccess, Stored]:
+    """`prepare_data`, and the right to use the data directory until it is closed."""
     refuse_replica(config.data)
     if config.store:
-        return DataAccess(config.data, config.home, durable=config.durable), prepare_shared(config, shared)
+        return DataAccess(config.data, config.home), prepare_shared(config, shared)
     while True:
         with ExitStack() as stack:
-            access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
-            stored = _prepared(config, shared, new_life=new_life and access.alone)
+            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            stored = _prepared(config, shared)
             if access.share():
                 stack.pop_all()
                 return access, stored._replace(unclean=access.unclean)
 
 
-def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored:
+def _prepared(config: Config, shared: StoreContext) -> Stored:
     try:
         config.file.touch(mode=0o600, exist_ok=True)
-        outcome = catch_faults(_migrate, config, shared, new_life)
+        outcome = catch_faults(_migrate, config, shared)
         fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
@@ -247,7 +246,7 @@ def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored
 def require_database(config: Config) -> None:
     """Raises Fault("not_found") for a place without a database; nothing is made there."""
     if not config.store and not config.file.is_file():
-        check_wal(config.file)
+        check_log(config.file)
         raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
 
 
@@ -290,7 +289,7 @@ def had_keys(config: Config) -> bool:
     """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
     if config.store:
         return prepare_shared(config).had_keys
-    check_log_now(config.file, durable=config.durable)
+    check_log(config.file)
     if not config.file.is_file():
         return False
     db = Connection(config.file, base_context(None), readonly=True)
@@ -301,15 +300,12 @@ def had_keys(config: Config) -> bool:
         db.close()
 
 
-def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
+def _migrate(config: Config, shared: StoreContext) -> Stored:
     needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        found = settled(db, needed)
-        if new_life:
-            log_stamp.begin_life(db)
-        return found
+        return settled(db, needed)
     finally:
         db.close()

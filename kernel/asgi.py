@@ -25,7 +25,7 @@ from kernel.http.update_streams import UpdateStreams
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance.compact import tidy
 from kernel.maintenance.consistency import complete_index
-from kernel.maintenance.page_check import damage_of
+from kernel.maintenance.file_check import damage_of
 from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
@@ -330,8 +330,8 @@ def _completed(store: Store, stopping: threading.Event) -> bool:
 def _tell_damage(kernel: Kernel) -> None:
     """Logs what is damaged in a file that the process before did not close."""
     file = kernel.config.file
-    damage = damage_of(file, kernel.store.context, structure=False)
+    damage = damage_of(file, kernel.store.context, quick=True)
     if damage:
         _log.error("%s was not closed, and it is damaged: %s; stop the server and run `quipu check`", file.name, damage)
     else:
-        _log.info("%s was not closed; every page of it is as it was written", file.name)
+        _log.info("%s was not closed; SQLite's quick check finds no damage", file.name)

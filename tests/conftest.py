@@ -294,7 +294,7 @@ class LastRead:
         self.kernel, self.file = kernel, file
         self.version = self.db.pragma("data_version")
         names = self.db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
-        self.rows = {name: self.db.values(f'SELECT * FROM "{name}"') for (name,) in names if name != "log_stamp"}
+        self.rows = {name: self.db.values(f'SELECT * FROM "{name}"') for (name,) in names}
 
     def is_current(self, kernel: Kernel, file: tuple[int, ...]) -> bool:
         """Whether the file is the same and no change has been committed since."""

@@ -22,9 +22,7 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
-from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
-from kernel.maintenance.page_check import trust_pages
 from kernel.maintenance.replica import refuse_replica
 from kernel.maintenance.shared_store import changing_keys
 from kernel.search import quarantine
@@ -60,14 +58,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command in _ALONE:
         return _ALONE[arguments.command](arguments, config)
     shared = app.context_of(config)
-    if arguments.command == "check" and arguments.cut_log:
-        cut = cut_damaged_log(config, consistency.backup_time())
-        show({"log": cut}, cut, as_json=arguments.json)
     if arguments.command != "import":
         app.require_database(config)
-    if arguments.command == "check" and arguments.trust_pages:
-        check_log_now(config.file, durable=config.durable)
-        or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
         if arguments.command == "import":
@@ -77,8 +69,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
     """Raises Fault for what is done with files, where a database is configured."""
-    of_pages = arguments.command == "check" and (arguments.cut_log or arguments.trust_pages)
-    if config.store and (arguments.command in _OF_FILES or of_pages):
+    if config.store and arguments.command in _OF_FILES:
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
 

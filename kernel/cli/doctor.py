@@ -23,8 +23,7 @@ from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance import restore
-from kernel.maintenance.data_access import check_log_now
-from kernel.maintenance.page_check import damage_of
+from kernel.maintenance.file_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.local_access import connectable
@@ -32,7 +31,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
-from kernel.store.sqlite.page_checksums import checksum_vfs, has_checksums
+from kernel.store.sqlite.log_file import check_log
 from kernel.store.sqlite.vector_functions import sqlite_vec
 from kernel.store.transaction import Tx
 
@@ -155,19 +154,16 @@ def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
     size = f"{config.file.stat().st_size / _MIB:.1f} MiB"
-    if has_checksums(config.file):
-        return Diagnosis("ok", subject, f"{size}, every page matches its checksum")
-    remedy = "`quipu compact` adds them" if checksum_vfs() else "this build of apsw cannot write them"
-    return Diagnosis("hint", subject, f"{size}, without checksums of pages", remedy)
+    return Diagnosis("ok", subject, f"{size}, SQLite's integrity check passed")
 
 
 def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
     file = config.file
-    check_log_now(file, durable=config.durable)
+    check_log(file)
     if not file.is_file():
         return 0
-    if damage := damage_of(file, shared, structure=True):
+    if damage := damage_of(file, shared, quick=False):
         raise Fault("storage", f"The file is damaged: {damage}")
     with closing(Connection(file, shared, readonly=True)) as db:
         # The tables of an older release get their vectors after its migrations.

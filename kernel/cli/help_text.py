@@ -34,9 +34,9 @@ TEXTS: Mapping[str, Help] = {
         ("quipu stdio", "quipu stdio --dialect paths --dialect common"),
     ),
     "check": Help(
-        "Compares pages with their checksums, and memories with full-text index and vectors; the exit status is 1 "
-        "where they differ.",
-        ("quipu check", "quipu check --repair", "quipu check --cut-log", "quipu check --trust-pages"),
+        "Runs SQLite's integrity check and compares memories with full-text index and vectors; the exit status is 1 "
+        "if they differ.",
+        ("quipu check", "quipu check --repair"),
     ),
     "backup": Help(
         "Copies the database, or with --all everything, while servers read and write it.",

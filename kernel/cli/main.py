@@ -50,9 +50,8 @@ def parser() -> argparse.ArgumentParser:
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
-    _add_check_options(
-        commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
-    )
+    check = commands.add_parser("check", parents=[data], help="verify the file, rows, full-text index and vectors")
+    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
     backup_parsers.add_parsers(commands, data)
     exchange_parsers.add_parsers(commands, data)
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
@@ -96,16 +95,6 @@ def _workers(given: str) -> int:
         return config.from_mapping({"QUIPU_WORKERS": given}).workers
     except Fault:
         raise argparse.ArgumentTypeError(f"{given} is not a number from 1 to {config.MOST_WORKERS}") from None
-
-
-def _add_check_options(check: argparse.ArgumentParser) -> None:
-    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
-    check.add_argument(
-        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
-    )
-    check.add_argument(
-        "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
-    )
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:

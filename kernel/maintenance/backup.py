@@ -20,6 +20,7 @@ from kernel.store.migrations import pending_migrations, schema_version
 from kernel.store.progress import OnProgress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import DISK_FULL
+from kernel.store.sqlite.page_sums import write_page_sums
 from kernel.store.sqlite.unfinished import finish, fsync_path, unfinished
 
 MANIFEST = "manifest.json"
@@ -74,7 +75,7 @@ class Manifest(NamedTuple):
 
 def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
     """Copies one database while it is in use; raises Fault("conflict") if `target` exists."""
-    db = Connection(file, context, readonly=True, verified=True)
+    db = Connection(file, context, readonly=True)
     try:
         schema_version(db)
         db.backup(target, progress)
@@ -89,7 +90,7 @@ def copy_before_migration(db: Connection, home: Path) -> None:
         return
     time = utc_now().replace(":", "").replace(".", "")
     try:
-        db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{time}.db")
+        db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{time}.db", complete=write_page_sums)
     except DISK_FULL:
         needed = db.pragma("page_count") * db.pragma("page_size")
         raise Fault(
@@ -177,7 +178,7 @@ def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> lis
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
     folders = [(folder, target) for folder, target in folders if folder.path.is_dir()]
-    reader = Connection(tenant.file, tenant.context, readonly=True, verified=True)
+    reader = Connection(tenant.file, tenant.context, readonly=True)
     try:
         schema_version(reader)
         known = [copy_tree(folder.path, target) for folder, target in folders]

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
-from kernel.lazy_regex import regex
+from kernel.maintenance.file_check import check_file
 from kernel.maintenance.index_check import Finding, Report, check_dialect
 from kernel.maintenance.index_format import renew_index, renew_index_of
-from kernel.maintenance.page_check import check_pages
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
@@ -19,6 +18,7 @@ from kernel.store.engine import CommandConnection
 from kernel.store.opening import open_writer
 from kernel.store.progress import OnProgress
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect
@@ -26,8 +26,6 @@ from kernel.tools import Dialect
 _BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _SKETCHES = "sketches"
-# Of SQLite's integrity check: what REINDEX makes anew from the rows.
-_OF_AN_INDEX = regex(r"missing from index|wrong # of entries in index|non-unique entry in index")
 
 
 class _Pending(NamedTuple):
@@ -48,11 +46,19 @@ def check(
     Rows are never changed. `report` gets a line for each memory that differs. Raises Fault("storage") where the file
     itself is damaged, which no rebuild can repair.
     """
+    try:
+        return _check(file, context, dialects, repair=repair, report=report)
+    except (*DAMAGED, UnicodeDecodeError) as error:  # of a kind that SQLite's integrity check does not see
+        raise Fault("storage", f"The file is damaged: {error}; put a backup in its place: `quipu restore`") from None
+
+
+def _check(
+    file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool, report: Report | None
+) -> list[Finding]:
     with open_writer(file, context) as db:
         found: list[Finding] = []
         if isinstance(db, Connection):
-            found += check_pages(db, context, dialects, repair=repair, report=report)
-            found += _damaged_indexes(db, repair=repair)
+            found += check_file(db, context, dialects, repair=repair, report=report)
         found += _full_text(db)
         renew_index_of(db)
         found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
@@ -77,20 +83,6 @@ def _repair(tx: Tx, found: Sequence[Finding]) -> None:
     index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
     if any(finding.part == _SKETCHES and finding.rows for finding in found):
         ann_storage.clear(tx)
-
-
-def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:
-    """The indexes of tables that differ from their rows, which `repair` makes anew; raises Fault for other damage."""
-    broken = [text for text in db.integrity_errors() if "fts5" not in text]
-    count = len(broken)
-    if broken and repair and all(_OF_AN_INDEX.search(text) for text in broken):
-        db.script("REINDEX")
-        broken = [text for text in db.integrity_errors() if "fts5" not in text]
-    if broken:
-        if all(_OF_AN_INDEX.search(text) for text in broken):
-            raise Fault("storage", f"An index of the file is damaged: {broken[0]}; mend it with `quipu check --repair`")
-        raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
-    return [Finding("indexes", count, "errors of SQLite's integrity check")]
 
 
 def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:

@@ -11,10 +11,8 @@ from kernel.errors import Fault
 from kernel.maintenance import restore
 from kernel.maintenance.backup import DATABASE
 from kernel.store.sqlite.folder_lock import FolderLock
-from kernel.store.sqlite.log_stamp import log_belongs
+from kernel.store.sqlite.log_file import check_log, log_of, size_of
 from kernel.store.sqlite.unfinished import discard_abandoned
-from kernel.store.sqlite.wal_frames import cut_log, loss_of
-from kernel.store.sqlite.wal_header import check_wal, index_of, log_of
 
 
 class DataAccess:
@@ -24,7 +22,7 @@ class DataAccess:
     Raises Fault where a restore is under way, and where the log beside the database does not belong to it.
     """
 
-    def __init__(self, data: Path, home: Path, *, durable: bool = True) -> None:
+    def __init__(self, data: Path, home: Path) -> None:
         make_private(home)
         self.alone = self.unclean = False
         try:
@@ -36,8 +34,8 @@ class DataAccess:
                     self.alone = lock.enter()
                     if lock is self._locks[0]:
                         _finish_restore(lock, data)
-                check_log(home / DATABASE, alone=self.alone, durable=durable)
-                self.unclean = self.alone and log_of(home / DATABASE).exists()
+                check_log(home / DATABASE)
+                self.unclean = self.alone and size_of(log_of(home / DATABASE)) > 0
                 discard_abandoned(home)
                 stack.pop_all()
         except OSError as error:
@@ -58,68 +56,9 @@ class DataAccess:
 
 def open_shared(config: Config) -> DataAccess:
     """The right to use a database beside others."""
-    while not (access := DataAccess(config.data, config.home, durable=config.durable)).share():
+    while not (access := DataAccess(config.data, config.home)).share():
         pass
     return access
-
-
-def check_log(file: Path, *, alone: bool, durable: bool = True) -> None:
-    """Raises Fault("storage") for a log that SQLite would discard, in whole or in part, or would replay over a file it
-    does not belong to.
-
-    Where others have the database open, it is they who write the log.
-    """
-    _check_whose_log(file, alone=alone)
-    loss = loss_of(file, durable=durable) if alone else ""
-    if loss:
-        raise Fault(
-            "storage",
-            f"{log_of(file).name} {loss}. Restore a backup with `quipu restore FILE`, or go on with what can be read, "
-            "by `quipu check --cut-log`, which keeps the damaged log.",
-        )
-
-
-def cut_damaged_log(config: Config, time: str) -> str:
-    """Takes what can be read of a log for all that there is, and keeps the log under another name; what was done.
-
-    Raises Fault("conflict") where another process has the database open.
-    """
-    file = config.file
-    lock = FolderLock(config.home)
-    try:
-        if not lock.take("exclusive"):
-            raise Fault("conflict", f"{config.home} is in use: stop the server and the clients that start one.")
-        _check_whose_log(file, alone=True)
-        loss = loss_of(file, durable=config.durable)
-        if not loss:
-            return f"{log_of(file).name} is not damaged: nothing was cut"
-        aside = file.with_name(f"{file.stem}-damaged-{time}.db-wal")
-        kept = cut_log(file, aside)
-        return f"{log_of(file).name} {loss}. {kept} pages were kept; the damaged log is {aside.name}"
-    finally:
-        lock.close()
-
-
-def _check_whose_log(file: Path, *, alone: bool) -> None:
-    check_wal(file)
-    log = log_of(file)
-    if alone and not log_belongs(file, log):
-        raise Fault(
-            "storage",
-            f"{log.name} does not belong to {file.name}, which was put in its place. Put a backup in place with "
-            f"`quipu restore FILE`, or move it and {index_of(file).name} away to use {file.name} as it is.",
-        )
-
-
-def check_log_now(file: Path, *, durable: bool = True) -> None:
-    """`check_log` beside the processes that have the database open, without waiting for them."""
-    if not file.parent.is_dir():
-        return
-    lock = FolderLock(file.parent)
-    try:
-        check_log(file, alone=lock.take("exclusive"), durable=durable)
-    finally:
-        lock.close()
 
 
 def _finish_restore(lock: FolderLock, data: Path) -> None:

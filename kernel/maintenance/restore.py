@@ -20,13 +20,10 @@ from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations, schema_version
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
+from kernel.store.sqlite.errors import DAMAGED, SQLITE_ERRORS
 from kernel.store.sqlite.folder_lock import FolderLock
-from kernel.store.sqlite.log_stamp import log_belongs
-from kernel.store.sqlite.page_checksums import damaged_pages
+from kernel.store.sqlite.log_file import check_log, log_of
 from kernel.store.sqlite.unfinished import fsync_path
-from kernel.store.sqlite.wal_frames import loss_of
-from kernel.store.sqlite.wal_header import check_wal, log_of
 from kernel.store.transaction import Tx
 
 JOURNAL = "restore.json"
@@ -160,11 +157,9 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
         raise Fault("invalid", f"Cannot read {source}: {error.strerror}.") from None
     staged.chmod(0o600)
     try:
-        _check_log(source, staged)
+        check_log(source)
         documents, schema = _verified(work.context, staged, final)
-    except SQLITE_ERRORS as error:
-        if not is_damage(error):
-            raise
+    except DAMAGED as error:
         raise Fault("invalid", f"{source} is damaged: {error}") from None
     except Fault as fault:
         raise Fault(fault.code, f"{source} cannot be restored: {fault.message}") from None
@@ -175,15 +170,6 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
     work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
 
 
-def _check_log(source: Path, staged: Path) -> None:
-    check_wal(staged)
-    if not log_belongs(staged, log_of(staged)):
-        raise Fault("invalid", f"{log_of(source).name} does not belong to it")
-    loss = loss_of(staged)
-    if loss:
-        raise Fault("invalid", f"{log_of(source).name} {loss}")
-
-
 def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
     """The number of documents and the schema of a sound copy, whose log is folded into it."""
     db = Connection(staged, context, readonly=False)
@@ -192,13 +178,9 @@ def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, 
             raise Fault("invalid", "it is empty")
         pending_migrations(db)
         db.load_vectors()
-        broken = [text for text in db.integrity_errors() if "fts5" not in text]
-        if broken:
-            raise Fault("invalid", f"it is damaged: {broken[0]}")
-        db.checkpoint(truncate=True)
-        wrong = damaged_pages(staged)
-        if wrong:
-            raise Fault("invalid", f"it is damaged: page {wrong[0]} does not match its checksum")
+        errors = db.integrity_errors()
+        if errors:
+            raise Fault("invalid", f"it is damaged: {errors[0]}")
         with db.writing() as tx:
             for name, value in _settings_of(current, context):
                 tx.run("kernel.setting.add_if_missing", name=name, value=value)

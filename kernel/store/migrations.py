@@ -5,7 +5,6 @@ from pathlib import Path
 
 from kernel.errors import Fault
 from kernel.ids import utc_now
-from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.store.statements import ROOT, migrations
@@ -16,11 +15,6 @@ CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at 
 """
 # One statement: another process may be migrating the file.
 _APPLIED = "SELECT v.user_version, m.name, m.sha256 FROM pragma_user_version AS v CROSS JOIN migration AS m"
-_STAMP_TABLE = (
-    "CREATE TABLE log_stamp (id INTEGER PRIMARY KEY CHECK (id = 1), stamp BLOB NOT NULL) STRICT; "
-    # Without an identity, which the commit gives it: in the log it has none before it.
-    f"INSERT INTO log_stamp (id, stamp) VALUES (1, x'{log_stamp.NEW.hex()}')"
-)
 
 
 def migrate(db: Connection, root: Path = ROOT) -> int:
@@ -34,12 +28,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
     db.enable_wal()  # off in a new file and in a restored backup
     if missing:
         _claim(db)
-    applied = sum(_apply(db, number, file) for number, file in enumerate(files, start=1)) if missing else 0
-    if not db.has_table(log_stamp.TABLE):
-        with db.writing():  # another process may have been faster
-            if not db.has_table(log_stamp.TABLE):
-                db.script(_STAMP_TABLE)
-    return applied
+    return sum(_apply(db, number, file) for number, file in enumerate(files, start=1)) if missing else 0
 
 
 def pending_migrations(db: Connection, root: Path = ROOT) -> int:

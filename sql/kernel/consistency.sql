@@ -63,9 +63,12 @@ FROM doc_place AS p
 CROSS JOIN doc AS d ON d.place = p.id
 WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
 
--- name: indexes
-SELECT name FROM sqlite_schema WHERE type = 'index';
+-- name: trees
+-- The tables and indexes of the file, with the root page of each.
+SELECT name, type, rootpage, COALESCE(sql LIKE '%WITHOUT ROWID%', 0)
+FROM sqlite_schema
+WHERE rootpage > 0;
 
--- name: page_owners
--- The tables and indexes with the pages that hold them, without free pages.
-SELECT name, pageno FROM dbstat;
+-- name: page_owner
+-- The table or index that a page belongs to.
+SELECT name FROM dbstat WHERE pageno = :page LIMIT 1;

@@ -15,7 +15,6 @@ import pytest
 from kernel.cli.clients import CLIENTS
 from kernel.config import Config
 from kernel.console.guide import NO_GUIDE, Checks, Finding
-from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.http.test_console import added, change, model, page, send, state
 from tests.http.test_console_live import call_as
 from tests.security.authenticated_server import House, house
@@ -265,7 +264,7 @@ def test_audit_says_whether_its_chain_holds(tmp_path: Path) -> None:
         found = model(fresh, "/audit")
         assert (found["checked"], found["broken"]) == (1000, None)
         assert model(fresh, "/audit", chain="all")["checked"] is None
-        db = apsw.Connection(str(fresh.data / "quipu.db"), vfs=checksum_vfs())
+        db = apsw.Connection(str(fresh.data / "quipu.db"))
         db.execute("UPDATE audit SET actor = 'somebody else' WHERE id = 2")
         db.close()
         assert model(fresh, "/audit")["broken"] == 2
@@ -277,7 +276,7 @@ def test_chain_is_followed_over_the_newest_calls_unless_all_are_asked_for(tmp_pa
     with house(Config(data=tmp_path / "data", model=None)) as fresh:
         for number in range(1010):
             added(fresh, f"row/{number}", "x")
-        db = apsw.Connection(str(fresh.data / "quipu.db"), vfs=checksum_vfs())
+        db = apsw.Connection(str(fresh.data / "quipu.db"))
         db.execute("UPDATE audit SET actor = 'somebody else' WHERE id = 5")
         db.close()
         assert model(fresh, "/audit")["broken"] is None

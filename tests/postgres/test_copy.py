@@ -45,7 +45,7 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     db = Connection(config.file, app.context_of(config), readonly=True)
     try:
         names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'undo%'")
-        shadows = ("doc_fts", "doc_part", "doc_term", "log_stamp", "migration")
+        shadows = ("doc_fts", "doc_part", "doc_term", "migration")
         return {
             name: sorted(db.values(f'SELECT * FROM "{name}"'), key=repr)
             for (name,) in names
@@ -91,7 +91,7 @@ def test_a_store_with_memories_is_not_written_over(
 
 
 def test_commands_on_files_refuse_a_database(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["backup"], ["compact"], ["check", "--cut-log"]):
+    for command in (["backup"], ["compact"]):
         assert main([*command, "--data", str(tmp_path), "--store", address]) == 1
         assert "works on files" in capsys.readouterr().err
     assert main(["check", "--data", str(tmp_path), "--store", address]) == 0

@@ -6,7 +6,6 @@ import random
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,14 +176,10 @@ class Faulty(apsw.VFS):
 
 
 def used(disk: Faulty) -> Iterator[Faulty]:
-    """For a fixture: every database that is opened meanwhile lies on this disk, that of the checksum VFS too."""
-    with suppress(ValueError):  # it lies over what is the default when it is next needed
-        apsw.unregister_vfs("cksmvfs")
+    """For a fixture: every database that is opened meanwhile lies on this disk."""
     yield disk
     disk.plan = lambda _operation: None
     apsw.set_default_vfs("unix")
-    with suppress(ValueError):
-        apsw.unregister_vfs("cksmvfs")
 
 
 class _Failing(apsw.VFSFile):

@@ -18,7 +18,6 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import ROOT, Client, Server, serving
 
@@ -164,7 +163,7 @@ def test_an_index_of_more_than_one_value_is_built_again(
         client.close()
         assert server.stop() == 0
     if command[0] == "check":
-        db = apsw.Connection(str(data / "quipu.db"), vfs=checksum_vfs())
+        db = apsw.Connection(str(data / "quipu.db"))
         db.execute("DELETE FROM doc")
         db.close()
 

@@ -26,6 +26,18 @@ STATES = {
     "schema 10": "db2de52",
     "schema 11": "26e9539",
 }
+STORES = Path(__file__).parent / "stores"
+RESERVED_BYTES = 8  # of each page, which earlier releases used for its checksum
+VERIFY = """
+import sys
+from pathlib import Path
+import apsw
+(library,) = (Path(apsw.__file__).parent / "sqlite_extra_binaries").glob("cksumvfs.*")
+loading = apsw.Connection(":memory:")
+loading.enable_load_extension(True)
+loading.load_extension(str(library))
+print(apsw.Connection(sys.argv[1], vfs="cksmvfs").pragma("integrity_check"))
+"""
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old client", "version": "1"}}
 WRITES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("add_memory", {"path": "deploy/database", "content": "The database is PostgreSQL 18."}),
@@ -108,6 +120,49 @@ def test_databases_of_older_states_open_and_keep_everything(commit: str, tmp_pat
     (found,) = answers(ROOT, data, [("recall", {"query": "which database do we use"})])
     assert "PostgreSQL 18" in json.dumps(found)
     assert checked_while_open(data) == (0, "ok\n")
+
+
+@pytest.fixture
+def with_checksums(tmp_path: Path) -> Path:
+    """A data directory of a release that gave each page a checksum, whose server was killed."""
+    with tarfile.open(STORES / "with_checksums.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "data"
+
+
+def test_a_store_with_checksums_of_pages_is_served_and_exported_equal(with_checksums: Path, tmp_path: Path) -> None:
+    exported = tmp_path / "now.jsonl"
+    assert quipu(with_checksums, "export", "jsonl", exported).returncode == 0
+    assert exported.read_bytes() == (tmp_path / "export.jsonl").read_bytes()
+    writes = [("replace_memory", {"path": f"m/{number}", "content": "changed " * 200}) for number in (1, 2, 3)]
+    written = answers(ROOT, with_checksums, writes)
+    assert [answer.get("isError", False) for answer in written] == [False] * len(writes)
+    assert quipu(with_checksums, "compact").returncode == 0
+    assert quipu(with_checksums, "check").stdout == "ok\n"
+    assert (with_checksums / "quipu.db").read_bytes()[20] == RESERVED_BYTES
+    assert quipu(with_checksums, "backup", tmp_path / "copy.db").returncode == 0
+    assert quipu(tmp_path / "other", "restore", tmp_path / "copy.db").returncode == 0
+    (read,) = answers(ROOT, tmp_path / "other", [("read_memory", {"path": "m/3"})])
+    assert "changed changed" in json.dumps(read)
+
+
+def test_the_copy_before_the_migration_satisfies_a_release_that_verifies_checksums(with_checksums: Path) -> None:
+    assert quipu(with_checksums, "check").returncode == 0
+    (copy,) = with_checksums.glob("quipu-before-migration-from-0021-*.db")
+    assert verified(copy) == (0, "ok\n")
+    assert verified(with_checksums / "quipu.db")[0] != 0  # its sums are those of pages that have changed
+
+
+def verified(file: Path) -> tuple[int, str]:
+    """Exit status and result of an integrity check that compares each page with its checksum."""
+    done = subprocess.run([sys.executable, "-c", VERIFY, file], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def quipu(data: Path, *words: object) -> "subprocess.CompletedProcess[str]":
+    """Run a command on a data directory."""
+    command = [sys.executable, "-m", "kernel", *map(str, words), "--data", str(data)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 def checked_while_open(data: Path) -> tuple[int, str]:

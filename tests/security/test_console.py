@@ -20,7 +20,6 @@ from kernel.console.console import PAGES
 from kernel.console.requests import SECURITY
 from kernel.ids import utc_now
 from kernel.security import api_keys
-from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.catalogue import Catalogue
 from tests.http.test_console import INSTALLING
 from tests.reliability.workers import serving_by
@@ -499,7 +498,7 @@ def test_hostile_text_reaches_every_column_that_takes_a_text(tmp_path: Path) -> 
     mark = "<i>x</i>"
     with house(Config(data=tmp_path / "data", model=None, environment=GRAPH)) as attacked:
         assert store_everywhere(attacked, mark) > 30
-    db = apsw.Connection(str(tmp_path / "data" / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY, vfs=checksum_vfs())
+    db = apsw.Connection(str(tmp_path / "data" / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY)
     columns = db.execute(
         "SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table' "
         "AND c.type = 'TEXT' AND (t.name IN ('history', 'audit') OR instr('paths scopes brain notes sessions', "

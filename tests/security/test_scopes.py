@@ -79,8 +79,8 @@ def rows(file: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def but_audit(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row but of the audit, which is told of what was refused, and the stamp of the log that comes with that."""
-    return {name: found for name, found in rows(file).items() if not name.startswith(("audit", "log_stamp"))}
+    """Every row but of the audit, which is told of what was refused."""
+    return {name: found for name, found in rows(file).items() if not name.startswith("audit")}
 
 
 def by_json(served: Served, call: Call, caller: str) -> Any:

@@ -118,9 +118,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.store.postgres.matching",
         "kernel.store.postgres.vectors",
         "kernel.store.postgres.word_index",
-        "kernel.store.sqlite.linear_checksum",
-        "kernel.store.sqlite.page_checksums",
-        "kernel.store.sqlite.wal_frames",
+        "kernel.store.sqlite.page_sums",
     }
     assert importers("simsimd") == {"kernel.search.ann", "kernel.store.sqlite.vector_functions"}
     assert importers("tokenizers") == {"kernel.embed.tokenizer"}

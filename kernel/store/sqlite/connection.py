@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -11,10 +11,9 @@ import apsw
 from kernel.errors import CatchFaults, Fault
 from kernel.ids import now_ns
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, log_stamp, pragmas, vacuum
-from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
+from kernel.store.sqlite import changesets, pragmas, vacuum
+from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.online_backup import copy_database
-from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.table_rows import TableRows
 from kernel.store.sqlite.unfinished import finish, unfinished
@@ -27,9 +26,9 @@ R = TypeVar("R")
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
-_RENEW_STAMP = (
-    f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
-    f"randomblob({log_stamp.ID_BYTES}) || substr(stamp, {len(log_stamp.MAGIC) + 1}, {log_stamp.ID_BYTES}) AS BLOB)"
+_MOVE_ROOT = (
+    "UPDATE sqlite_schema SET rootpage = (SELECT f.rootpage FROM sqlite_schema AS f WHERE f.name = 'fresh') "
+    "WHERE name = :name"
 )
 _TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
 Fts5Row = apsw.FTS5ExtensionApi  # what FTS5 gives an auxiliary function of the current row
@@ -37,17 +36,13 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 
 
 class Connection:
-    """One connection to a database file, and the engine of its transactions; a reader is opened read-only.
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
 
-    One that writes verifies the checksums of the pages that it reads from the file, and so does a `verified` reader.
-    """
+    MALFORMED = "database disk image is malformed"  # SQLite's words where a read meets damage
 
-    def __init__(
-        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, verified: bool = False
-    ) -> None:
+    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        vfs = vfs_to_write(file) if not readonly else checksum_vfs() if verified else plain_vfs()
-        self._db = apsw.Connection(str(file), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
+        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
@@ -65,12 +60,8 @@ class Connection:
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
-            self._checksums = has_checksums(file)
-            if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
-                self.request_checksums()
-        self._vectors_loaded = self._large = self._stamped = False
+        self._vectors_loaded = self._large = False
         self._open_tx: Tx | None = None
-        self._changes_before = 0
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -85,10 +76,8 @@ class Connection:
         """Whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
-        except SQLITE_ERRORS as error:
-            if is_damage(error):
-                return False
-            raise
+        except DAMAGED:
+            return False
         return True
 
     def tokenize(self, text: str) -> list[Token]:
@@ -126,14 +115,30 @@ class Connection:
         return self.execute(text, params).fetchall()
 
     def integrity_errors(self, *, quick: bool = False) -> list[str]:
-        """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
+        """Return at most a hundred errors of SQLite's integrity check, without those of full text.
+
+        `quick` does not compare indexes with their tables.
+        """
+        errors: list[str] = []
         try:
-            found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
-        except SQLITE_ERRORS as error:
-            if is_damage(error):
-                return [str(error)]
-            raise
-        return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
+            for (text,) in self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check"):
+                errors += [" ".join(line.split()) for line in str(text).splitlines()]
+        except DAMAGED as error:
+            errors.append(str(error))
+        return [text for text in errors if text != "ok" and not text.startswith("***") and "fts5" not in text.lower()]
+
+    def empty_tree(self, name: str, *, rowid_table: bool) -> None:
+        """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""
+        kind = "" if rowid_table else " WITHOUT ROWID"  # such a table has the tree of an index
+        self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        try:
+            self.script(f"BEGIN IMMEDIATE; CREATE TABLE fresh (id INTEGER PRIMARY KEY){kind}")
+            self.script("PRAGMA writable_schema = ON")
+            self.execute(_MOVE_ROOT, {"name": name})
+            self.script("DELETE FROM sqlite_schema WHERE name = 'fresh'; COMMIT; PRAGMA writable_schema = RESET")
+        finally:
+            self.rollback()
+            self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
     def orphans(self) -> int:
         """The number of rows that refer to a row that is not there, without those of derived tables."""
@@ -147,34 +152,20 @@ class Connection:
         """
         self.keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
-        self._changes_before = self.total_changes()
         self._open_tx = Tx(self, call_context, readonly=False)
         return self._open_tx
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        if self.total_changes() != self._changes_before and self._has_stamp():
-            self._db.execute(_RENEW_STAMP)
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
             vacuum.vacuum_without_undo(self)
 
-    def _has_stamp(self) -> bool:
-        """Whether the file is one of ours and has been migrated."""
-        if not self._stamped:
-            self._stamped = self.has_table(log_stamp.TABLE)
-        return self._stamped
-
     def has_table(self, name: str) -> bool:
         """Whether the file has a table."""
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
-
-    def renew_stamp(self) -> None:
-        """Gives the file a stamp that no copy of it has."""
-        with self.writing():
-            self._db.execute(_RENEW_STAMP)
 
     def keep_temporary_pages(self, *, in_file: bool) -> None:
         """Where SQLite keeps the pages that a transaction may have to restore, and the copy that a vacuum makes."""
@@ -257,36 +248,41 @@ class Connection:
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
         with suppress(apsw.BusyError, apsw.LockedError):
-            self._copy_log(apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE)
+            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+            self._db.wal_checkpoint(mode=mode)
 
     def restart_log(self, wait_milliseconds: int) -> None:
         """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
         with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
             self._db.set_busy_timeout(wait_milliseconds)
             stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
-            self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
-    def _copy_log(self, mode: int, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
-        """Copies the log; a connection learns only at its beginning that the pages get checksums."""
-        if has_checksums(Path(self.filename)) == self._checksums:
-            self._db.wal_checkpoint(mode=mode)
-            return
-        copy_log(self.filename, mode, wait_milliseconds)
+    def backup(
+        self,
+        target: Path,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        complete: Callable[[Path], None] | None = None,
+    ) -> None:
+        """Copies the whole database to `target` while it is read and written; `target` appears when it is whole.
 
-    def request_checksums(self) -> None:
-        """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""
-        if checksum_vfs() is not None:
-            self._db.reserve_bytes(None, RESERVED)
-
-    def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
+        `complete` takes the copy before that; by default it raises Fault("storage") for a copy that is damaged.
+        """
         with unfinished(target) as part:
             try:
                 self.take_snapshot()  # else each commit restarts the copy
                 copy_database(self._db, part, progress)
             finally:
                 self.rollback()
+            (complete or self._check_copy)(part)
             finish(part, target)
+
+    def _check_copy(self, part: Path) -> None:
+        with closing(Connection(part, self.context, readonly=True)) as copy:
+            errors = copy.integrity_errors()
+        if errors:
+            raise Fault("storage", f"The database is damaged: {errors[0]}. Run `quipu check`; no copy was made.")
 
     def take_snapshot(self) -> None:
         """Keeps the view of the database as it is now, or as it was at an earlier call, until `rollback`."""
@@ -295,7 +291,7 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
-        db = Connection(Path(self.filename), self.context, readonly=True, verified=True)
+        db = Connection(Path(self.filename), self.context, readonly=True)
         try:
             db.backup(target, progress)
         finally:

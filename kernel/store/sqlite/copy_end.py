@@ -6,7 +6,7 @@ from typing import Any
 from kernel.store.copying import Row, Table
 from kernel.store.sqlite.connection import Connection
 
-_OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term", "log_stamp")  # derived, or of the engine itself
+_OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term")  # derived, or of the engine itself
 _REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts")
 _VISIBLE = 0  # of a column in PRAGMA table_xinfo; generated ones have 2 or 3
 

@@ -7,7 +7,7 @@ from kernel.errors import CatchFaults
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.checkpointer import Checkpointer
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.wal_header import log_of
+from kernel.store.sqlite.log_file import log_of, size_of
 
 
 class SqliteDatabase:
@@ -51,7 +51,7 @@ class SqliteDatabase:
 
     def sizes(self) -> tuple[int, int]:
         """Bytes of the file and of its write-ahead log."""
-        return _size(self.file), _size(log_of(self.file))
+        return size_of(self.file), size_of(log_of(self.file))
 
     def close(self, writer: Connection | None) -> None:
         """Stops the checkpointer, folds the whole log into the file, and closes the writer's connection."""
@@ -79,10 +79,3 @@ def _fold_log(writer: Connection) -> None:
 
 def _nothing_due(_writer: Connection) -> None:
     """Before the checkpointer is started."""
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0

@@ -30,13 +30,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 def as_fault(error: BaseException) -> Fault | None:
     """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
-    kind = apsw.CorruptError if is_damage(error) else type(error)
-    return next((Fault(code, text) for kinds, code, text in _FAULTS if issubclass(kind, kinds)), None)
-
-
-def is_damage(error: BaseException) -> bool:
-    """Whether an error of SQLite says that the file is damaged; a wrong checksum of a page is an I/O error to it."""
-    return isinstance(error, DAMAGED) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
+    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 
 def sqlite_version() -> int:

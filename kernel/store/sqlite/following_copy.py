@@ -10,7 +10,6 @@ import apsw
 
 from kernel.errors import Fault
 from kernel.store.sqlite.online_backup import copy_database
-from kernel.store.sqlite.page_checksums import plain_vfs, vfs_to_write
 from kernel.store.sqlite.unfinished import finish, unfinished
 
 _BUSY_MILLISECONDS = 1000
@@ -25,7 +24,7 @@ class FollowingCopy:
         self._schema = schema
         self._seen: int | None = None
         self._target: apsw.Connection | None = None
-        self._source = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY, vfs=plain_vfs())
+        self._source = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
         self._source.set_busy_timeout(_BUSY_MILLISECONDS)
 
     def refresh(self) -> bool:
@@ -64,7 +63,7 @@ class FollowingCopy:
         self._shorten_log(target)
 
     def _opened(self) -> apsw.Connection:
-        target = apsw.Connection(str(self._target_file), vfs=vfs_to_write(self._target_file))
+        target = apsw.Connection(str(self._target_file))
         target.set_busy_timeout(_BUSY_MILLISECONDS)
         target.pragma("journal_mode", "wal")
         target.pragma("synchronous", "NORMAL")  # what a power cut takes is copied again

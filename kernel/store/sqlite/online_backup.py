@@ -5,19 +5,14 @@ from pathlib import Path
 
 import apsw
 
-from kernel.store.sqlite.page_checksums import RESERVED, vfs_to_write
-
 _PAGES = 256  # 1 MB a step, after which progress is reported
 
 
 def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
     """Copies what the connection sees to a new file, private to the user."""
     target.touch(mode=0o600)
-    copy = apsw.Connection(str(target), vfs=vfs_to_write(Path(db.filename)))
+    copy = apsw.Connection(str(target))
     try:
-        if db.reserve_bytes(None, -1) == RESERVED:
-            copy.reserve_bytes(None, RESERVED)
-            copy.pragma("user_version", 1)  # so that page 1 has the mark of the checksums before others are written
         job = copy.backup("main", db, "main")
         try:
             while not job.done:
@@ -27,6 +22,6 @@ def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, in
             job.finish()
         finally:
             job.close(True)
-        copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_stamp.py
+        copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_file.py
     finally:
         copy.close()

@@ -1,7 +1,6 @@
-"""Rewrites a database file: without its free pages, and with checksums where this system can write them."""
+"""Rewrites a database file without its free pages."""
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kernel.store.sqlite.errors import DISK_FULL, IO_ERRORS
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
 def vacuum(db: "Connection") -> None:
     """Rewrites the file by way of a temporary one."""
-    db.request_checksums()
     db.keep_temporary_pages(in_file=True)
     db.script("VACUUM")
 
@@ -25,13 +23,3 @@ def vacuum_without_undo(db: "Connection") -> None:
     if deleted:
         with suppress(*DISK_FULL, *IO_ERRORS):
             vacuum(db)
-
-
-@contextmanager
-def unverified(db: "Connection") -> Generator[None]:
-    """Lets pages with a wrong checksum be read; what is written of them gets a right one."""
-    db.pragma("checksum_verification", "off")
-    try:
-        yield
-    finally:
-        db.pragma("checksum_verification", "on")

@@ -18,7 +18,6 @@ from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
-from kernel.store.sqlite import page_checksums
 from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call
 
@@ -246,39 +245,32 @@ def test_invalid_key_options_are_refused(run: Run, options: tuple[str, ...], mes
     assert run("key", "list") == (0, "")
 
 
-def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
-    config: Config, kernel: Kernel, call: Call, run: Run
-) -> None:
-    for number in range(60):
-        assert call("add_memory", path=f"p/{number}", content=f"The car is red. {number}" * 20).fault is None
+def test_check_and_backup_tell_damage_that_sqlite_sees(config: Config, kernel: Kernel, run: Run) -> None:
+    at = start_of_table(kernel, "history")
     kernel.store.close()
-    other = apsw.Connection(str(config.file), vfs=page_checksums.plain_vfs())
-    other.execute("UPDATE history SET reason = 'by hand'")
-    other.close()
-    with pytest.raises(Fault, match=r"^The file is damaged: page \d+ \(history\)"):
-        run("check")
-    with pytest.raises(Fault, match=r"`quipu restore`, or, where another program wrote .*`quipu check --trust-pages`$"):
+    turn_bits(config.file, at)
+    with pytest.raises(Fault, match=r"^The file is damaged: Tree \d+ page .* \(history\); put a backup in its place"):
         run("check", "--repair")
-    assert run("check", "--trust-pages") == (0, "ok\n")
-    assert run("check") == (0, "ok\n")
-    assert doctor.damage_of(config.file, kernel.store.context, structure=True) == ""
+    with pytest.raises(Fault, match=r"^The database is damaged: .* Run `quipu check`; no copy was made\.$"):
+        run("backup", str(config.data / "copy.db"))
+    assert not (config.data / "copy.db").exists()
+    assert doctor.damage_of(config.file, kernel.store.context, quick=False)
 
 
-def test_options_of_check_print_json_too(config: Config, kernel: Kernel, run: Run) -> None:
-    kernel.store.close()
-    state = '{"state":"ok"}\n'
-    told = f'{{"log":"{config.file.name}-wal is not damaged: nothing was cut"}}\n'
-    assert run("check", "--cut-log", "--json") == (0, told + state)
-    assert run("check", "--trust-pages", "--json") == (0, state)
+def turn_bits(file: Path, at: int) -> None:
+    """Turn the bits of the header of a page."""
+    with file.open("r+b") as content:
+        content.seek(at)
+        content.write(b"\xff" * 8)
 
 
-def end_of_table(kernel: Kernel, name: str) -> int:
-    """Where the first page of a table ends, which no start reads."""
+def start_of_table(kernel: Kernel, name: str) -> int:
+    """The place of the first page of a table."""
     db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     ((page,),) = db.values(f"SELECT rootpage FROM sqlite_schema WHERE name = '{name}'")
     size = int(str(db.pragma("page_size")))
     db.close()
-    return int(str(page)) * size
+    return (int(str(page)) - 1) * size
 
 
 def test_a_file_that_was_not_closed_is_checked_after_the_start(
@@ -291,14 +283,12 @@ def test_a_file_that_was_not_closed_is_checked_after_the_start(
         running = app.open_kernel(copy)
         assert running.unclean
         if damaged:
-            with copy.file.open("r+b") as content:
-                content.seek(end_of_table(running, "brain_memory") - 50)
-                content.write(b"damage")
+            turn_bits(copy.file, start_of_table(running, "brain_memory"))
         stopping = threading.Event()
         stopping.set()
         with caplog.at_level("INFO"):
             warm(running, stopping)
-        assert ("it is damaged: page" in caplog.text) == damaged
+        assert ("it is damaged: Tree" in caplog.text) == damaged
         running.store.close()
         again = app.open_kernel(copy)
         again.store.close()

@@ -198,7 +198,7 @@ def in_place_of_another(file: Path) -> None:
     ("harm", "detail"),
     [
         (without_its_file, "quipu.db is missing and its log is not. Restore a backup with `quipu restore FILE`, or "),
-        (in_place_of_another, "quipu.db-wal does not belong to quipu.db, which was put in its place. Put a backup in "),
+        (in_place_of_another, "quipu.db-wal does not belong to quipu.db, which was put in its place. Restore a backup"),
     ],
 )
 def test_log_beside_no_or_another_database_is_wrong_as_at_a_start(
@@ -242,7 +242,7 @@ def test_documents_without_a_vector_are_a_hint(visit: Doctor, kernel: Kernel, ca
         "hint   database: 1 documents have no vector of this model yet; only full-text search finds them; "
         "a running server or `quipu reindex` embeds them"
     )
-    assert visit(model=None)[1]["database"].endswith("MiB, every page matches its checksum")
+    assert visit(model=None)[1]["database"].endswith("MiB, SQLite's integrity check passed")
 
 
 def test_unreadable_model_is_wrong(visit: Doctor, kernel: Kernel, tmp_path: Path) -> None:

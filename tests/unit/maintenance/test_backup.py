@@ -204,7 +204,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(tmp_path: Path, migrated:
     data = older(tmp_path / "data", migrated, 6)
     before = (data / "quipu.db").read_bytes()
 
-    def full(*_given: object) -> None:
+    def full(*_given: object, **_options: object) -> None:
         raise apsw.FullError
 
     with pytest.MonkeyPatch.context() as patch:

@@ -96,7 +96,7 @@ def test_a_damaged_index_of_a_table_is_made_again(closed: Config) -> None:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
         db.execute("PRAGMA writable_schema = ON")
         db.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", row)
-    with pytest.raises(Fault, match=r"An index of the file is damaged: .*`quipu check --repair`"):
+    with pytest.raises(Fault, match=r"The file is damaged: .*`quipu check --repair`"):
         check(closed)
-    assert [finding.part for finding in check(closed, repair=True)[0]] == ["indexes", "counts"]
+    assert [finding.part for finding in check(closed, repair=True)[0]] == ["file", "counts"]
     assert check(closed) == ([], [])

@@ -21,7 +21,6 @@ from kernel.maintenance.undo import undo, undo_call
 from kernel.search import index
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.conftest import Call, Rows, everything
 from tests.reliability.write_scenario import BRAIN, FILES, GRAPH, PATHS, SCOPES, SESSIONS, STORY, Kept, step
 from tests.unit.handlers.sessions.calls import opened
@@ -146,7 +145,7 @@ def test_undo_compares_the_whole_dialect_where_not_all_that_the_call_touched_is_
     kernel: Kernel, call: Call
 ) -> None:
     number = call_in(kernel, call, "paths")
-    with closing(apsw.Connection(str(kernel.config.file), vfs=checksum_vfs())) as db:
+    with closing(apsw.Connection(str(kernel.config.file))) as db:
         db.execute("UPDATE undo_part SET targets = json_array(json_extract(targets, '$[0]'))")
     online(kernel, number)
     assert findings(kernel) == []
