@@ -111,23 +111,20 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
     if ranked := repository.get_many(tx, db, list(ranks)):
         return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.memories_like", Memory, db=db, pattern=_like_pattern(query), limit=limit)
+    rows = tx.all("brain.search.memories_with_part", Memory, db=db, part=_part(query), limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
     if ranked := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
         return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.entities_like", Entity, db=db, pattern=_like_pattern(query), limit=limit)
+    rows = tx.all("brain.search.entities_with_part", Entity, db=db, part=_part(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]
 
 
-def _like_pattern(query: str) -> str | None:
-    """The LIKE pattern of a query without its phrase or prefix marks; None if nothing is left."""
-    text = query.strip().strip('"*').strip()
-    # Backslash is the ESCAPE character of the statements.
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%" if escaped else None
+def _part(query: str) -> str | None:
+    """The part of a text that a query asks for, without its phrase or prefix marks; None if nothing is left."""
+    return query.strip().strip('"*').strip() or None
 
 
 def _record_search(tx: Tx, request: Search, result: DatabaseResults) -> None:

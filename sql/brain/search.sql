@@ -1,15 +1,18 @@
--- name: memories_like
--- The active memories whose content or tags match a pattern.
+-- name: memories_with_part
+-- The active memories whose content or tags hold a part. By instr: LIKE refuses a long pattern.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
     last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
     metadata, created_at, updated_at
 FROM brain_memory
-WHERE db = :db AND status = 'active' AND (content LIKE :pattern ESCAPE '\' OR tags LIKE :pattern ESCAPE '\')
+WHERE
+    db = :db
+    AND status = 'active'
+    AND (instr(lower(content), lower(:part)) > 0 OR instr(lower(tags), lower(:part)) > 0)
 ORDER BY importance DESC, updated_at DESC, id
 LIMIT :limit;
 
--- name: entities_like
+-- name: entities_with_part
 SELECT
     id, name, type, subtype, description, tags, aliases, status, mention_count, first_mentioned, last_mentioned,
     has_embedding, embedding_model, metadata, created_at, updated_at
@@ -17,7 +20,11 @@ FROM brain_entity
 WHERE
     db = :db
     AND status = 'active'
-    AND (name LIKE :pattern ESCAPE '\' OR description LIKE :pattern ESCAPE '\' OR tags LIKE :pattern ESCAPE '\')
+    AND (
+        instr(lower(name), lower(:part)) > 0
+        OR instr(lower(description), lower(:part)) > 0
+        OR instr(lower(tags), lower(:part)) > 0
+    )
 ORDER BY updated_at DESC, id
 LIMIT :limit;
 

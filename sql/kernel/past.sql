@@ -64,7 +64,9 @@ WHERE c.total - c.size < :bytes
 ORDER BY
     (
         SELECT count(*) FROM json_each(:words) AS t
-        WHERE p.after LIKE '%' || CAST(t.value AS text) || '%' OR p.key LIKE '%' || CAST(t.value AS text) || '%'
+        WHERE
+            instr(lower(p.after), lower(CAST(t.value AS text))) > 0
+            OR instr(lower(p.key), lower(CAST(t.value AS text))) > 0
     ) DESC,
     c.position;
 

@@ -27,7 +27,6 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bIS NOT (?=:[a-z])", "IS DISTINCT FROM "),
         (r"\bIS (?=:[a-z])", "IS NOT DISTINCT FROM "),
         (r"(:[a-z_0-9]+) (IS (?:NOT )?NULL)", r"CAST(\1 AS text) \2"),
-        (r"\bLIKE\b", "ILIKE"),
         (r"(?<!\S)(\S+) = (\S+) COLLATE NOCASE", r"lower(\1) = lower(\2)"),
         (r"(?<=\s)\+(?=[a-z])", ""),
         (r"\be\.priority DESC", "e.priority DESC NULLS LAST"),

@@ -88,6 +88,12 @@ def test_statement_uses_no_clock_and_no_randomness(key: str) -> None:
     assert forbidden.findall(STATEMENTS[key].text) == []
 
 
+@statement
+def test_no_parameter_is_a_pattern(key: str) -> None:
+    """SQLite refuses long patterns, and compares them in quadratic time; instr has no such limit."""
+    assert re.findall(r"\b(?:LIKE|GLOB|REGEXP)\b", STATEMENTS[key].text, re.I) == []
+
+
 def test_files_have_nothing_outside_named_blocks() -> None:
     files = [file for file in (ROOT / "sql").rglob("*.sql") if "schema" not in file.parts]
     stray = [file.name for file in files if not file.read_text(encoding="utf-8").startswith("-- name: ")]

@@ -73,6 +73,17 @@ def test_words_tags_categories_and_parts_of_words_are_found(
     assert ids(call_ok("search", db="core", query=query)) == found
 
 
+@pytest.mark.parametrize("letter", ["_", "%", "\\", "a", '"', "\u5b57", "\U0001f4a1"])
+@pytest.mark.parametrize("tool", ["search", "search_all"])
+def test_the_longest_query_is_answered(call_ok: CallOk, stored: None, tool: str, letter: str) -> None:
+    database = {"db": "core"} if tool == "search" else {}
+    nothing: dict[str, Any] = {"memories": [], "entities": []}
+
+    found = call_ok(tool, query=letter * 10_000, **database)
+
+    assert found == (nothing if database else dict.fromkeys(["core", "therapy", "dnd", "hlg"], nothing))
+
+
 def test_only_requested_types_are_returned(call_ok: CallOk, stored: None) -> None:
     assert list(call_ok("search", db="core", query="falcon", types=["entity"])) == ["entities"]
     assert list(call_ok("search", db="core", query="falcon", types=["memory", "memory"])) == ["memories"]
