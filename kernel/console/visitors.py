@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kernel.console.requests import CONSOLE, Answer, Request, Visit, is_secure
 from kernel.console.sessions import Session, Sessions, given_cookie, set_cookie
 from kernel.errors import Fault
-from kernel.security.auth import Auth, Unauthenticated
+from kernel.security.auth import Auth, Headers, Unauthenticated
 from kernel.security.login_codes import LoginCodes
 from kernel.security.permissions import with_client_name
 
@@ -17,11 +17,12 @@ class Visitors:
         self._auth = auth
         self._sessions = Sessions(secret)
         self._codes = codes
+        auth.session_key = self.session_key
 
     def visit(self, request: Request) -> tuple[Visit, Session | None]:
         """The caller by the cookie, or by the Authorization header; raises Unauthenticated."""
         headers, auth = request.headers, self._auth
-        session = self._sessions.find(_cookie(request))
+        session = self._session(headers)
         if session is not None and b"authorization" not in headers and auth.needed():
             caller = auth.caller_of_key(session.key)
             if caller is not None:
@@ -52,10 +53,18 @@ class Visitors:
 
     def log_out(self, request: Request) -> str:
         """Ends the session; the cookie that deletes its own."""
-        session = self._sessions.find(_cookie(request))
+        session = self._session(request.headers)
         if session is not None:
             self._sessions.end(session)
         return set_cookie("", secure=is_secure(request.headers))
+
+    def session_key(self, headers: Headers) -> str:
+        """Return the id of the key whose session a request has the cookie of; empty without one."""
+        session = self._session(headers)
+        return "" if session is None else session.key
+
+    def _session(self, headers: Headers) -> Session | None:
+        return self._sessions.find(given_cookie(headers.get(b"cookie", b"").decode("latin-1")))
 
     def _key_of(self, given: str) -> str | None:
         bearer = f"Bearer {given.strip()}".encode("latin-1", "replace")
@@ -63,7 +72,3 @@ class Visitors:
             return self._auth.caller({b"authorization": bearer}).key
         except Unauthenticated:
             return None
-
-
-def _cookie(request: Request) -> str:
-    return given_cookie(request.headers.get(b"cookie", b"").decode("latin-1"))

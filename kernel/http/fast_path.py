@@ -40,6 +40,7 @@ Done = Callable[[HttpResponse], None]
 # raise; a Fault is a bug that was caught.
 FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pending | Fault | None]
 
+_SCHEMES = (b"http", b"https")
 _CLOSE = (b"connection", b"close")
 HEALTHY = b'{"status":"ok"}'
 _HEALTHZ = b"/healthz"
@@ -123,6 +124,8 @@ class FastPathProtocol(LimitedProtocol):
             self.discard_input()
             raise Rejected  # after a response with `Connection: close` (RFC 9112 section 9.6)
         self._body = b""
+        if not self.url.startswith(b"/"):
+            self._take_target()
         self._target = self.fast_routes.get(self.url)
         if self._target is None:
             self.check_header_size()
@@ -185,6 +188,16 @@ class FastPathProtocol(LimitedProtocol):
         if self._call is not None:
             self._call.disconnected = True
             self._call.cancel()
+
+    def _take_target(self) -> None:
+        """Takes an absolute URL apart: its authority counts, whatever the Host header says (RFC 9112 section 3.2.2)."""
+        scheme, mark, rest = self.url.partition(b"://")
+        if not mark:
+            return
+        end = next((at for at, byte in enumerate(rest) if byte in b"/?#"), len(rest))
+        host = rest[:end] if scheme.lower() in _SCHEMES else b""
+        self.url = b"/" + rest[end:].removeprefix(b"/")
+        self.headers = [(name, host if name == b"host" else value) for name, value in self.headers]
 
     def _is_counted(self) -> bool:
         limiter = self.rate_limiter  # as `_is_of_others`, without a call

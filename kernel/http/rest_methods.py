@@ -15,7 +15,7 @@ from kernel.http.fast_path import HttpResponse
 from kernel.http.rest import CLOSE, NO_INTERACTION, RETRY, read_arguments, send_response
 from kernel.ids import new_id
 from kernel.limits import Header, Headers, Limits, Refusal, excess, refuse
-from kernel.security.auth import Unauthenticated
+from kernel.security.auth import Unauthenticated, credentials
 from kernel.security.permissions import Caller, Forbidden, with_client_name
 from kernel.text import json_bytes
 from kernel.tools import InputRequired
@@ -161,9 +161,9 @@ def _with_client(caller: Caller, name: str) -> Caller:
 
 
 def _with_key(headers: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """The headers with a key that older clients send as `x-api-key`."""
-    key = headers.get(b"x-api-key")
-    return headers if key is None or b"authorization" in headers else {**headers, b"authorization": b"Bearer " + key}
+    """The headers with a key that the vendor's clients send as `x-api-key`."""
+    given = credentials(headers)
+    return headers if given is None else {**headers, b"authorization": given}
 
 
 def _error(status: int, message: str, request_id: str, *extra: Header) -> HttpResponse:

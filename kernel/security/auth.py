@@ -38,6 +38,14 @@ class CachedCaller(NamedTuple):
     expires: str
 
 
+def credentials(headers: Headers) -> bytes | None:
+    """Return what a request names its caller by: its Authorization header, else its `x-api-key` as one."""
+    given = headers.get(b"authorization")
+    if given is None and (key := headers.get(b"x-api-key")) is not None:
+        return b"Bearer " + key
+    return given
+
+
 class TokenVerifier(Protocol):
     """Verifies bearers that are not API keys."""
 
@@ -79,6 +87,7 @@ class Auth:
         self._known: dict[bytes, CachedCaller] = {}
         self.checked_until = 0.0  # the monotonic time from which the file must be looked at again
         self.required = True  # whether requests need a key, as of the last look at the file
+        self.session_key: Callable[[Headers], str] = lambda _headers: ""  # the key of the console's session, by cookie
 
     def needed(self) -> bool:
         """Whether requests need a key."""
@@ -115,9 +124,13 @@ class Auth:
         return "" if key is None or key.state(utc_now()) != "active" else key.hash
 
     def key_id(self, headers: Headers) -> str:
-        """The id of the key or token of a request; empty for none and for an invalid one."""
+        """The id of the key, token or session of a request; empty for none and for an invalid one."""
+        given = credentials(headers)
+        if given is None:
+            session = self.caller_of_key(self.session_key(headers))
+            return "" if session is None else session.key
         try:
-            return self.caller(headers).key
+            return self.caller({b"authorization": given}).key
         except Unauthenticated:
             return ""
 

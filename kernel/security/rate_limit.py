@@ -18,7 +18,7 @@ class Authenticator(Protocol):
     required: bool  # whether requests need a key
 
     def key_id(self, headers: dict[bytes, bytes], /) -> str:
-        """The id of the key of a request; empty for none and for an invalid one."""
+        """Return the id of the key of a request, however it comes; empty for none and for an invalid one."""
         ...
 
 
@@ -46,7 +46,7 @@ class RateLimiter:
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
         """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
-        caller = self._key(headers) or address
+        caller = self.authenticator.key_id(dict(headers)) or address
         if self._shared is not None:
             return self._shared.update(caller, partial(self.take, now=now))
         found = self._buckets.get(caller)
@@ -62,12 +62,6 @@ class RateLimiter:
         tokens, at = bucket or (self._burst, now)
         tokens = min(self._burst, tokens + (now - at) * self.rate)
         return ((tokens, now), (1 - tokens) / self.rate) if tokens < 1 else ((tokens - 1, now), 0)
-
-    def _key(self, headers: Sequence[Header]) -> str:
-        for name, value in headers:
-            if name == b"authorization":
-                return self.authenticator.key_id({name: value})
-        return ""
 
     def _drop_buckets(self, now: float) -> None:
         """Drops full buckets, which equal new ones; where there are none, the oldest half."""

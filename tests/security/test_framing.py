@@ -115,6 +115,38 @@ def test_a_stranger_is_told_of_the_key_first_whatever_the_packets(
     assert [status for status, _ in answers(server, host, forms(whole))] == [401] * 3
 
 
+def absolute(path: str, url: str, secret: str, **headers: str) -> bytes:
+    whole = request(path, BODIES[path], Authorization=f"Bearer {secret}", Accept="application/json", **headers)
+    return whole.replace(path.encode(), url.encode() + path.encode(), 1)
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
+    ("url", "header", "status"),
+    [
+        ("http://evil.example", "localhost", 421),
+        ("http://localhost@evil.example", "localhost", 421),
+        ("http://localhost.evil.example:80", "localhost", 421),
+        ("HTTPS://evil.example", "localhost", 421),
+        ("ftp://localhost", "localhost", 421),
+        ("http://", "localhost", 421),
+        ("http://localhost", "evil.example", 200),
+        ("http://127.0.0.1:80", "localhost", 200),
+        ("http://[::1]:80", "localhost", 200),
+    ],
+)
+def test_the_host_of_an_absolute_target_counts(
+    server: Server, secret: str, host: str, path: str, url: str, header: str, status: int
+) -> None:
+    """RFC 9112 section 3.2.2."""
+    whole = absolute(path, url, secret, Host=header)
+    found = [answers(server, host, [form])[0][0] for form in forms(whole)]
+    if url == "http://":
+        assert set(found) <= {400, 421}
+    else:
+        assert found == [status] * 3
+
+
 @pytest.mark.parametrize(
     ("whole", "status"),
     [

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from kernel.security import api_keys
@@ -25,7 +26,8 @@ TOO_MANY = "Too many requests, try again later."
 REFUSED = {"error": {"code": "rate_limited", "message": TOO_MANY}}
 REFUSED_BY_REST = {"type": "error", "error": {"type": "rate_limit_error", "message": TOO_MANY}}
 WAYS = ("in two pieces", "by GET")
-OTHERS = ("flooder", "quiet")
+PLACES = ("x-api-key", "authorization", "cookie")
+OTHERS = ("flooder", "quiet", *PLACES, *(f"another in {place}" for place in PLACES))
 Secrets = Mapping[str, str]
 
 
@@ -109,6 +111,41 @@ def test_wrong_keys_are_counted_by_address_and_a_right_one_beside_them_is_not(
     with Peer(server.port, asked("wrong"), host="127.0.0.2") as peer:
         assert peer.answer()[0] == 401
     catalogue("S27", injected="guesses of a key", times=BURST + 20, outcome=f"{found[429]} not even looked at")
+
+
+def visitor(server: Server, secret: str) -> str:
+    """The cookie of a session of the console."""
+    form = {"key": secret}
+    root = f"http://127.0.0.1:{server.port}"
+    with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.4.1")) as browser:
+        answer = browser.post(f"{root}/ui/do/login", data=form, headers={"origin": root})
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_key_has_one_bucket_wherever_it_stands_and_another_of_the_same_address_its_own(
+    server: Server, secrets: Secrets, place: str
+) -> None:
+    path = "/ui" if place == "cookie" else REST
+    host = f"127.0.3.{PLACES.index(place) + 1}"
+
+    def status(place: str, value: str) -> int:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{place}: {value}\r\n\r\n"
+        with Peer(server.port, head.encode(), host=host) as peer:
+            while peer.listen():
+                pass
+        return int(peer.said.split()[1])
+
+    one, other = (
+        {"authorization": f"Bearer {secret}", "x-api-key": secret, "cookie": visitor(server, secret)}
+        for secret in (secrets[place], secrets[f"another in {place}"])
+    )
+    statuses: list[int] = []
+    while 429 not in statuses and len(statuses) < 20 * BURST:
+        statuses.append(status(place, one[place]))
+    assert statuses == [*[200] * (len(statuses) - 1), 429]
+    assert status("authorization", one["authorization"]) == 429
+    assert status(place, other[place]) == 200
 
 
 def test_one_key_floods_and_another_is_served_as_before(server: Server, secrets: Secrets, catalogue: Catalogue) -> None:

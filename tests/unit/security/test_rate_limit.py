@@ -13,7 +13,7 @@ class Doorman:
     required = True
 
     def key_id(self, headers: dict[bytes, bytes]) -> str:
-        return KEYS.get(headers[b"authorization"], "")
+        return KEYS.get(headers.get(b"authorization", b""), "")
 
 
 def bearer(key: bytes) -> list[tuple[bytes, bytes]]:
