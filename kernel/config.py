@@ -22,6 +22,7 @@ STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _DURATION = regex(r"([0-9]{1,5})([smhd])")
+_MAX_DIGITS = 18  # int() refuses a text of thousands
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
@@ -274,6 +275,6 @@ def _number(values: Mapping[str, str], name: str, default: int, low: int, high: 
     given = values.get(name, "").strip()
     if not given:
         return default
-    if not given.isascii() or not given.isdigit() or not low <= int(given) <= high:
+    if not given.isascii() or not given.isdigit() or len(given) > _MAX_DIGITS or not low <= int(given) <= high:
         raise Fault("invalid", f"{name} is a number from {low} to {high}")
     return int(given)

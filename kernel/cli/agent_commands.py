@@ -43,10 +43,9 @@ def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
 
 
 def prime(arguments: argparse.Namespace, config: Config) -> int:
-    """Print what is known of a project; nothing where nothing is."""
+    """Print what is known of a project; nothing if nothing is, as before the first memory."""
     from kernel import app
 
-    app.require_database(config)
     root = hook_client.project_root(str(arguments.project))
     intro, problem = hook_client.read_intro(root)
     if problem:
@@ -57,6 +56,12 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
         request = msgspec.convert({name: value for name, value in given.items() if value is not None}, tool.request)
     except msgspec.ValidationError as error:
         raise Fault("invalid", f"--{error}".replace("--Expected", "--budget: expected")) from None
+    try:
+        app.require_database(config)
+    except Fault as fault:
+        if fault.code == "not_found":
+            return 0
+        raise
     from kernel.cli.faults import or_raise
     from kernel.store.context import CallContext
     from kernel.store.opening import open_reader

@@ -128,9 +128,9 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
 def _timestamp(given: str) -> str:
     try:
         moment = datetime.fromisoformat(given)
-    except ValueError:
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

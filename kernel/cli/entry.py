@@ -3,6 +3,7 @@
 import os
 import sys
 
+_MAX_DIGITS = 18
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
@@ -60,7 +61,8 @@ def _request(words: list[str]) -> tuple[bytes, str]:
             asked.append(word)
     query = " ".join(asked)
     is_text = not any("\ud800" <= sign <= "\udfff" for sign in query)
-    if not query or not is_text or not (limit.isascii() and limit.isdigit()) or sys.stdout.encoding != "utf-8":
+    is_number = limit.isascii() and limit.isdigit() and len(limit) <= _MAX_DIGITS
+    if not query or not is_text or not is_number or sys.stdout.encoding != "utf-8":
         return b"", ""
     return f'{{"query":{quoted(query)},"limit":{int(limit)}}}'.encode(), style
 

@@ -58,11 +58,14 @@ def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _since(given: str) -> str:
-    """A time as it is, an age as the time so long ago."""
+    """A time as it is, an age as the time so long ago; nothing for one before the first year."""
     age = _AGE.fullmatch(given)
     if age is None:
         return given
-    at = datetime.fromisoformat(utc_now()) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    try:
+        at = datetime.fromisoformat(utc_now()) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    except OverflowError:
+        return ""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -144,6 +144,7 @@ def test_every_limit_can_be_set_and_is_documented() -> None:
         ("PORT", "-1", "PORT is a number from 0 to 65535"),
         ("PORT", "http", "PORT is a number from 0 to 65535"),
         ("PORT", "٣", "PORT is a number from 0 to 65535"),
+        ("PORT", "9" * 5000, "PORT is a number from 0 to 65535"),
         ("QUIPU_READERS", "0", "QUIPU_READERS is a number from 1 to 64"),
         ("QUIPU_GROUP", "1e3", "QUIPU_GROUP is a number from 1 to 10000"),
         ("QUIPU_DURABILITY", "off", "QUIPU_DURABILITY is full or normal"),

@@ -1,5 +1,9 @@
 """What a client reads where its arguments do not fit, and the numbers that fit in another form."""
 
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -8,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
+from kernel.app import DIALECTS, Kernel
 from kernel.calls import ToolEntry
-from kernel.schema import allowed_values, argument_error, error_message, input_schema, path_steps
+from kernel.schema import Schema, allowed_values, argument_error, error_message, input_schema, path_steps
+from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, read
-from tests.conftest import Call
+from tests.conftest import Call, entry_named
 
 
 class Where(Struct, forbid_unknown_fields=True):
@@ -105,6 +111,55 @@ def test_whole_float_is_taken_for_an_integer_and_no_other(
     refused = call(name, **{**arguments, given: 5.5})
     assert refused.fault == "invalid"
     assert given in refused.body.decode()
+
+
+@pytest.fixture
+def send_raw(kernel: Kernel, runner: asyncio.Runner) -> Callable[[str, bytes], Any]:
+    """A call with arguments as they are."""
+    return lambda name, raw: runner.run(
+        kernel.dispatch.call(entry_named(kernel.dispatch, name), raw, ANONYMOUS_CALLER, None)
+    )
+
+
+SECOND = ["null", '"x"', "[]", "{}", "true", "5.5", "1e300", "7", "7.0"]
+
+
+def numbers_in(schema: Schema, root: Schema, path: tuple[str, ...] = ("",)) -> Iterator[tuple[str, ...]]:
+    """The paths of the integers of a schema that stand in objects, each after the action of its arm of a union."""
+    node: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    action: Schema = node.get("properties", {}).get("action", {})
+    if len(path) == 1 and action:
+        path = (action.get("const") or action.get("enum", [""])[0],)
+    for arm in node.get("anyOf", ()):
+        yield from numbers_in(arm, root, path)
+    if node.get("type") == "integer":
+        yield path
+    for name, child in node.get("properties", {}).items():
+        yield from numbers_in(child, root, (*path, name))
+
+
+@pytest.mark.parametrize("name", sorted(tool.name for dialect in DIALECTS for tool in dialect.tools))
+def test_a_parameter_given_twice_is_refused_or_the_last_counts(
+    send_raw: Callable[[str, bytes], Any], name: str
+) -> None:
+    tool = next(tool for dialect in DIALECTS for tool in dialect.tools if tool.name == name)
+    schema = input_schema(tool)
+    for (action, *path), second in itertools.product(set(numbers_in(schema, schema)), SECOND):
+        *parents, last = map(json.dumps, path)
+        body = "{" + (f'"action":"{action}",' if action else "")
+        body += "".join(f"{parent}:{{" for parent in parents) + f"{last}:5.0,{last}:{second}"
+        body += "}" * (len(parents) + 1)
+        assert send_raw(name, body.encode()).fault != "internal", body
+
+
+@pytest.mark.parametrize(("second", "wanted"), [("2", 2), ("2.0", 2), ("1", 1)])
+def test_of_a_parameter_given_twice_the_last_counts(
+    call: Call, send_raw: Callable[[str, bytes], Any], second: str, wanted: int
+) -> None:
+    for path in "abc":
+        call("add_memory", path=path, content="tea")
+    answer = send_raw("recall", f'{{"query":"tea","limit":5.0,"limit":{second}}}'.encode())
+    assert len(json.loads(answer.body)["memories"]) == wanted
 
 
 def test_numbers_in_free_json_stay_as_they_were_given(call: Call) -> None:

@@ -190,7 +190,9 @@ def test_prime_prints_what_is_known_of_a_project(
     data = ("--data", str(tmp_path / "data"))
     project = tmp_path / "web"
     project.mkdir()
-    assert quipu("prime", *data)[0] == 1
+    for words in (data, (*data, "--json"), (*data, "--tenant", "other")):
+        assert quipu("prime", *words) == (0, "", "")
+    assert not (tmp_path / "data").exists()
     notes = tmp_path / "notes.jsonl"
     notes.write_text('{"type":"entity","name":"a","entityType":"b","observations":[]}\n', encoding="utf-8")
     assert quipu("import", "server-memory", str(notes), *data)[0] == 0

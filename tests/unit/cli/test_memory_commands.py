@@ -65,6 +65,9 @@ def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -
     assert ids == ["paths/c", "paths/b", "paths/a"]
     assert len(quipu("list", "--limit", "2")[1].splitlines()) == 2
     assert quipu("list", "--since", "2999-01-01")[0] == 1
+    for age in ("999999d", "0d"):
+        assert len(quipu("list", "--since", age)[1].splitlines()) == (4 if age == "999999d" else 0)
+    assert quipu("recall", "text", "--since", "999999d")[0] == 0
 
 
 @pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "sessions", "graph", "files"])
