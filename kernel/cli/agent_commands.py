@@ -48,8 +48,6 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
 
     root = hook_client.project_root(str(arguments.project))
     intro, problem = hook_client.read_intro(root)
-    if problem:
-        note(problem)
     given = {"root": root, "query": arguments.query, "budget": arguments.budget, "intro": intro or None}
     tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
     try:
@@ -62,6 +60,8 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
         if fault.code == "not_found":
             return 0
         raise
+    if problem:
+        note(problem)
     from kernel.cli.faults import or_raise
     from kernel.store.context import CallContext
     from kernel.store.opening import open_reader

@@ -171,7 +171,7 @@ def tables(plan: list[str]) -> list[str]:
             )
         ),
         (
-            "brain.search.memories_like",
+            "brain.search.memories_with_part",
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)"],
         ),
         ("brain.querylog.totals", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at>?)"]),
