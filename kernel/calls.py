@@ -48,7 +48,7 @@ AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the resul
 
 _clock = time.perf_counter
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NOT_WHOLE = regex(r"Expected `(?:[^`]* )?int(?: [^`]*)?`, got `float`")
+_NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
 _MAX_WHOLE_NUMBERS = 64  # fields of one call that are integers given as floats; each takes a decoding
 
 

@@ -3,6 +3,7 @@ again, so that it is not stored a second time.
 """
 
 import re
+from collections.abc import Callable, Iterator
 
 from kernel.lazy_regex import regex
 from kernel.text import one_line
@@ -13,13 +14,16 @@ NOTICE = "Between the tags stands stored data with id, author and date: facts to
 # How the lines before a fence begin.
 INTRO, ABOUT_PROMPT = "Quipu keeps memories", "Quipu remembers this about the question"
 _PRIVATE = regex(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
-# Some clients escape what hooks add.
-_FENCED = regex(r"(?:<|&lt;)quipu-memories(?:>|&gt;).*?(?:<|&lt;)/quipu-memories(?:>|&gt;)", re.DOTALL | re.IGNORECASE)
-_TAG = regex(r"quipu-memories\s*(?:>|&gt;)", re.IGNORECASE)
-_LEADS = regex(rf"^.*(?:{INTRO}|{ABOUT_PROMPT}|{re.escape(NOTICE)}).*$\n?", re.MULTILINE)
+# A sign of a tag as it is, or as an entity that some clients make of it and readers take for it.
+_LESS = r"(?:<|&(?:lt|#0{0,8}60(?!\d)|#x0{0,8}3c(?![\da-f]));?)"
+_GREATER = r"(?:>|&(?:gt|#0{0,8}62(?!\d)|#x0{0,8}3e(?![\da-f]));?)"
+# Every spelling of the two tags; the group is the slash of the one that closes.
+_TAG = regex(rf"{_LESS}\s{{0,8}}(/?)\s{{0,8}}quipu-memories\s{{0,8}}{_GREATER}", re.IGNORECASE)
+_SIGN = regex(rf"[＜﹤]|{_LESS}", re.IGNORECASE)
 _BACKTICKS = regex(r"`{3,}")
-# The end of a line that `item` makes.
-_ITEM = regex(r"^.*\[[^\[\]\n]+/[^\[\]\n]+, [^\[\]\n]*, \d{4}-\d\d-\d\d\].*$\n?", re.MULTILINE)
+_LEADS = regex(f"{INTRO}|{ABOUT_PROMPT}|{re.escape(NOTICE)}")
+_BRACKETS = regex(r"\[([^\[\]\n]*+)\]")
+_DATED = regex(r", \d{4}-\d\d-\d\d\Z")
 
 
 def tokens(text: str) -> int:
@@ -28,8 +32,8 @@ def tokens(text: str) -> int:
 
 
 def harmless(text: str) -> str:
-    """A text in which nothing opens or closes a tag or a block of code."""
-    return _BACKTICKS.sub("''", text.replace("<", "‹"))
+    """Return a text in which nothing opens or closes a tag, in any spelling, or a block of code."""
+    return _BACKTICKS.sub("''", _SIGN.sub("‹", text))
 
 
 def line(text: str, limit: int) -> str:
@@ -49,9 +53,54 @@ def without_private(text: str) -> str:
 
 
 def without_fenced(text: str) -> str:
-    """A text without what a hook has added; empty where a fence is left that has no other end."""
-    kept = _LEADS.sub("", _ITEM.sub("", _FENCED.sub("", text)))
-    return "" if _TAG.search(kept) else kept
+    """Return a text without what a hook has added.
+
+    A tag without its other end takes only what has the form of stored data with it: one may stand in a memory that the
+    client quotes, and must not take the client's own words along.
+    """
+    kept = list[str]()
+    end = opened = 0
+    is_open = False
+    for tag in _TAG.finditer(text):
+        closes = bool(tag[1])
+        if is_open and not closes:
+            kept.append(_after_origins(text[opened : tag.start()]))
+        elif not is_open:
+            kept.append(text[end : tag.start()])
+        is_open, opened, end = not closes, tag.end(), tag.end()
+    kept.append(_after_origins(text[opened:]) if is_open else text[end:])
+    return _without_lines(_without_lines("".join(kept), _origins), _leads)
+
+
+def _after_origins(text: str) -> str:
+    """What follows the last line with an origin."""
+    last = max((at for at, _ in _origins(text)), default=-1)
+    return text if last < 0 else "".join(text[last:].partition("\n")[2:])
+
+
+def _origins(text: str) -> Iterator[tuple[int, int]]:
+    """Where the origins of memories stand, as `item` writes them: [SPACE/KEY, BY, DATE]."""
+    for found in _BRACKETS.finditer(text):
+        inside = found[1]
+        slash = inside.find("/", 1)
+        if slash > 0 and _DATED.search(inside, len(inside) - 12) and inside.rfind(", ", 0, -12) > slash + 1:
+            yield found.span()
+
+
+def _leads(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences stand that come before a fence."""
+    return (found.span() for found in _LEADS.finditer(text))
+
+
+def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]]) -> str:
+    """The text without the lines that these parts stand in."""
+    kept = list[str]()
+    end = 0
+    for start, stop in parts(text):
+        if stop > end:
+            kept.append(text[end : text.rfind("\n", end, start) + 1 or end])
+            end = text.find("\n", stop) + 1 or len(text)
+    return "".join([*kept, text[end:]])
 
 
 def _word(text: str) -> str:

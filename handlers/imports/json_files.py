@@ -16,8 +16,8 @@ _CHUNK_BYTES = 1 << 18
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
-# What changes the depth, or is a whole string; of a string that the chunk cuts only the quote is found.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', re.DOTALL)
+# What changes the depth, or is a string; one that the chunk cuts has a group.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|(\\?\Z))|[\[\]{},]', re.DOTALL)
 
 
 class Element(NamedTuple):
@@ -92,7 +92,7 @@ def _tokens(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
     while chunk := file.read(max(_CHUNK_BYTES, len(held))):
         data, at = held + chunk, 0
         for found in _TOKEN.finditer(data):
-            if found[0] == b'"':
+            if found.lastindex:
                 break
             yield data[at : found.end()], found[0], offset + found.start()
             at = found.end()

@@ -16,7 +16,8 @@ FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"
 PROJECT_FILES = (".opencode/opencode-historian.jsonc", ".opencode/opencode-historian.json")
 _MAX_CONFIG_BYTES = 1 << 20  # 1 MB; a larger file is cut and then fails to parse
-_TOKEN = regex(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[\]}])', re.DOTALL)
+# An open string or comment goes on to the end, so that it is read once.
+_TOKEN = regex(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))|,(?=\s*[\]}])', re.DOTALL)
 _NAME = regex(r"\w[\w.-]{0,63}")
 
 
@@ -91,8 +92,8 @@ def _checked(kind: MemoryType, file: Path) -> MemoryType:
 
 
 def _strip_jsonc(found: re.Match[str]) -> str:
-    """Replacement of a JSONC token: strings stay, comments and trailing commas become a space."""
-    return found[0] if found[0].startswith('"') else " "
+    """Replacement of a JSONC token: strings and an open comment stay, comments and trailing commas become a space."""
+    return found[0] if found[0].startswith('"') or found["open"] is not None else " "
 
 
 def resolve_type(kinds: Mapping[str, MemoryType], given: str) -> str:

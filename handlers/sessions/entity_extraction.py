@@ -72,7 +72,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("function_like", ("(",), regex(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
 )
 _TRAILING = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
-_FENCE = regex(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
+_FENCE = regex(r"^```[ \t]*+([\w+#-]++)[^\n]*+\n(.*?)^```", re.M | re.S)
 _LANGUAGES = {
     "py": "python",
     "js": "javascript",

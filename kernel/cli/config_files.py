@@ -141,7 +141,7 @@ def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> s
 
 
 def _has_trailing_comma(rest: str) -> bool:
-    return "," in re.sub(r"//[^\r\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
+    return "," in re.sub(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", "", rest, flags=re.DOTALL)
 
 
 def rendered(text: str, value: object, depth: int) -> str:

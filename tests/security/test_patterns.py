@@ -1,33 +1,31 @@
 """No pattern of ours, and no tool, takes more than a time in proportion to what it is given, whatever that is."""
 
-import importlib
+import heapq
 import os
-import pkgutil
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import handlers
-import kernel
 from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.lazy_regex import LazyPattern
 from kernel.limits import CallLimits, Limits
 from tests.catalogue import Catalogue
 from tests.conftest import Call
+from tests.security.adversarial_texts import Shape, shapes
+from tests.security.growth import KIB, SIZES, growth, spent
+from tests.security.product_patterns import Found, left_out, patterns
 
 LONG = int(os.environ.get("PATTERN_BYTES", "12000"))
 EVERY = 1 if LONG > 100_000 else 6  # of the pieces
 TIMES = 4
 MOST = 2.5 * TIMES  # what four times the text may take, beside the text itself; the square would be sixteen times
-FLOOR = 0.004  # seconds below which a time says nothing
-BLANKS = (" ", "\n", "\t")  # most patterns that took the square of the time took it over these
 PIECES = (
     "a",
     "A",
@@ -100,73 +98,83 @@ PIECES = (
 )
 
 
-def patterns() -> Mapping[str, re.Pattern[Any]]:
-    """Every pattern that a module of ours holds, also within a tuple, a table or another object."""
-    found: dict[str, re.Pattern[Any]] = {}
-    for package in (kernel, handlers):
-        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if info.name.endswith(("__main__", "launcher")):
-                continue
-            module = importlib.import_module(info.name)
-            for name, value in vars(module).items():
-                found |= {f"{info.name}.{name}{at}": one for at, one in _within(value, 0)}
-    unique: dict[tuple[Any, int], str] = {}
-    for name, one in found.items():
-        unique.setdefault((one.pattern, one.flags), name)
-    return {name: found[name] for name in unique.values()}
-
-
-def _within(value: Any, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    if isinstance(value, LazyPattern):
-        yield "", re.compile(value.pattern, value.flags)
-    elif isinstance(value, re.Pattern):
-        yield "", value
-    elif depth < 4 and isinstance(value, dict):
-        for key, one in value.items():
-            yield from ((f".{key}{at}", pattern) for at, pattern in _within(one, depth + 1))
-    elif depth < 4 and isinstance(value, list | tuple | set | frozenset):
-        for number, one in enumerate(value):
-            yield from ((f"[{number}]{at}", pattern) for at, pattern in _within(one, depth + 1))
-
-
-def spent(work: Callable[[], object]) -> float:
-    """Seconds of processor time."""
-    begun = time.thread_time()
-    work()
-    return time.thread_time() - begun
-
-
-def through(pattern: re.Pattern[Any], text: Any) -> None:
-    """Everything a pattern may be used for."""
-    pattern.search(text)
-    pattern.fullmatch(text)
-    for _ in pattern.finditer(text):
-        pass
-
-
+SCREENED = 2 * KIB  # characters at which the slowest shapes of a pattern are looked for
+SLOWEST = 6  # of these are measured at all sizes
+SCREEN_SECONDS = 0.05  # after which a shape is slow enough to be measured
 PATTERNS = patterns()
 
 
-def test_the_patterns_are_found() -> None:
-    assert len(PATTERNS) > 40
-    assert {"kernel.limits._AUTHORITY", "kernel.text._PLAIN"} <= set(PATTERNS)
+def uses(found: Found) -> Mapping[str, Callable[[Any], object]]:
+    """What the product does with a pattern."""
+    one = found.pattern
+    every: Mapping[str, Callable[[Any], object]] = {
+        "search": one.search,
+        "match": one.match,
+        "fullmatch": one.fullmatch,
+        "finditer": lambda text: deque(one.finditer(text), maxlen=0),
+    }
+    return {use: every[use] for use in found.uses}
+
+
+def slow_shapes(found: Found) -> list[str]:
+    """The uses and shapes of texts whose time grows faster than the text, with their times."""
+    as_given: Callable[[str], Any] = str.encode if isinstance(found.pattern.pattern, bytes) else str
+    slow = list[str]()
+    for use, work in uses(found).items():
+
+        def took(shape: Shape, work: Callable[[Any], object] = work) -> float:
+            text = as_given(shape.text(SCREENED))
+            return spent(lambda: work(text), SCREEN_SECONDS)
+
+        timed = ((took(shape), number, shape) for number, shape in enumerate(shapes(found.pattern)))
+        for _, _, shape in heapq.nlargest(SLOWEST, timed):
+            grown = growth(work, lambda size, shape=shape: as_given(shape.text(size)))
+            if not grown.linear:
+                slow.append(f"{use} of {shape}: {grown}")
+                break
+    return slow
+
+
+def test_no_pattern_is_left_out() -> None:
+    assert left_out() == []
+    assert len(PATTERNS) > 200
+    assert {"kernel.limits._AUTHORITY", "kernel.text._PLAIN", "handlers.common.fence._BACKTICKS"} <= set(PATTERNS)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_takes_time_in_proportion_to_the_text(name: str, catalogue: Catalogue) -> None:
-    pattern, slow = PATTERNS[name], []
-    for piece in dict.fromkeys((*BLANKS, *PIECES[len(name) % EVERY :: EVERY])):
-        for end in ("", "!"):
-            texts: list[Any] = [(piece * (size // len(piece))) + end for size in (LONG // TIMES, LONG)]
-            if isinstance(pattern.pattern, bytes):
-                texts = [text.encode() for text in texts]
-            few, many = (spent(lambda text=text: through(pattern, text)) for text in texts)
-            if many > max(FLOOR, MOST * few):
-                few, many = (min(spent(lambda text=text: through(pattern, text)) for _ in range(3)) for text in texts)
-                if many > max(FLOOR, MOST * few):
-                    slow.append((piece, end, few, many))
-    assert slow == []
-    catalogue("S11", injected=f"long texts through {name}", times=2 * len(PIECES) // EVERY, outcome="in proportion")
+    assert slow_shapes(PATTERNS[name]) == []
+    catalogue("S11", injected=f"long texts through {name}", times=len(SIZES), outcome="in proportion")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "use"),
+    [
+        (r"^.*\[[^\[\]\n]+/[^\[\]\n]+, [^\[\]\n]*, \d{4}-\d\d-\d\d\].*$\n?", "finditer"),
+        (r"(?s)(?:<|&lt;)tag(?:>|&gt;).*?(?:<|&lt;)/tag(?:>|&gt;)", "finditer"),
+        (r"\s+$", "search"),
+        (r"(a+)+$", "match"),
+        (r"(?:a|a)*b", "match"),
+        (r"(?:\w+ ?)*!", "fullmatch"),
+        (r"x*y", "search"),
+        (r".*x", "finditer"),
+        (r"(?<!b)a*c", "search"),
+        (r"\[([^\]]*)\]\(([^)]*)\)", "finditer"),
+        (r"(?s)<!--.*?-->", "finditer"),
+        (r"(?s)/\*.*?\*/|//[^\n]*", "finditer"),
+        (r"(?ms)^---\n.*?\n---x$", "search"),
+        (r"[ \t]+\n", "search"),
+        (r"^(?:\s*\w*)*$", "match"),
+        (r"(?m)^\s*(?:-|$)\s*x", "search"),
+        (r"\w+\s*\(", "search"),
+        (r"\d+\.\d+-", "search"),
+        (r"[\w.]+@[\w.]+\.com", "search"),
+        (r'"(?:[^"\\]|\\.)*"', "finditer"),
+        (r"(?i)key\s*=\s*(\S+)\s*;", "finditer"),
+    ],
+)
+def test_the_shapes_find_a_pattern_that_takes_longer(pattern: str, use: str) -> None:
+    assert slow_shapes(Found("slow", re.compile(pattern), frozenset({use})))
 
 
 TEXTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Params = Mapping[str, Any]
 _NO_LIMIT = 2**31
-_CLAUSE = re.compile(r'(place|\{text grams\}) : \(((?:"(?:[^"]|"")*"|[^")])*)\)')
+_CLAUSE = re.compile(r'(place|\{text grams\}) : \(((?:"(?:[^"]|"")*+"|[^"()])*+)\)')
 PHRASE = re.compile(r'"((?:[^"]|"")*)"(\*?)|quipuplace(\d+)')
 
 
