@@ -15,6 +15,7 @@ Headers = Mapping[bytes, bytes]
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 BYTES_PER_SECOND = 65536  # the slowest transfer of a body or answer, after a fixed time
 PREFIX = "QUIPU_LIMIT_"
+MISDIRECTED = 421  # the status for a Host header that is not ours
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _PIECE_BYTES = 65536  # of JSON text that is split at its quotes at once
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -133,7 +134,7 @@ def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal |
     if origin is not None and not origin_allowed(origin, limits.origins):
         return Refusal(403, "Origin not allowed")
     if not host_allowed(headers.get(b"host", b""), limits.hosts):
-        return Refusal(421, "Host not allowed")
+        return Refusal(MISDIRECTED, "Host not allowed")
     return None
 
 

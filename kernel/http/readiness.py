@@ -14,6 +14,7 @@ from kernel.http.rest import Ready
 
 _JSON = "application/json"
 _SECONDS = 2.0  # for the database
+_READY = {"status": "ready"}
 _AWAY = Fault("storage", "The database does not answer.")
 
 
@@ -24,15 +25,16 @@ class Readiness:
         self._ready = ready
         self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
 
-    async def answer(self, _request: Request) -> Response:
-        """Status 503 where the database does not answer."""
+    async def answer(self, request: Request) -> Response:
+        """Status 503 if the database does not answer; a caller that may not call the server reads the status alone."""
         found = self._ready()
+        told = request.scope["caller"] is not None
         body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
         database = dict[str, str]() if found.probe is None else await self._probed(found.probe)
         if isinstance(database, Fault):
-            unavailable = {"status": "unavailable", "message": database.message}
+            unavailable = {"status": "unavailable", **({"message": database.message} if told else {})}
             return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
-        return Response(msgspec.json.encode({**body, **database}), media_type=_JSON)
+        return Response(msgspec.json.encode({**body, **database} if told else _READY), media_type=_JSON)
 
     async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
         if self._asking is None or self._asking.done():

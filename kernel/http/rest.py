@@ -12,7 +12,17 @@ from kernel.dispatch import Dispatch
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.limits import Header, Headers, Limits, Refusal, excess, read_body, refuse, refuse_body
+from kernel.limits import (
+    MISDIRECTED,
+    Header,
+    Headers,
+    Limits,
+    Refusal,
+    excess,
+    read_body,
+    refuse,
+    refuse_body,
+)
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Forbidden
 from kernel.tools import InputRequired, Interaction, Reply
@@ -24,12 +34,14 @@ _CODES = {
     403: "forbidden",
     413: "too_large",
     415: "unsupported_media_type",
-    421: "misdirected_request",
+    MISDIRECTED: "misdirected_request",
     431: "headers_too_large",
 }
 RETRY = (b"retry-after", b"1")
 CLOSE = (b"connection", b"close")
 _PUBLIC_PATHS = frozenset({"/healthz"})
+# A kubelet sends the address of the pod as Host, and no key: whoever is refused hears whether the server is ready.
+_TERSE_PATHS = frozenset({"/readyz"})
 
 
 class Ready(NamedTuple):
@@ -140,7 +152,7 @@ class ToolRoutes:
 
 
 class AuthGate:
-    """Requires authentication for all other paths, except OAuth metadata and the health probe.
+    """Requires authentication for all other paths, except OAuth metadata and the probes.
 
     `application` gives the application behind; it is called at the first request that passes, which spares its import.
     """
@@ -156,8 +168,9 @@ class AuthGate:
         headers: dict[bytes, bytes] = dict(raw)
         path: str = scope.get("path", "")  # the lifespan has none
         if scope["type"] == "http" and path not in _PUBLIC_PATHS:
+            probe = path in _TERSE_PATHS and scope["method"] in {"GET", "HEAD"}
             refusal = refuse(raw, headers, self._limits)
-            if refusal is not None:
+            if refusal is not None and not (probe and refusal.status == MISDIRECTED):
                 await send_response(send, refusal_response(refusal))
                 return
             metadata = self._access.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
@@ -165,10 +178,12 @@ class AuthGate:
                 await send_response(send, HttpResponse(200, msgspec.json.encode(metadata)))
                 return
             try:
-                scope["caller"] = self._access.caller(headers)
+                scope["caller"] = None if refusal else self._access.caller(headers)
             except Unauthenticated as error:
-                await send_response(send, access_refusal(self._access, error, path, headers))
-                return
+                if not probe or b"authorization" in headers:
+                    await send_response(send, access_refusal(self._access, error, path, headers))
+                    return
+                scope["caller"] = None
         await self._application()(scope, receive, send)
 
 
