@@ -15,6 +15,7 @@ from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import as_fault, is_lost
 from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.replica import FLUSHED, INSERTED, Replica
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
 from kernel.store.postgres.session import Session
 from kernel.store.postgres.statements import Statement, values_of
@@ -33,7 +34,8 @@ _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 class Connection(WordReader):
     """The engine of a tenant's transactions; it holds a connection of the pool while one is open.
 
-    A tenant that is at home is read from the `replica`, where there is one.
+    A tenant that is at home is read from the `replica`, if there is one: by a connection that is `reading`. Others tell
+    it how far it has to be.
     """
 
     def __init__(
@@ -43,7 +45,8 @@ class Connection(WordReader):
         filename: str,
         *,
         durable: bool = True,
-        replica: Pool | None = None,
+        replica: Replica | None = None,
+        reading: bool = False,
         words: WordIndex | None = None,
     ) -> None:
         super().__init__(words or WordIndex())
@@ -51,7 +54,8 @@ class Connection(WordReader):
         self.filename = filename
         self.budget = Budget()
         self._finder = place
-        self._session = Session(place, replica)
+        self.replica = replica
+        self._session = Session(place, replica if reading else None)
         self.command = self._session.command
         self._durable = durable
         self._psycopg = load_driver()
@@ -194,7 +198,7 @@ class Connection(WordReader):
         tx.flush_deferred()
         mark = doubt.add_mark(self) if self._total != self._changes_before else None
         try:
-            ended = self._session.held.execute("COMMIT", prepare=False).statusmessage
+            ended = self._end()
         except self._psycopg.Error as error:
             self._settle(mark, error)
             ended = "COMMIT"
@@ -202,6 +206,16 @@ class Connection(WordReader):
             raise RuntimeError(f"the transaction ended with {ended}")
         self._open_tx = None
         self._session.release()
+
+    def _end(self) -> str:
+        """Commits; the position in the log follows in the same round trip, for the replica."""
+        if self.replica is None:
+            return self._session.held.execute("COMMIT", prepare=False).statusmessage
+        cursor = self._session.held.execute(f"COMMIT; {FLUSHED if self._durable else INSERTED}", prepare=False)
+        ended = cursor.statusmessage
+        cursor.nextset()
+        self.replica.wrote(cursor.fetchone()[0])
+        return ended
 
     def _settle(self, mark: int | None, error: Exception) -> None:
         """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
@@ -232,11 +246,21 @@ class Connection(WordReader):
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
-        tx = Tx(self, call_context, readonly=True)
         try:
-            return work(tx)
+            return work(Tx(self, call_context, readonly=True))
+        except Fault:
+            if not self._has_lost_replica():
+                raise
         finally:
             self.rollback()
+        try:
+            return work(Tx(self, call_context, readonly=True))
+        finally:
+            self.rollback()
+
+    def _has_lost_replica(self) -> bool:
+        """Whether a read failed since its connection to the replica broke: it may be done again, on the primary."""
+        return self._session.on_replica and self._session.held.closed
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:

@@ -12,12 +12,14 @@ from kernel.store.postgres import full_text, vectors
 from kernel.store.postgres.connection import Connection
 from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.replica import Replica
 from kernel.store.postgres.schema import migrate
 from kernel.store.postgres.shared_file import SharedFile
 from kernel.store.postgres.statements import statements
 from kernel.store.postgres.word_index import WordIndex
 
 _pools: dict[str, Pool] = {}
+_replicas: dict[str, Replica] = {}
 _making: dict[str, Lock] = {}  # by address: a database that does not answer makes nobody else wait
 
 
@@ -38,17 +40,18 @@ def pool_of(address: str) -> Pool:
         return _pools[address]
 
 
-def _replica_pool(address: str) -> Pool:
-    """The pool for a database that follows another, from which it has its schema."""
+def _replica_of(address: str) -> Replica:
+    """The replica of this process at an address; it has its schema from the database that it follows."""
     with _making.setdefault(address, Lock()):
-        return _pools.setdefault(address, Pool(address))
+        return _replicas.setdefault(address, Replica(address))
 
 
 def forget_pool(address: str) -> None:
     """Lets what is opened from here on have connections of its own, as another process would."""
     with _making.setdefault(address, Lock()):
-        if pool := _pools.pop(address, None):
-            pool.close()
+        for pool in (_pools.pop(address, None), getattr(_replicas.pop(address, None), "pool", None)):
+            if pool is not None:
+                pool.close()
 
 
 def postgres_context(
@@ -64,8 +67,8 @@ def postgres_context(
     place, words = TenantPlace(address, tenant, pool_of), WordIndex()
 
     def connect(used: StoreContext, *, reading: bool = False) -> Connection:
-        from_replica = _replica_pool(replica) if reading and replica else None
-        return Connection(place, used, str(file), durable=durable, replica=from_replica, words=words)
+        found = _replica_of(replica) if replica else None
+        return Connection(place, used, str(file), durable=durable, replica=found, reading=reading, words=words)
 
     return context._replace(statements=texts(), connect=connect)
 
@@ -104,13 +107,17 @@ class PostgresDatabase:
 
     @property
     def probe(self) -> Callable[[], Mapping[str, str]]:
-        """Tells whether a primary or a standby answers, for writes and, where it is another one, for reads."""
+        """Tells whether a primary or a standby answers, and of a replica whether it does, is away or is behind."""
         return self._answering
 
     def _answering(self) -> dict[str, str]:
-        writer, reader = self.writer(), self.reader()
+        writer = self.writer()
         found = {"store": _role(writer)}
-        return found if reader.pool is writer.pool else {**found, "read_store": _role(reader)}
+        if writer.replica is None:
+            return found
+        role = _role(self.reader())
+        state = writer.replica.state
+        return {**found, "read_store": role if state == "standby" else state}
 
     def sizes(self) -> tuple[int, int]:
         """Nothing: the database tells its sizes itself."""

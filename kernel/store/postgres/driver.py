@@ -18,8 +18,8 @@ _SETTINGS = (
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000"
 )
 # Both ends notice within half a minute that the machine of the other one is gone, where the address says nothing else.
-_PATIENCE = {
-    "connect_timeout": 10,
+PATIENCE = 10  # seconds for a new connection
+_KEEPALIVE = {
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -52,11 +52,12 @@ def unescape(text: str) -> str:
     return text.replace(f"{_MARK}0", "\0").replace(f"{_MARK}1", _MARK)
 
 
-def connect(address: str) -> Any:
+def connect(address: str, patience: int = PATIENCE) -> Any:
     """A new connection with the settings and types of the store; psycopg's errors are its own."""
     psycopg = load_driver()
     given = psycopg.conninfo.conninfo_to_dict(address)
-    defaults = {name: value for name, value in _PATIENCE.items() if name not in given}
+    known = {"connect_timeout": patience, **_KEEPALIVE}
+    defaults = {name: value for name, value in known.items() if name not in given}
     connection = psycopg.connect(address, autocommit=True, prepare_threshold=0, **defaults)
     connection.prepared_max = PREPARED
     connection.execute(_SETTINGS, prepare=False)

@@ -5,10 +5,11 @@ import time
 from typing import Any
 
 from kernel.errors import Fault
-from kernel.store.postgres.driver import connect, load_driver
+from kernel.store.postgres.driver import PATIENCE, connect, load_driver
 from kernel.store.postgres.errors import UNREACHABLE, as_fault
 
 MOST = 16  # connections of a process, however many tenants it serves
+BUSY = "The server is busy, try again."
 _WAIT_SECONDS = 5.0
 _ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
 _FIRST_PAUSE = 0.03
@@ -17,10 +18,15 @@ _REST_SECONDS = 0.25
 
 
 class Pool:
-    """At most `most` connections; the one given back last is taken first, since its statements are prepared."""
+    """At most `most` connections; the one given back last is taken first, since its statements are prepared.
 
-    def __init__(self, address: str, most: int = MOST) -> None:
+    A new connection is tried `attempts` times, each for `patience` seconds if the address says nothing else.
+    """
+
+    def __init__(self, address: str, most: int = MOST, attempts: int = _ATTEMPTS, patience: int = PATIENCE) -> None:
         self.address = address
+        self._attempts = attempts
+        self._patience = patience
         self._free: list[Any] = []
         self._lock = threading.Lock()
         self._room = threading.Semaphore(most)
@@ -29,7 +35,7 @@ class Pool:
     def take(self) -> Any:
         """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
         if not self._room.acquire(timeout=_WAIT_SECONDS):
-            raise Fault("busy", "The server is busy, try again.")
+            raise Fault("busy", BUSY)
         taken: Any = None
         try:
             with self._lock:
@@ -67,14 +73,14 @@ class Pool:
         if time.monotonic() < self._away_until:
             raise Fault("busy", UNREACHABLE)
         end = time.monotonic() + _WAIT_SECONDS  # a machine that is gone refuses nothing, and each attempt takes long
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(self._attempts):
             try:
-                return connect(self.address)
+                return connect(self.address, self._patience)
             except psycopg.Error as error:
                 fault = as_fault(error)
                 if fault is None:
                     raise
-                if attempt == _ATTEMPTS - 1 or time.monotonic() > end:
+                if attempt == self._attempts - 1 or time.monotonic() > end:
                     self._away_until = time.monotonic() + _REST_SECONDS
                     raise fault from error
             time.sleep(_FIRST_PAUSE * 2**attempt)

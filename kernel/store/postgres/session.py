@@ -10,6 +10,7 @@ from kernel.store.postgres.driver import failure, load_driver
 from kernel.store.postgres.errors import CONSTRAINTS, as_fault
 from kernel.store.postgres.placement import MOVING, TenantPlace
 from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.replica import Replica
 from kernel.store.tx_engine import ConstraintFailed
 
 _WAIT = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}"
@@ -27,10 +28,11 @@ class Session:
     that is there.
     """
 
-    def __init__(self, finder: TenantPlace, replica: Pool | None) -> None:
+    def __init__(self, finder: TenantPlace, replica: Replica | None) -> None:
         self._finder = finder
         self._place = finder.find()
         self._replica = replica
+        self._owner: Pool = self._place.pool  # of the connection
         self._psycopg = load_driver()
         self._cancelled = False
         self.held: Any = None
@@ -40,8 +42,12 @@ class Session:
     @property
     def pool(self) -> Pool:
         """The connections to the database that the tenant was found in."""
-        at_home = not self._place.address
-        return self._replica if self._replica is not None and at_home else self._place.pool
+        return self._place.pool
+
+    @property
+    def on_replica(self) -> bool:
+        """Whether the connection is one to the replica."""
+        return self._replica is not None and self.held is not None and self._owner is self._replica.pool
 
     @property
     def in_transaction(self) -> bool:
@@ -82,9 +88,17 @@ class Session:
 
     def _send_once(self, text: str) -> Any:
         if self.held is None:
-            self.held = self.pool.take()
+            self._take()
             self.cursor = self._psycopg.RawCursor(self.held)
         return self.command(text)
+
+    def _take(self) -> None:
+        replica = self._replica if not self._place.address else None  # which follows the home alone
+        taken = replica.take() if replica is not None else None
+        if replica is not None and taken is not None:
+            self.held, self._owner = taken, replica.pool
+        else:
+            self.held, self._owner = self._place.pool.take(), self._place.pool
 
     def command(self, text: str) -> Any:
         """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK.
@@ -122,4 +136,4 @@ class Session:
         """Gives the connection back; safe to call twice."""
         held, self.held, self.cursor = self.held, None, None
         if held is not None:
-            self.pool.give(held)
+            self._owner.give(held)
