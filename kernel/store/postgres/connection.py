@@ -15,7 +15,7 @@ from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import as_fault, is_lost
 from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
-from kernel.store.postgres.replica import FLUSHED, INSERTED, Replica
+from kernel.store.postgres.replica import Replica
 from kernel.store.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
 from kernel.store.postgres.session import Session
 from kernel.store.postgres.statements import Statement, values_of
@@ -211,7 +211,8 @@ class Connection(WordReader):
         """Commits; the position in the log follows in the same round trip, for the replica."""
         if self.replica is None:
             return self._session.held.execute("COMMIT", prepare=False).statusmessage
-        cursor = self._session.held.execute(f"COMMIT; {FLUSHED if self._durable else INSERTED}", prepare=False)
+        position = self.context.statements[f"engine.replica.{'flushed' if self._durable else 'inserted'}"]
+        cursor = self._session.held.execute(f"COMMIT; {str.__str__(position)}", prepare=False)
         ended = cursor.statusmessage
         cursor.nextset()
         self.replica.wrote(cursor.fetchone()[0])

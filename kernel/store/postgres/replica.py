@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from kernel.errors import Fault
 from kernel.store.postgres.driver import load_driver
+from kernel.store.postgres.named import run
 from kernel.store.postgres.pool import BUSY, Pool
 
 State = Literal["standby", "away", "behind"]
@@ -15,14 +16,6 @@ _log = logging.getLogger("quipu")
 _REST_SECONDS = 2.0  # before a replica that was away or behind is tried again, by one read
 _LAG_SECONDS = 1.0  # what the replica has received must be replayed after so long
 _WAITS = (0.002, 0.005, 0.01, 0.02, 0.05)  # seconds for a replica that is a little behind
-# Positions in the log as numbers: the one replayed, and the last one received. A primary has everything.
-_POSITIONS = (
-    "SELECT CASE WHEN pg_is_in_recovery() THEN COALESCE(pg_last_wal_replay_lsn() - '0/0'::pg_lsn, 0)::bigint "
-    "ELSE 9223372036854775807 END, COALESCE(pg_last_wal_receive_lsn() - '0/0'::pg_lsn, 0)::bigint"
-)
-# After a commit: what is flushed is sent at once. One that does not wait for the disk is only inserted yet.
-FLUSHED = "SELECT (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint"
-INSERTED = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 
 class Replica:
@@ -78,7 +71,7 @@ class Replica:
         if self._holds(getattr(connection, "quipu_replayed", 0)) and time.monotonic() < self._looked + _LAG_SECONDS:
             return True
         for pause in (*_WAITS, 0.0):
-            replayed, received = connection.execute(_POSITIONS, prepare=False).fetchone()
+            replayed, received = run(connection, "engine.replica.positions").fetchone()
             connection.quipu_replayed = replayed
             with self._lock:
                 if time.monotonic() >= self._looked + _LAG_SECONDS:
