@@ -76,12 +76,19 @@ class Dispatch:
         self.dialects = tuple(dialects)
         self.observers = list(observers)  # one list for all stores
         self.tools: dict[str, ToolEntry] = {}
+        self._unlisted: dict[str, ToolEntry] = {}
         for dialect in dialects:
+            for tool in (*dialect.curating, *(method.tool for method in dialect.rest)):
+                self._unlisted[tool.name] = ToolEntry(dialect, tool)
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
                 whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
                 self.tools[tool.name] = ToolEntry(dialect, whole)
+
+    def entry(self, name: str) -> ToolEntry | None:
+        """Return a tool by name, also one that no list has."""
+        return self.tools.get(name) or self._unlisted.get(name)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
@@ -183,7 +190,7 @@ class Dispatch:
             merge=Merge(entry.batch, request) if entry.batch else None,
             exclusive=tool.mode == "exclusive",
             audited=True,
-            undoable=bool(tool.hints.destructive),
+            undoable=tool.hints.destructive or type(request) in tool.kept_arms,
         )
 
     async def _stepwise(

@@ -98,8 +98,10 @@ class Tool(NamedTuple):
     """One tool: `handler(tx, request) -> result`; if `interactive`, `handler(tx, request, interaction) -> result`.
 
     `permission` is what a key needs to call it, or for each action of a bundled tool; `read_arms` are the arms of a
-    bundled request that only read, so that such a call of a writing tool runs as a read. `long` work goes through
-    `progress.steps`, so that an MCP client can request progress. Every write is audited, a read only if `audited`.
+    bundled request that only read, so that such a call of a writing tool runs as a read. What a destructive tool
+    changes is kept for undo, and what requests of the types `kept_arms` change: those that replace, or add what no
+    other call removes. `long` work goes through `progress.steps`, so that an MCP client can request progress. Every
+    write is audited, a read only if `audited`.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Tool(NamedTuple):
     long: bool = False
     input: Schema | None = None
     read_arms: tuple[type, ...] = ()
+    kept_arms: tuple[type, ...] = ()
     audited: bool = False
 
 
@@ -237,11 +240,12 @@ class Dialect(NamedTuple):
     other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
     there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
     what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
-    says how a person edits and forgets a memory, and what it is linked with, `compose(text, name)` how a person adds
-    one; `session_space` has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says
-    which tables are exported in a way of their own. `brief(tx, project)` is what a session in a project should know
-    from its start, and `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` is for a model:
-    which tool comes first and what to store.
+    says how a person edits and forgets a memory, and what it is linked with, where no tool of the contract does it by
+    one of the tools `curating`, which no list has; `compose(text, name)` says how a person adds one. `session_space`
+    has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says which tables are
+    exported in a way of their own. `brief(tx, project)` is what a session in a project should know from its start, and
+    `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` is for a model: which tool comes
+    first and what to store.
     """
 
     name: str
@@ -267,6 +271,7 @@ class Dialect(NamedTuple):
     follow: Precheck | None = None
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     curate: Callable[[Tx, str, str], Curation | None] | None = None
+    curating: tuple[Tool, ...] = ()
     compose: Callable[[str, str], ToolCall] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
@@ -291,6 +296,7 @@ class ToolOptions(TypedDict, total=False):
     long: bool
     input: Schema | None
     read_arms: tuple[type, ...]
+    kept_arms: tuple[type, ...]
     audited: bool
 
 

@@ -1,7 +1,8 @@
-"""How a person edits and forgets what `brain` holds: memories, entities and notes."""
+"""How a person edits and forgets what `brain` holds: memories, entities, notes, resources and links."""
 
-from handlers.brain import repository
-from handlers.brain.schemas import Entity, Link, Note
+from handlers.brain.immutability import lock_of
+from handlers.brain.index_text import resource_text
+from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
@@ -12,23 +13,31 @@ def compose(text: str, _name: str) -> ToolCall:
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The text of a memory, the description of an entity, the content of a note; None for other rows."""
+    """The text of a memory, the description of an entity, the content of a note, a resource or a link; None without.
+
+    The id of an imported row does not tell what it is.
+    """
     db = space.partition(":")[2]
     place = {"db": db, "id": key}
-    match key.partition("_")[0]:
-        case "mem":
-            row = repository.get(tx, db, key)
-            edit, forget = ToolCall("update_memory", place, "content"), ToolCall("delete_memory", place)
-            return Curation(row.content, edit, forget, _links(tx, db, key))
-        case "ent":
-            entity = tx.one("brain.entities.get", Entity, db=db, id=key)
-            edit, forget = ToolCall("update_entity", place, "description"), ToolCall("delete_entity", place)
-            return entity and Curation(entity.description or "", edit, forget, _links(tx, db, key))
-        case "note":
-            note = tx.one("brain.notes.get", Note, db=db, id=key)
-            return note and Curation(note.content, ToolCall("update_note", place, "content"))
-        case _:
-            return None
+    if (memory := tx.one("brain.repository.get", Memory, **place)) is not None:
+        edit, forget, lock = (
+            ToolCall("update_memory", place, "content"),
+            ToolCall("delete_memory", place),
+            lock_of(memory),
+        )
+        locked = ToolCall("forget_immutable_memory", place) if lock else None
+        return Curation(memory.content, edit, forget, _links(tx, db, key), lock=lock, forget_locked=locked)
+    if (entity := tx.one("brain.entities.get", Entity, **place)) is not None:
+        edit, forget = ToolCall("update_entity", place, "description"), ToolCall("delete_entity", place)
+        return Curation(entity.description or "", edit, forget, _links(tx, db, key))
+    if (note := tx.one("brain.notes.get", Note, **place)) is not None:
+        return Curation(note.content, ToolCall("update_note", place, "content"), ToolCall("forget_note", place))
+    if (resource := tx.one("brain.resources.get", Resource, **place)) is not None:
+        text = resource_text(resource.title, resource.description, resource.notes)
+        return Curation(text, None, ToolCall("forget_resource", place))
+    if (link := tx.one("brain.links.get", Link, **place)) is not None:
+        return Curation(f"{link.source_id} {link.relationship} {link.target_id}", None, ToolCall("delete_link", place))
+    return None
 
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:

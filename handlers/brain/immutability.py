@@ -13,13 +13,20 @@ class _Metadata(Struct):
     immutable: Any = None
 
 
+def lock_of(row: Memory) -> str:
+    """Return what protects a memory from being changed; empty for nothing."""
+    if row.source == "founding":
+        return "it is a founding memory"
+    if row.category == "hard_constraint":
+        return "it is a hard constraint"
+    if row.category == "value" and row.subcategory == "core":
+        return "it is a core value"
+    return "its metadata say `immutable: true`" if is_marked_immutable(row.metadata) else ""
+
+
 def is_immutable(row: Memory) -> bool:
     """Whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its metadata."""
-    if row.source == "founding" or row.category == "hard_constraint":
-        return True
-    if row.category == "value" and row.subcategory == "core":
-        return True
-    return is_marked_immutable(row.metadata)
+    return bool(lock_of(row))
 
 
 def is_marked_immutable(metadata: str | None) -> bool:

@@ -148,15 +148,21 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
 
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     """Delete a memory and its links for good; only its history stays. Immutable memories cannot be deleted."""
-    here = space(tx, request.db)
+    space(tx, request.db)
     row = repository.get(tx, request.db, request.id)
     check_mutable(row, "delete")
-    free_predecessors(tx, request.db, row.id)
-    delete_links_of(tx, request.db, "memory", row.id)
-    tx.run("brain.memories.delete", db=request.db, id=row.id)
-    history.append(tx, here, row.id, "deleted", before=row.content)
-    update_index(tx, memory_source(here, row), active=False)
+    delete_row(tx, request.db, row)
     return f"Deleted memory '{row.id}'"
+
+
+def delete_row(tx: Tx, db: str, row: Memory, reason: str | None = None) -> None:
+    """Deletes a memory and its links."""
+    here = f"brain:{db}"
+    free_predecessors(tx, db, row.id)
+    delete_links_of(tx, db, "memory", row.id)
+    tx.run("brain.memories.delete", db=db, id=row.id)
+    history.append(tx, here, row.id, "deleted", before=row.content, reason=reason)
+    update_index(tx, memory_source(here, row), active=False)
 
 
 def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:

@@ -21,18 +21,26 @@ from handlers.brain.schemas import (
 )
 
 MAX_BULK_MEMORIES = 100  # from the contract
+NewCategory = Annotated[
+    Category,
+    Meta(
+        description="What kind of memory it is. hard_constraint, and value with subcategory core, lock it: no tool "
+        "changes or deletes it again"
+    ),
+]
+NewSubcategory = Annotated[ShortText | None, Meta(description="Refinement of the category; core locks a value")]
 
 
 class NewMemory(Struct, forbid_unknown_fields=True):
     """What a new memory says and how it is sorted."""
 
     content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
-    category: Annotated[Category, Meta(description="What kind of memory it is")]
-    subcategory: Annotated[ShortText | None, Meta(description="Refinement of the category")] = None
+    category: NewCategory
+    subcategory: NewSubcategory = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational")] = 3
-    metadata: Annotated[JsonObject | None, Meta(description="Any JSON; `immutable: true` protects it for good")] = None
+    metadata: Annotated[JsonObject | None, Meta(description="Any JSON; `immutable: true` locks it")] = None
 
 
 class SaveMemory(NewMemory, forbid_unknown_fields=True, kw_only=True):
@@ -63,12 +71,16 @@ class UpdateMemory(Struct, forbid_unknown_fields=True):
     db: Database
     id: Annotated[Id, Meta(description="Id of the memory")]
     content: Annotated[Text | None, Meta(description="New content")] = None
-    category: Annotated[ShortText | None, Meta(description="New category, one of those of save_memory")] = None
-    subcategory: Annotated[ShortText | None, Meta(description="New subcategory")] = None
+    category: Annotated[
+        ShortText | None, Meta(description="New category, one of those of save_memory; may lock it")
+    ] = None
+    subcategory: Annotated[ShortText | None, Meta(description="New subcategory; core locks a value")] = None
     tags: Annotated[Tags | None, Meta(description="All tags from now on")] = None
     status: Annotated[ShortText | None, Meta(description="active, superseded or archived")] = None
     importance: Annotated[Importance | None, Meta(description="New importance, 1 to 5")] = None
-    metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on")] = None
+    metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on; `immutable: true` locks it")] = (
+        None
+    )
 
 
 class SupersedeMemory(Struct, forbid_unknown_fields=True):

@@ -11,8 +11,9 @@ from handlers.brain import repository
 from handlers.brain.base import json_text, space
 from handlers.brain.immutability import check_mutable
 from handlers.brain.links import carry_entity_links
+from handlers.brain.memory_requests import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Category, Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
+from handlers.brain.schemas import Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.succession import check_not_replaced, inherited_metadata
 from handlers.brain.vocabulary import check_category
@@ -36,8 +37,8 @@ class SmartSaveMemory(Struct, forbid_unknown_fields=True):
 
     db: Database
     content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
-    category: Annotated[Category, Meta(description="What kind of memory it is")]
-    subcategory: Annotated[ShortText | None, Meta(description="Refinement of the category")] = None
+    category: NewCategory
+    subcategory: NewSubcategory = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational; a correction is always 5")] = 3
     project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None

@@ -14,13 +14,15 @@ def compose(text: str, name: str) -> ToolCall:
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The content of a file, with str_replace of all of it and delete; what is in other stores is only shown."""
+    """The content of a file, with str_replace of all of it and delete; of other stores with their REST methods."""
     store = space.removeprefix("files:")
     record = records.by_id(tx, store, key)
     if record is None:
         return None
     if store != STORE:
-        return Curation(record.content)
+        stored = {"memory_store_id": store, "memory_id": key}
+        edit = ToolCall("update_stored_memory", stored, "content")
+        return Curation(record.content, edit, ToolCall("delete_stored_memory", stored))
     place = {"path": ROOT + record.path}
     whole = {"command": "str_replace", **place, "old_str": record.content}
     edit = ToolCall("memory", whole, "new_str") if record.content else None

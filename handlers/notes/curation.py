@@ -16,11 +16,11 @@ def curate(tx: Tx, where: str, key: str) -> Curation | None:
     """The content of the file without its front matter, with memory_remember and memory_forget."""
     project = next((project for project in projects(tx) if space(project.name) == where), None)
     if project is None:
-        return None
+        return Curation("", obstacle="its project is not among those of this server")
     try:
         memory = note_file.parse_file(key, files.read(project.root, key))
-    except OSError:
-        return None
+    except OSError as error:
+        return Curation("", obstacle=f"its file cannot be read: {error.strerror or error}")
     path = absolute(project, key)
     edit = {"filePath": path, "title": memory.title, "memoryType": memory.memory_type, "tags": list(memory.tags)}
     return Curation(

@@ -73,6 +73,7 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Conflicts"),
         permission={"list": "read", "resolve": "write"},
         read_arms=(ListConflicts,),
+        kept_arms=(ResolveConflict,),
         deviations=(
             Deviation(
                 "values entryType",

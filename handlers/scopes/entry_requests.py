@@ -181,3 +181,4 @@ ToolRequest = AddTool | UpdateTool | GetEntry | ListEntries | ListVersions | Dea
 GuidelineRequest = AddGuideline | UpdateGuideline | GetEntry | ListEntries | ListVersions | DeactivateEntry
 KnowledgeRequest = AddKnowledge | UpdateKnowledge | GetKnowledge | ListEntries | ListVersions | DeactivateEntry
 READ_ARMS = (GetEntry, GetKnowledge, ListEntries, ListVersions)
+KEPT_ARMS = (UpdateTool, UpdateGuideline, UpdateKnowledge, DeactivateEntry)

@@ -12,7 +12,7 @@ from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_t
 from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry, to_version
 from handlers.scopes.totals import Count
 from kernel.store.transaction import Tx
-from kernel.tools import Access, Hints, Hooks, write
+from kernel.tools import Access, Hints, Hooks, ToolOptions, write
 
 
 class EntrySaved(Struct):
@@ -152,14 +152,15 @@ _PERMISSIONS: Mapping[str, Access] = {
     "history": "read",
     "deactivate": "write",
 }
-_HOOKS = Hooks(texts=entries.texts_to_embed)
+_OPTIONS: ToolOptions = {
+    "permission": _PERMISSIONS,
+    "hooks": Hooks(texts=entries.texts_to_embed),
+    "read_arms": entry_requests.READ_ARMS,
+    "kept_arms": entry_requests.KEPT_ARMS,
+}
 
 TOOLS = (
-    write(memory_tool, Hints("Tools"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS),
-    write(
-        memory_guideline, Hints("Guidelines"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS
-    ),
-    write(
-        memory_knowledge, Hints("Knowledge"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS
-    ),
+    write(memory_tool, Hints("Tools"), **_OPTIONS),
+    write(memory_guideline, Hints("Guidelines"), **_OPTIONS),
+    write(memory_knowledge, Hints("Knowledge"), **_OPTIONS),
 )

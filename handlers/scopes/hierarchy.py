@@ -231,6 +231,7 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Projects"),
         permission={"create": "write", "list": "read", "get": "read", "update": "write"},
         read_arms=(ListProjects, GetProject),
+        kept_arms=(UpdateProject,),
         deviations=(
             Deviation(
                 "behaviour: name",

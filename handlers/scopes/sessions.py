@@ -120,6 +120,7 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Sessions"),
         permission={"start": "write", "end": "write", "list": "read"},
         read_arms=(ListSessions,),
+        kept_arms=(EndSession,),
         deviations=(
             Deviation(
                 "values status",

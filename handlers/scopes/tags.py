@@ -199,6 +199,7 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Tags"),
         permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
         read_arms=(ListTags, ForEntry),
+        kept_arms=(Detach,),
         deviations=(
             Deviation("behaviour: detach", "`tagId`", "or `tagName`", "attach takes either"),
             Deviation(

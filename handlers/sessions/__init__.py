@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, briefing, curation, graph, memories, search
+from handlers.sessions import admin, briefing, curation, graph, memories, removal, search
 from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
@@ -76,6 +76,7 @@ DIALECT = Dialect(
     sources=sources,
     sources_of=sources_of,
     curate=curation.curate,
+    curating=removal.TOOLS,
     compose=curation.compose,
     brief=briefing.brief,
     keep_handoff=briefing.keep_handoff,

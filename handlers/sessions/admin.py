@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.sessions import entity_extraction, graph, memories
+from handlers.sessions import entity_extraction, graph, memories, removal
 from handlers.sessions.settings import option
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
-from kernel.search import index
-from kernel.store import history, introspection
+from kernel.store import introspection
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Deviation, Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
 
@@ -150,13 +149,7 @@ def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -
         return question
     chosen, count = _selection(tx, request), 0
     while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, bytes=SLICE_BYTES, **chosen):
-        for memory in gone:
-            index.drop(tx, memories.SPACE, str(memory.id))
-            reason = memories.deletion_reason(memory.session_id)
-            history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content, reason=reason)
-        memories.keep_deleted(tx, gone, request.action)
-        numbers = [memory.id for memory in gone]
-        tx.run("sessions.admin.delete_mentions", memories=numbers)
+        numbers = removal.record_deleted(tx, gone, request.action)
         if request.action != "purge_all":
             graph.delete_of_memories(tx, numbers)
         count += len(gone)

@@ -49,7 +49,7 @@ def keep_handoff(tx: Tx, handoff: Handoff) -> str:
         history.append(tx, memories.SPACE, str(old.id), "replaced", before=old.content, reason=reason)
     if replaced:
         numbers = [old.id for old in replaced]
-        tx.run("sessions.admin.delete_mentions", memories=numbers)
+        tx.run("sessions.removal.delete_mentions", memories=numbers)
         graph.delete_of_memories(tx, numbers)
     about = {"hook": True, "project": handoff.project.root or handoff.project.name}
     row = memories.MemoryRow(

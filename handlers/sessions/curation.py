@@ -1,4 +1,4 @@
-"""What a person sees of a memory or an entity of `sessions`; no tool changes a single one."""
+"""What a person sees of a memory or an entity of `sessions`, and how a person forgets it; no tool changes it."""
 
 from typing import NamedTuple
 
@@ -20,16 +20,20 @@ def compose(text: str, _name: str) -> ToolCall:
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """The entities of a memory; the relations of an entity, and the memories that mention it."""
-    number = int(key) if key.isascii() and key.isdigit() and len(key) < 19 else 0
+    number = int(key) if key.isascii() and key.isdigit() and len(key) < 16 else 0
     if space == memories.SPACE:
+        if tx.one("sessions.graph.memory_id", int, id=number) is None:
+            return None
+        forget = ToolCall("forget_session_memory", {"id": number})
         found = tx.all("sessions.graph.entities_of_memory", int, memory_id=number, limit=MOST_LINKS)
-        return Curation("", links=[Neighbour("tells of", True, graph.ENTITY_SPACE, str(one)) for one in found])
-    if space != graph.ENTITY_SPACE:
+        return Curation("", None, forget, [Neighbour("tells of", True, graph.ENTITY_SPACE, str(one)) for one in found])
+    if space != graph.ENTITY_SPACE or not graph.exists(tx, number):
         return None
     related = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
     links = [_neighbour(number, relation) for relation in related]
-    return Curation("", links=[*links, *(Neighbour("tells of", False, memories.SPACE, str(one)) for one in mentioning)])
+    links += [Neighbour("tells of", False, memories.SPACE, str(one)) for one in mentioning]
+    return Curation("", None, ToolCall("forget_session_entity", {"id": number}), links)
 
 
 def _neighbour(entity: int, relation: _Relation) -> Neighbour:

@@ -88,6 +88,7 @@ def add_relation(tx: Tx, request: AddRelation) -> RelationAdded:
     number = add_relation_row(tx, ends[0], ends[1], kind, memory, tx.now)
     index_entities(tx, ends)
     history.append(tx, ENTITY_SPACE, str(ends[0]), "related", after=f"{source} {kind} {target}")
+    tx.add_target((ENTITY_SPACE, str(ends[1]), "related"))  # an undo may have to take it out of the index
     return RelationAdded("ok", number)
 
 
@@ -132,6 +133,8 @@ def add_mentions(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory
     rows = [(number, text) for number in ids]
     tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
+    for number in ids:
+        tx.add_target((ENTITY_SPACE, str(number), "mentioned"))  # an undo may have to take it out of the index
 
 
 def add_entity_row(
@@ -178,6 +181,24 @@ def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     for number in dropped:
         index.drop(tx, ENTITY_SPACE, str(number))
     index_entities(tx, sorted(touched - dropped))
+
+
+def exists(tx: Tx, number: int) -> bool:
+    """Return whether there is an entity of this number."""
+    return bool(tx.all("sessions.graph.by_ids", _entity_row, ids=[number]))
+
+
+def delete_entity(tx: Tx, number: int) -> str | None:
+    """Deletes an entity with its observations and relations. Return its text; None if there is none."""
+    row = tx.one("sessions.graph.index_texts", _EntityText, ids=[number])
+    if row is None:
+        return None
+    tx.run("sessions.graph.delete_observations_of", id=number)
+    tx.run("sessions.graph.delete_relation_memories_of", id=number)
+    tx.run("sessions.graph.delete_relations_of", id=number)
+    tx.run("sessions.graph.delete_entity", id=number)
+    index.drop(tx, ENTITY_SPACE, str(number))
+    return _index_text(row)
 
 
 def clear(tx: Tx, operation: str) -> None:
@@ -275,11 +296,17 @@ def _index_text(row: _EntityText) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(upsert_entity, Hints("Upsert entity", idempotent=True), permission="write"),
+    write(
+        upsert_entity,
+        Hints("Upsert entity", idempotent=True),
+        permission="write",
+        kept_arms=(UpsertEntity,),
+    ),
     write(
         add_relation,
         Hints("Add relation", idempotent=True),
         permission="write",
+        kept_arms=(AddRelation,),
         deviations=(
             Deviation("behaviour: equal relations", "kept twice", "kept once", "The second copy adds no information"),
         ),

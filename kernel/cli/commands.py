@@ -154,7 +154,7 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Undo the changes of one call."""
-    entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)
+    entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     print("undone", file=sys.stderr)
     return 0

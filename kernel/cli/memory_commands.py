@@ -47,6 +47,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
             return {"text": arguments.text or "", "dialect": arguments.dialect, "name": arguments.name}
         case "edit":
             return {"id": arguments.id, "text": arguments.text}
+        case "forget":
+            return {"id": arguments.id, "immutable": arguments.immutable}
         case "stats":
             return {}
         case _:

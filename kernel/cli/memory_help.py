@@ -47,8 +47,8 @@ MEMORY_TEXTS: Mapping[str, Help] = {
         ("quipu edit paths/car", 'quipu edit paths/car --text "The garage opens at nine."'),
     ),
     "forget": Help(
-        "Deletes a memory; `quipu undo` brings it back.",
-        ("quipu forget paths/car", "quipu forget paths/car --json"),
+        "Deletes a memory of any kind, an immutable one with --immutable; `quipu undo` brings it back.",
+        ("quipu forget paths/car", "quipu forget sessions/12", "quipu forget brain:core/mem_01abc --immutable"),
     ),
     "stats": Help("Counts the memories of every space.", ("quipu stats", "quipu stats --json")),
     "completion": Help(

@@ -48,4 +48,6 @@ def _add_writing(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     edit = command("edit", "change the text of a memory in $EDITOR")
     edit.add_argument("id", metavar="ID", help="id of the memory")
     edit.add_argument("--text", help="the new text, instead of $EDITOR; - reads standard input")
-    command("forget", "delete a memory").add_argument("id", metavar="ID", help="id of the memory")
+    forget = command("forget", "delete a memory")
+    forget.add_argument("id", metavar="ID", help="id of the memory")
+    forget.add_argument("--immutable", action="store_true", help="even if it is immutable, which takes an admin")

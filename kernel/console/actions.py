@@ -10,14 +10,14 @@ import msgspec
 
 from kernel.calls import Call, ToolEntry, reporting
 from kernel.console.administration import Health, check_health, manages
-from kernel.console.memory import curation_of, version_of
+from kernel.console.memory import curation_of, find_document, version_of
 from kernel.console.reading import Place, Site, console_context, place_of, read, require
 from kernel.console.requests import Visit, with_line_ends_of
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance.shared_store import changing_keys
-from kernel.maintenance.undo import undo_call, undoable
+from kernel.maintenance.undo import called, undo_call
 from kernel.search import quarantine
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
@@ -30,6 +30,7 @@ from kernel.tools import Reply, Tool
 R = TypeVar("R")
 Fields = Mapping[str, str]
 _CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
+_LIFTING = "An admin can forget it all the same: `quipu forget --immutable`, or the tick in the form of the console."
 _REPLY_CHARS = 2000  # of a dialect's words for a failure
 
 
@@ -46,7 +47,7 @@ Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
 
 async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
-    place, call, before = await call_of(dispatch, visit, fields, "edit")
+    place, call, before = await editing(dispatch, visit, fields.get("id", ""))
     if "text" not in fields:
         raise Fault("invalid", f"text: is missing, the new {call.text}")
     arguments = {**call.arguments, call.text: with_line_ends_of(before, fields["text"])}
@@ -55,21 +56,18 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
 
 
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile."""
-    place, call, _ = await call_of(dispatch, visit, fields, "forget")
+    """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile.
+
+    One that is immutable takes the field `immutable` and the right to lift that.
+    """
+    place, call = await forgetting(dispatch, visit, fields.get("id", ""), immutable=bool(fields.get("immutable")))
     await forget_with(dispatch, visit, place, fields.get("version", ""), call)
     return Done(_memory_page(place, "forgotten"))
 
 
 async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Undoes a call; it takes the permission that the call took."""
-    require(visit, "Undo", Permission.write)
-    number = _number(fields.get("number", ""))
-    entry = await read(dispatch, visit, lambda tx: undoable(tx, number)[0])
-    _check_may_undo(dispatch, visit, entry)
-    work = partial(undo_call, dialects=dispatch.dialects, number=number)
-    await _write(dispatch, visit, work, "undo")
-    _tell_observers(dispatch, visit, entry)
+    entry = await take_back(dispatch, visit, _number(fields.get("number", "")))
     touched = audit.targets(entry)
     if len(touched) == 1:
         return Done(_memory_page(Place(*touched[0][:2]), "undone"))
@@ -145,14 +143,65 @@ ACTIONS: Mapping[str, Action] = {
 }
 
 
-async def call_of(dispatch: Dispatch, visit: Visit, fields: Fields, what: str) -> tuple[Place, ToolCall, str]:
-    """The place of a memory, the call that edits or forgets it, and its text; raises Fault."""
-    place = place_of(visit, fields.get("id", ""))
-    curation: Curation | None = await read(dispatch, visit, lambda tx: curation_of(tx, dispatch, place))
-    call = None if curation is None else curation.edit if what == "edit" else curation.forget
-    if curation is None or call is None:
-        raise Fault("not_found", f"There is no memory {place.id[:200]}, or no tool to {what} it.")
-    return place, call, curation.text
+async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entry:
+    """Undoes a call, and returns its entry; raises Fault, and Forbidden for a caller who could not make the call."""
+    require(visit, "Undo", Permission.write)
+    entry = await read(dispatch, visit, lambda tx: called(tx, number))
+    _check_may_undo(dispatch, visit, entry)
+    work = partial(undo_call, dialects=dispatch.dialects, number=number, hours=dispatch.store.undo_hours)
+    await _write(dispatch, visit, work, "undo")
+    _tell_observers(dispatch, visit, entry)
+    return entry
+
+
+async def editing(dispatch: Dispatch, visit: Visit, given: str) -> tuple[Place, ToolCall, str]:
+    """Return the place of a memory, the call that edits it, and its text; raises Fault."""
+    place = place_of(visit, given)
+    curation = await _curation(dispatch, visit, place, "edited")
+    if curation.edit is None:
+        raise Fault("conflict", f"{_named(place)} cannot be edited because {_without_tool(place, 'edits')}.")
+    return place, curation.edit, curation.text
+
+
+async def forgetting(dispatch: Dispatch, visit: Visit, given: str, *, immutable: bool) -> tuple[Place, ToolCall]:
+    """Return the place of a memory and the call that forgets it; raises Fault.
+
+    `immutable` says that it shall be forgotten even if it is protected, which takes an admin.
+    """
+    place = place_of(visit, given)
+    curation = await _curation(dispatch, visit, place, "forgotten")
+    if curation.lock and not immutable:
+        said = f"{_named(place)} cannot be forgotten because it is immutable: {curation.lock}. {_LIFTING}"
+        raise Fault("blocked", said if curation.forget_locked else f"{said.removesuffix(_LIFTING).rstrip()}")
+    call = curation.forget_locked if curation.lock else curation.forget
+    if call is None:
+        why = curation.obstacle or _without_tool(place, "deletes")
+        raise Fault("conflict", f"{_named(place)} cannot be forgotten because {why}.")
+    return place, call
+
+
+async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
+    """What a person may do with a memory; raises Fault for one that is not there, and if its dialect says nothing."""
+
+    def look(tx: Tx) -> tuple[Curation | None, bool]:
+        return curation_of(tx, dispatch, place), find_document(tx, place, 1) is not None
+
+    curation, is_there = await read(dispatch, visit, look)
+    if curation is None and not is_there:
+        raise Fault("not_found", f"There is no memory {_named(place)}.")
+    if curation is None:
+        served = any(dialect.name == place.dialect for dialect in dispatch.dialects)
+        why = "it is not there any more" if served else f"this server does not serve {place.dialect}"
+        raise Fault("conflict", f"{_named(place)} cannot be {done} because {why}.")
+    return curation
+
+
+def _named(place: Place) -> str:
+    return place.id[:200]
+
+
+def _without_tool(place: Place, does: str) -> str:
+    return f"no tool of {place.dialect} {does} this kind of memory"
 
 
 async def forget_with(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> None:
@@ -183,7 +232,9 @@ async def call_for_person(
 
     What a person changes can be undone, whatever the tool.
     """
-    entry = dispatch.tools[call.tool]
+    entry = dispatch.entry(call.tool)
+    if entry is None:
+        raise Fault("disabled", f"{call.tool} is not served.")
     tool, handler = entry.tool, entry.tool.handler
 
     def handle(tx: Tx, request: Any) -> Any:
@@ -216,13 +267,13 @@ def _undoable(tool: Tool) -> Tool:
 
 def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:
     """Notifies the observers of a tool, such as subscribers of a resource, of what a call of it has changed."""
-    entry = dispatch.tools.get(undone.tool)
+    entry = dispatch.entry(undone.tool)
     if entry is not None:
         reporting(entry.observers, Call(entry, b"{}", visit.caller))("ok")
 
 
 def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> None:
-    grant, tool = visit.caller.grant, dispatch.tools.get(entry.tool)
+    grant, tool = visit.caller.grant, dispatch.entry(entry.tool)
     if not grant.allows_dialect(entry.dialect):
         raise Forbidden(f"Call {entry.id}", None)
     needed = max(Permission.write, tool.required.most) if tool else Permission.admin

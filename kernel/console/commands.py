@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel.console.actions import call_for_person, call_of, call_tool, forget_with
+from kernel.console.actions import call_for_person, call_tool, editing, forget_with, forgetting, take_back
 from kernel.console.memory import Linked, curation_of, find_document, links_of, version_of
 from kernel.console.overview import Space, days_until_now
 from kernel.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
@@ -15,6 +15,7 @@ from kernel.console.requests import Visit
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.security.permissions import Forbidden
+from kernel.store import audit
 from kernel.store.transaction import Target, Tx
 from kernel.text import one_line
 from kernel.tools import Dialect, Reply
@@ -74,6 +75,19 @@ class One(Struct, forbid_unknown_fields=True):
     id: Id
 
 
+class Forget(Struct, forbid_unknown_fields=True):
+    """A memory to delete, with `immutable` even if it is protected."""
+
+    id: Id
+    immutable: bool = False
+
+
+class Undo(Struct, forbid_unknown_fields=True):
+    """A call by its number in the audit."""
+
+    call: Annotated[int, Meta(ge=1, le=2**53)]
+
+
 class Nothing(Struct, forbid_unknown_fields=True):
     """No arguments."""
 
@@ -106,7 +120,10 @@ class _Page(Struct):
 
 
 class Shown(Struct):
-    """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that."""
+    """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
+
+    `lock` says why it is immutable, and is empty for one that is not.
+    """
 
     id: str
     text: str
@@ -120,6 +137,7 @@ class Shown(Struct):
     quarantined: str | None
     edit: bool
     forget: bool
+    lock: str
     links: list[Linked]
 
 
@@ -130,6 +148,16 @@ class Changed(Struct):
     done: str
     call: int
     version: str
+
+
+class Undone(Struct):
+    """The call that was undone, and the first memories that it had touched."""
+
+    call: int
+    tool: str
+    at: str
+    touched: int
+    memories: list[str]
 
 
 class Stats(Struct):
@@ -192,8 +220,7 @@ async def add(dispatch: Dispatch, visit: Visit, asked: Add) -> Changed:
 
 async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
     """Writes another text, unless the memory has changed since the version."""
-    fields = {"id": asked.id}
-    place, call, before = await call_of(dispatch, visit, fields, "edit")
+    place, call, before = await editing(dispatch, visit, asked.id)
     if before == asked.text:
         return Changed(place.id, _UNCHANGED, 0, asked.version)
     arguments = {**call.arguments, call.text: asked.text}
@@ -201,12 +228,19 @@ async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
     return await _changed(dispatch, visit, place, "edited")
 
 
-async def forget(dispatch: Dispatch, visit: Visit, asked: One) -> Changed:
-    """Deletes a memory."""
-    place, call, _ = await call_of(dispatch, visit, {"id": asked.id}, "forget")
+async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
+    """Deletes a memory; one that is immutable only if that is asked for, by an admin."""
+    place, call = await forgetting(dispatch, visit, asked.id, immutable=asked.immutable)
     version = await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place))
     await forget_with(dispatch, visit, place, version, call)
     return await _changed(dispatch, visit, place, "forgotten")
+
+
+async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
+    """Takes back what a call changed; raises Fault with the reason where that cannot be done."""
+    entry = await take_back(dispatch, visit, asked.call)
+    memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
+    return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
 
 
 async def stats(dispatch: Dispatch, visit: Visit, _asked: Nothing) -> Stats:
@@ -232,7 +266,8 @@ COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
     "history": (One, history),
     "add": (Add, add),
     "edit": (Edit, edit),
-    "forget": (One, forget),
+    "forget": (Forget, forget),
+    "undo": (Undo, undo),
     "stats": (Nothing, stats),
 }
 
@@ -268,6 +303,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
         *document[2:],
         edit=curation is not None and curation.edit is not None,
         forget=curation is not None and curation.forget is not None,
+        lock=curation.lock if curation else "",
         links=links_of(tx, visit, curation),
     )
 

@@ -47,6 +47,8 @@ class Linked(Struct):
 class Memory(Struct):
     """A memory; `version` names its present state, without which nothing is changed.
 
+    `lock` says why no tool may change it: forgetting it then takes a caller who may lift that.
+
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
     as it was at the time `at`: None where it was not there, or no time is asked for, empty where the text was removed.
@@ -67,6 +69,7 @@ class Memory(Struct):
     version: str
     editable: str | None
     forgettable: bool
+    lock: str
     events: list[Event]
     calls: list[Call]
     links: list[Linked]
@@ -103,7 +106,9 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         *known[2:],
         version=version_of(tx, dispatch, place) if document else "",
         editable=curation.text if curation and editable else None,
-        forgettable=curation is not None and _may_call(dispatch, visit, curation.forget),
+        forgettable=curation is not None
+        and _may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
+        lock=curation.lock if curation else "",
         events=past,
         calls=calls_of(tx, place),
         links=links_of(tx, visit, curation),
@@ -164,7 +169,7 @@ def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
 
 
 def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:
-    entry = dispatch.tools.get(call.tool) if call else None
+    entry = dispatch.entry(call.tool) if call else None
     if entry is None or call is None:
         return False
     actions = entry.required.actions

@@ -9,7 +9,7 @@ from typing import Literal, cast
 import msgspec
 from msgspec import UNSET
 
-from kernel.console.commands import Changed, Hit, Result, Shown, Stats
+from kernel.console.commands import Changed, Hit, Result, Shown, Stats, Undone
 from kernel.console.records import Event
 from kernel.text import one_line, one_word, visible
 
@@ -61,6 +61,8 @@ class _Lines:
                 return self._event(row)
             case Changed():
                 return self._changed(row)
+            case Undone():
+                return self._undone(row)
             case Stats():
                 return self._stats(row)
             case _:
@@ -91,6 +93,8 @@ class _Lines:
             yield self._paint(_DIM, f"  in {_line(row.scope)}")
         if row.quarantined:
             yield self._paint(_YELLOW, f"  quarantined: {row.quarantined}")
+        if row.lock:
+            yield self._paint(_DIM, f"  immutable: {_line(row.lock)}")
         for link in row.links:
             end = f"{visible(link.id)} {_line(link.name)}".strip()
             yield self._paint(_DIM, f"  {_line(link.relation)} {'->' if link.outgoing else '<-'} {end}")
@@ -113,6 +117,10 @@ class _Lines:
         yield f"{row.done} {self._id(row.id)}"
         if row.call:
             yield self._paint(_DIM, f"  `quipu undo {row.call}` takes it back")
+
+    def _undone(self, row: Undone) -> Iterator[str]:
+        yield f"undone call {row.call}, {row.tool} at {row.at}"
+        yield from (f"  {self._id(one)}" for one in row.memories)
 
     def _stats(self, row: Stats) -> Iterator[str]:
         yield f"{row.memories} memories, {row.today} changed today, {row.week} within seven days"

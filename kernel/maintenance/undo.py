@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kernel.errors import Fault
+from kernel.maintenance import undo_reasons
 from kernel.maintenance.index_check import rebuild_documents, rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
@@ -14,26 +15,31 @@ from kernel.store.transaction import Target, Tx
 from kernel.tools import Dialect, Restored
 
 Key = tuple[str, str]
+UNDO_HOURS = 168  # the default of QUIPU_UNDO_HOURS
 IMPORT = "import "  # what the name of the tool of an import begins with
 
 
-def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int) -> audit.Entry:
+def undo(
+    file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int, hours: int = UNDO_HOURS
+) -> audit.Entry:
     """`undo_call` in a file that no server needs to have open; raises its Fault, with nothing changed."""
     with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
-        return undo_call(tx, dialects, number, whole_index=True)
+        return undo_call(tx, dialects, number, hours=hours, whole_index=True)
 
 
-def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, whole_index: bool = False) -> audit.Entry:
+def undo_call(
+    tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = UNDO_HOURS, whole_index: bool = False
+) -> audit.Entry:
     """Restores the memories to what they were before a call; returns the audit entry of that call.
 
     The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
     dialect for `whole_index`, and where not all that it touched are known.
 
-    Raises Fault, and the transaction must then be rolled back: `not_found` for a number without an entry or without
-    undo data, `conflict` where something the call changed has been changed again, `storage` where a file cannot be
-    restored.
+    Raises Fault, and the transaction must then be rolled back: `not_found` for a number without an entry, `conflict`
+    for a call without undo data and if something the call changed has been changed again, `storage` where a file cannot
+    be restored. `hours` is how long undo data are kept, for the reason that is told.
     """
-    entry, call = undoable(tx, number)
+    entry, call = undoable(tx, dialects, number, hours)
     known = {dialect.name: dialect for dialect in dialects}
     touched = _served(known, number, {entry.dialect})
     targets: list[Target] = []
@@ -41,15 +47,14 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, whole_index: 
         targets += part.targets
         touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
         if not tx.revert_changes(part.changes):
-            message = f"Something that call {number} changed has been changed again since"
-            raise Fault("conflict", f"{message}, or is needed by what came later.")
+            raise undo_reasons.changed_since(tx, number, part.targets)
         _restore_outside(tx, touched, part.targets)
     for name, dialect in touched.items():
         own = [] if whole_index or len(targets) != entry.touched else targets
         _update_index(tx, dialect, [target for target in own if _dialect_of(target[0]) == name])
     for part in audit.undo_parts(tx, call):
         _record(tx, number, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
-    audit.record(tx, f"undid {number}")
+    audit.record(tx, undo_reasons.outcome_of(number))
     audit.delete_undo(tx, number)
     return entry
 
@@ -76,16 +81,20 @@ def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[T
                 dialect.after_undo(tx, own)
 
 
-def undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
-    """The entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
+def called(tx: Tx, number: int) -> audit.Entry:
+    """Return the entry of a call; raises Fault("not_found")."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
-        raise Fault("not_found", f"There is no call {number} in the audit.")
+        raise undo_reasons.no_call(tx, number)
+    return entry
+
+
+def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tuple[audit.Entry, str]:
+    """The entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
+    entry = called(tx, number)
     call = audit.undo_call(tx, number)
     if call is None:
-        raise Fault(
-            "not_found", f"Call {number} cannot be undone: it was undone already, expired, or nothing of it was kept."
-        )
+        raise undo_reasons.nothing_kept(tx, dialects, entry, hours)
     return entry, call
 
 

@@ -1,7 +1,7 @@
 """The audit: a row for every call that changed something, chained by hashes, and the changes kept for undo."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -133,6 +133,18 @@ def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
     """The entries with an id less than `below`, newest first."""
     tx.flush_deferred()
     return tx.all("kernel.audit.read", _entry, below=below, limit=limit)
+
+
+def first_with_outcome(tx: Tx, outcome: str, *, after: int) -> Entry | None:
+    """Return the first entry with an outcome among those with a greater id."""
+    tx.flush_deferred()
+    return tx.one("kernel.audit.first_with_outcome", _entry, id=after, outcome=outcome)
+
+
+def touching(tx: Tx, places: Sequence[tuple[str, str]], *, after: int, limit: int) -> list[Entry]:
+    """Return the first entries with a greater id that name one of these memories, (space, key)."""
+    tx.flush_deferred()
+    return tx.all("kernel.audit.touching", _entry, id=after, places=places, limit=limit)
 
 
 def targets(entry: Entry) -> list[Target]:

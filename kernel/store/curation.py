@@ -24,10 +24,17 @@ class Neighbour(NamedTuple):
 
 
 class Curation(NamedTuple):
-    """One memory for a person: its text as it is edited, the calls that edit and forget it, its links, its resource."""
+    """One memory for a person: its text as it is edited, the calls that edit and forget it, its links, its resource.
+
+    Of a memory that no tool may change, `lock` says why, as in "it is a hard constraint", and `forget_locked` is the
+    call of an admin that forgets it all the same. `obstacle` says why there is no call to forget it.
+    """
 
     text: str
     edit: ToolCall | None = None
     forget: ToolCall | None = None
     links: Sequence[Neighbour] = ()
     uri: str = ""
+    lock: str = ""
+    forget_locked: ToolCall | None = None
+    obstacle: str = ""

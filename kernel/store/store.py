@@ -86,6 +86,7 @@ class Store:
         self.probe = database.probe
         self._catch_faults = catch_faults
         self._group_limit = group_limit
+        self.undo_hours = undo_hours
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self._reader_count = readers
         self._writes = BoundedQueue(write_limit)

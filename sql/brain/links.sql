@@ -73,6 +73,13 @@ WHERE rowid IN (
 )
 ORDER BY created_at, id;
 
+-- name: get
+SELECT
+    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
+    metadata, created_at
+FROM brain_link
+WHERE db = :db AND id = :id;
+
 -- name: delete
 -- Returns the link, for the history.
 DELETE FROM brain_link WHERE db = :db AND id = :id

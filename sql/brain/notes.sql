@@ -64,3 +64,11 @@ RETURNING
     id, db, title, content, note_type, summary, key_points, tags, category, parent_note_id, version,
     previous_version_id, project_id, entity_id, word_count, has_embedding, embedding_model, created_at,
     updated_at;
+
+-- name: delete
+-- Returns the note, for the history.
+DELETE FROM brain_note WHERE db = :db AND id = :id
+RETURNING
+    id, db, title, content, note_type, summary, key_points, tags, category, parent_note_id, version,
+    previous_version_id, project_id, entity_id, word_count, has_embedding, embedding_model, created_at,
+    updated_at;

@@ -46,3 +46,10 @@ LIMIT :limit OFFSET :offset;
 UPDATE brain_resource
 SET access_count = access_count + 1, accessed_at = :now
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete
+-- Returns the resource, for the history.
+DELETE FROM brain_resource WHERE db = :db AND id = :id
+RETURNING
+    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
+    project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model;

@@ -26,6 +26,28 @@ WHERE id > :id
 ORDER BY id
 LIMIT :limit;
 
+-- name: first_with_outcome
+-- The first row after a number that has an outcome.
+SELECT id, at, dialect, tool, actor, outcome, touched, targets, hash, false AS undoable
+FROM audit
+WHERE id > :id AND outcome = :outcome
+ORDER BY id
+LIMIT 1;
+
+-- name: touching
+-- The first rows after a number that name one of these memories, pairs of space and key.
+SELECT a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash, false AS undoable
+FROM audit AS a
+WHERE
+    a.id > :id
+    AND EXISTS (
+        SELECT 1
+        FROM json_each(a.targets) AS t
+        JOIN json_each(:places) AS p ON p.value ->> 0 = t.value ->> 0 AND p.value ->> 1 = t.value ->> 1
+    )
+ORDER BY a.id
+LIMIT :limit;
+
 -- name: add_undo
 INSERT INTO undo (audit, at, call) VALUES (:audit, :at, :call);
 

@@ -18,9 +18,6 @@ WHERE id IN (
 )
 RETURNING id, session_id, content, hash, metadata;
 
--- name: delete_mentions
-DELETE FROM sessions_mention WHERE memory_id IN (SELECT value FROM json_each(:memories));
-
 -- name: counts
 SELECT
     (SELECT count(*) FROM sessions_memory),

@@ -189,6 +189,29 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM sessions_relation AS r WHERE r.target_id = sessions_entity.id)
 RETURNING id;
 
+-- name: delete_observations_of
+DELETE FROM sessions_observation WHERE entity_id = :id;
+
+-- name: delete_relation_memories_of
+-- Of the relations from and to an entity.
+DELETE FROM sessions_relation_memory
+WHERE relation_id IN (
+    SELECT id FROM sessions_relation WHERE source_id = :id
+    UNION
+    SELECT id FROM sessions_relation WHERE target_id = :id
+);
+
+-- name: delete_relations_of
+DELETE FROM sessions_relation
+WHERE id IN (
+    SELECT id FROM sessions_relation WHERE source_id = :id
+    UNION
+    SELECT id FROM sessions_relation WHERE target_id = :id
+);
+
+-- name: delete_entity
+DELETE FROM sessions_entity WHERE id = :id;
+
 -- name: clear_observations
 DELETE FROM sessions_observation;
 

@@ -204,29 +204,37 @@ def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel
     refusal = take_back(kernel, 3)
     assert (refusal.code, refusal.message) == (
         "conflict",
-        "Something that call 3 changed has been changed again since, or is needed by what came later.",
+        "Call 3 cannot be undone: paths/car has been changed again since, or is needed by what came later: "
+        f"call 4 (add_memory at {entries(kernel)[-1].at}).",
     )
     assert everything(kernel) == before
 
 
 @pytest.mark.parametrize(
-    ("number", "message"),
+    ("number", "code", "message"),
     [
-        (1, "Call 1 cannot be undone: it was undone already, expired, or nothing of it was kept."),
-        (7, "There is no call 7 in the audit."),
+        (
+            1,
+            "conflict",
+            "Call 1 cannot be undone: it replaced nothing, so nothing was kept; `quipu forget paths/car` deletes what "
+            "it added.",
+        ),
+        (7, "not_found", "There is no call 7 in the audit: the newest is call 1."),
     ],
 )
-def test_call_without_undo_data_cannot_be_undone(kernel: Kernel, call: Call, number: int, message: str) -> None:
+def test_call_without_undo_data_cannot_be_undone(
+    kernel: Kernel, call: Call, number: int, code: str, message: str
+) -> None:
     call("add_memory", path="car", content="red")
     refusal = take_back(kernel, number)
-    assert (refusal.code, refusal.message) == ("not_found", message)
+    assert (refusal.code, refusal.message) == (code, message)
 
 
 def test_call_can_be_undone_once(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     assert not isinstance(take_back(kernel, 2), Fault)
-    assert take_back(kernel, 2).code == "not_found"
+    assert take_back(kernel, 2).code == "conflict"
 
 
 def test_undo_restores_a_forgotten_file(kernel: Kernel, call: Call) -> None:
@@ -309,10 +317,8 @@ def test_command_line_shows_the_audit_and_undoes(
     ]
     assert main(["undo", "2", *data]) == 0
     assert main(["undo", "2", *data]) == 1
-    assert (
-        capsys.readouterr().err
-        == "undone\nquipu: Call 2 cannot be undone: it was undone already, expired, or nothing of it was kept.\n"
-    )
+    again = f"quipu: Call 2 cannot be undone: call 3 of local undid it at {at}.\n"
+    assert capsys.readouterr().err == f"undone\n{again}"
     assert call("read_memory", path="car").fault is None
 
 

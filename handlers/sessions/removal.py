@@ -1,0 +1,63 @@
+"""The deletion of memories and entities, and how a person forgets a single one: no tool of the contract does."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.sessions import graph, memories
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store import history
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Tool, write
+
+_ACTION = "forgotten"
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """A memory or an entity by its number."""
+
+    id: Annotated[int, Meta(ge=1, le=2**53, description="Number of the memory or the entity")]
+
+
+class Forgotten(Struct):
+    """Result of both tools."""
+
+    id: int
+
+
+def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
+    """Delete one memory of a session, with what of the graph comes from it alone."""
+    gone = tx.all("sessions.removal.delete_memory", memories.Deleted, id=request.id)
+    if not gone:
+        raise Fault("not_found", f"There is no memory {request.id}")
+    graph.delete_of_memories(tx, record_deleted(tx, gone, _ACTION))
+    return Forgotten(request.id)
+
+
+def forget_session_entity(tx: Tx, request: Forget) -> Forgotten:
+    """Delete an entity of the graph with its observations and relations; the memories that mention it stay."""
+    text = graph.delete_entity(tx, request.id)
+    if text is None:
+        raise Fault("not_found", f"There is no entity {request.id}")
+    history.append(tx, graph.ENTITY_SPACE, str(request.id), _ACTION, before=text)
+    return Forgotten(request.id)
+
+
+def record_deleted(tx: Tx, gone: Sequence[memories.Deleted], action: str) -> list[int]:
+    """Takes deleted memories out of the index and the mentions, and into the history. Return their numbers."""
+    for memory in gone:
+        index.drop(tx, memories.SPACE, str(memory.id))
+        reason = memories.deletion_reason(memory.session_id)
+        history.append(tx, memories.SPACE, str(memory.id), action, before=memory.content, reason=reason)
+    memories.keep_deleted(tx, gone, action)
+    numbers = [memory.id for memory in gone]
+    tx.run("sessions.removal.delete_mentions", memories=numbers)
+    return numbers
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(forget_session_memory, Hints("Forget memory", destructive=True), permission="write"),
+    write(forget_session_entity, Hints("Forget entity", destructive=True), permission="write"),
+)
