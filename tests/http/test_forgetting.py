@@ -139,7 +139,8 @@ def in_the_console(server: House) -> Surface:
 
 def over_rest(server: House) -> Surface:
     def forget(id_: str, *, immutable: bool = False) -> Undone:
-        answer = memories(server, "forget", id=id_, **({"immutable": True} if immutable else {}))
+        asked: dict[str, Any] = {"id": id_, "immutable": True} if immutable else {"id": id_}
+        answer = memories(server, "forget", **asked)
         said = told(answer)
         return Undone(answer.status == 200, said.get("call", 0), said.get("error", {}).get("message", ""))
 
