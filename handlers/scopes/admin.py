@@ -161,6 +161,7 @@ def _clear(tx: Tx) -> None:
     tx.run("scopes.admin.clear_entry_tags")
     tx.run("scopes.admin.clear_tags")
     tx.run("scopes.admin.clear_versions")
+    tx.run("scopes.admin.clear_replaced")
     tx.run("scopes.admin.clear_entries")
     tx.run("scopes.admin.clear_sessions")
     tx.run("scopes.admin.clear_projects")

@@ -109,7 +109,9 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
-    """The same as of a time: the first of both orders of what is still active, and all that was deactivated since."""
+    """The same as of a time: the first of both orders of what is as it was, and all that was deactivated since or
+    given another category or priority.
+    """
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
     params = {**where, "excluded": excluded, "limit": query.limit}
@@ -125,7 +127,8 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
         total -= tx.one("scopes.query.count_shadowed_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
     total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
     total += len(visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
-    return CandidateSet(list(dict.fromkeys([*found, *visible(tx, query, gone)[0]])), total)
+    changed = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
+    return CandidateSet(list(dict.fromkeys([*found, *visible(tx, query, [*gone, *changed])[0]])), total)
 
 
 def _julian_day(time: str) -> float:

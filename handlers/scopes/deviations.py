@@ -219,6 +219,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
     ),
     _ENTRY_TOOLS: (
         parameter("asOf", _AS_OF),
+        Deviation(
+            "behaviour: versions",
+            "without category and priority",
+            "`history` gives those of its time with each version of an entry whose category or priority was changed",
+            "Such a change makes a version, and nothing else says what it changed",
+        ),
         parameter(
             "expectedVersion",
             "Compare-and-set: of two agents that change the version both have read, the second gets a conflict instead "

@@ -10,7 +10,15 @@ from handlers.scopes import entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
 from handlers.scopes.field_types import end_time, normal_name
 from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
-from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
+from handlers.scopes.results import (
+    AnyVersion,
+    EntryRow,
+    Standing,
+    VersionRow,
+    dumps,
+    entry_and_version,
+    to_versions,
+)
 from handlers.scopes.totals import Count, count_rows
 from kernel.search import index
 from kernel.store import history
@@ -113,6 +121,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
         category=getattr(request, "category", None),
         priority=getattr(request, "priority", None),
     )
+    keep_replaced(tx, before[0], get(tx, kind, request.id)[0])
     if conflicting:
         tx.run(
             "scopes.entries.add_conflict",
@@ -126,6 +135,13 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     after = get(tx, kind, request.id)
     _record(tx, kind, "updated", before, after, reason)
     return after
+
+
+def keep_replaced(tx: Tx, before: EntryRow, after: EntryRow) -> None:
+    """Keeps the category and the priority of an entry that has others now, for reads as of an earlier time."""
+    if (before.category, before.priority) != (after.category, after.priority):
+        kept = {"category": before.category, "priority": before.priority}
+        tx.run("scopes.entries.keep_replaced", id=before.id, now=tx.now, **kept)
 
 
 def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
@@ -172,10 +188,11 @@ def list_page(
     return found, count_rows(tx, count, len(found), page, kind=kind.name, **filters)
 
 
-def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:
+def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[AnyVersion]:
     """The versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
-    get(tx, kind, entry_id)
-    return tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
+    row, _ = get(tx, kind, entry_id)
+    found = tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
+    return to_versions(row, found, tx.all("scopes.entries.replaced", Standing, ids=[entry_id]))
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:

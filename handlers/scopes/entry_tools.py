@@ -9,7 +9,7 @@ from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name, page_bounds, timestamp, validate
 from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
-from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry, to_version
+from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry
 from handlers.scopes.totals import Count
 from kernel.store.transaction import Tx
 from kernel.tools import Access, Hints, Hooks, ToolOptions, write
@@ -140,8 +140,7 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
 
 
 def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:
-    rows = entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of))
-    return VersionList([to_version(kind.name, row) for row in rows])
+    return VersionList(entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of)))
 
 
 _PERMISSIONS: Mapping[str, Access] = {

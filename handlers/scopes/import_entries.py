@@ -138,6 +138,7 @@ def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> bo
         gone=None if item.is_active is not False else one.deactivated_at or tx.now,
     )
     after = entries.get(tx, kind, number)
+    entries.keep_replaced(tx, before[0], after[0])
     if after != before:
         _record(tx, kind, before, after)
     return after != before

@@ -1,6 +1,6 @@
 """Result types that several tools share (seed 000), and the rows they are made from; absent values are null."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -48,7 +48,7 @@ class Session(Struct, rename="camel"):
 
 
 class ToolVersion(Struct, rename="camel"):
-    """One version of a tool."""
+    """One version of a tool; `category` is that of its time, left out where it was never changed."""
 
     id: str
     tool_id: str
@@ -61,10 +61,11 @@ class ToolVersion(Struct, rename="camel"):
     created_by: str | None
     change_reason: str | None
     conflict_flag: bool
+    category: str | UnsetType | None = UNSET
 
 
 class GuidelineVersion(Struct, rename="camel"):
-    """One version of a guideline."""
+    """One version of a guideline; category and priority are those of its time, left out where neither was changed."""
 
     id: str
     guideline_id: str
@@ -76,10 +77,15 @@ class GuidelineVersion(Struct, rename="camel"):
     created_by: str | None
     change_reason: str | None
     conflict_flag: bool
+    category: str | UnsetType | None = UNSET
+    priority: int | UnsetType = UNSET
 
 
 class KnowledgeVersion(Struct, rename="camel"):
-    """One version of a knowledge entry; `confidence` in [0, 1]."""
+    """One version of a knowledge entry; `confidence` in [0, 1].
+
+    `category` is that of its time, left out where it was never changed.
+    """
 
     id: str
     knowledge_id: str
@@ -92,6 +98,7 @@ class KnowledgeVersion(Struct, rename="camel"):
     created_by: str | None
     change_reason: str | None
     conflict_flag: bool
+    category: str | UnsetType | None = UNSET
 
 
 AnyVersion = ToolVersion | GuidelineVersion | KnowledgeVersion
@@ -275,6 +282,30 @@ def to_version(kind: str, row: VersionRow) -> AnyVersion:
     return KnowledgeVersion(*head, row.content or "", row.source, confidence, row.valid_until, *tail)
 
 
+class Standing(NamedTuple):
+    """What an entry had until a time, when it was given another category or priority."""
+
+    entry_id: str
+    until: str
+    category: str | None
+    priority: int | None
+
+
+def to_versions(row: EntryRow, versions: Sequence[VersionRow], replaced: Sequence[Standing]) -> list[AnyVersion]:
+    """Return versions of an entry, of which each has the category and priority of its time where any are `replaced`."""
+    made = [to_version(row.kind, version) for version in versions]
+    for version in made if replaced else ():
+        then = next((one for one in replaced if one.until > version.created_at), row)
+        version.category = then.category
+        if isinstance(version, GuidelineVersion):
+            version.priority = _priority(then.priority)
+    return made
+
+
+def _priority(stored: int | None) -> int:
+    return 50 if stored is None else stored
+
+
 def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
     """The result type of an entry, including its version if one is given."""
     head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
@@ -283,7 +314,7 @@ def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
     if row.kind == "tool":
         return Tool(*head, *tail, inside)
     if row.kind == "guideline":
-        return Guideline(*head, 50 if row.priority is None else row.priority, *tail, inside)
+        return Guideline(*head, _priority(row.priority), *tail, inside)
     return Knowledge(*head, *tail, inside)
 
 

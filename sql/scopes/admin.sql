@@ -31,6 +31,9 @@ DELETE FROM scopes_tag;
 -- name: clear_versions
 DELETE FROM scopes_version;
 
+-- name: clear_replaced
+DELETE FROM scopes_entry_was;
+
 -- name: clear_entries
 DELETE FROM scopes_entry;
 

@@ -63,6 +63,17 @@ SET current_version_id = :version_id,
     priority = coalesce(:priority, priority)
 WHERE id = :id;
 
+-- name: keep_replaced
+-- What an entry had before it was changed.
+INSERT INTO scopes_entry_was (entry_id, until, category, priority) VALUES (:id, :now, :category, :priority);
+
+-- name: replaced
+-- What entries had before they were changed, the oldest first.
+SELECT w.entry_id, w.until, w.category, w.priority
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry_was AS w ON w.entry_id = i.value
+ORDER BY w.entry_id, w.until, w.seq;
+
 -- name: deactivate
 UPDATE scopes_entry SET deactivated_at = :now WHERE id = :id;
 
@@ -86,14 +97,23 @@ JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.id = :id AND e.kind = :kind;
 
 -- name: get_as_of
--- The entry as of a time, with the version of that time.
+-- The entry as of a time, with the version, the category and the priority of that time.
 SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.id, e.kind, e.scope_type, e.scope_id, e.name,
+    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
+    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
     v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
     v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.entry_id = e.id
+LEFT JOIN scopes_entry_was AS w ON w.seq = (
+    SELECT x.seq
+    FROM scopes_entry_was AS x
+    WHERE x.entry_id = e.id AND x.until > :at
+    ORDER BY x.until, x.seq
+    LIMIT 1
+)
 WHERE e.id = :id AND e.kind = :kind AND v.created_at <= :at
 ORDER BY v.version_num DESC
 LIMIT 1;
@@ -114,13 +134,22 @@ LIMIT 1;
 -- name: find_as_of
 -- The same as of a time.
 SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.id, e.kind, e.scope_type, e.scope_id, e.name,
+    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
+    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
     v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
     v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.name = :name AND e.scope = s.value
 CROSS JOIN scopes_version AS v ON v.entry_id = e.id
+LEFT JOIN scopes_entry_was AS w ON w.seq = (
+    SELECT x.seq
+    FROM scopes_entry_was AS x
+    WHERE x.entry_id = e.id AND x.until > :at
+    ORDER BY x.until, x.seq
+    LIMIT 1
+)
 WHERE v.created_at <= :at AND (e.deactivated_at IS NULL OR e.deactivated_at > :at)
 ORDER BY s.key, e.twin, e.seq DESC, v.version_num DESC
 LIMIT 1;

@@ -82,7 +82,7 @@ WHERE e.seq IN (
 );
 
 -- name: by_score_as_of
--- The same as of a time, of the entries that are still active. `top` is the greatest standing without a priority of an
+-- The same as of a time, of the entries that are still active and have the priority that they had. `top` is the greatest standing without a priority of an
 -- entry that existed then, so that the index skips younger ones. Only a late entry may have had no version then, and
 -- only knowledge expires: the others need no look at their versions. The last column is not looked up.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 0
@@ -95,6 +95,7 @@ WHERE e.seq IN (
     WHERE
         i.kind = k.value AND i.scope = s.value AND i.deactivated_at IS NULL
         AND i.standing <= CASE WHEN k.value = 'guideline' THEN 9e999 ELSE :top END AND i.created_at <= :at
+        AND NOT EXISTS (SELECT 1 FROM scopes_entry_was AS h WHERE h.entry_id = i.id AND h.until > :at)
         AND CASE
             WHEN k.value <> 'knowledge' AND i.late = 0 THEN :expired = 0
             ELSE :expired = (
@@ -140,6 +141,7 @@ WHERE e.seq IN (
     WHERE
         i.kind = 'guideline' AND i.scope = s.value AND i.deactivated_at IS NULL AND i.priority IS NOT NULL
         AND i.created_at <= :at
+        AND NOT EXISTS (SELECT 1 FROM scopes_entry_was AS h WHERE h.entry_id = i.id AND h.until > :at)
         AND (i.late = 0 OR EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at))
         AND (
             :shadowed
@@ -172,6 +174,15 @@ FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
 WHERE e.deactivated_at > :at AND e.created_at <= :at;
+
+-- name: changed_since
+-- Entries that are active and had another category or priority at a time.
+SELECT DISTINCT e.id
+FROM scopes_entry_was AS w
+CROSS JOIN scopes_entry AS e ON e.id = w.entry_id
+WHERE
+    w.until > :at AND e.deactivated_at IS NULL
+    AND e.kind IN (SELECT value FROM json_each(:kinds)) AND e.scope IN (SELECT value FROM json_each(:scopes));
 
 -- name: count_as_of
 -- The entries that were active at a time and still are, from the index alone.
@@ -245,9 +256,9 @@ WHERE
     );
 
 -- name: entries_as_of
--- The same as of a time, with the version of that time.
+-- The same as of a time, with the version and the priority of that time.
 SELECT
-    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at,
+    e.seq, e.id, e.kind, e.scope, CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, e.created_at,
     v.valid_until IS NOT NULL AND v.valid_until <= :at,
     e.deactivated_at IS NULL AND v.id = e.current_version_id
 FROM json_each(:ids) AS i
@@ -255,6 +266,13 @@ CROSS JOIN scopes_entry AS e ON e.id = i.value
 CROSS JOIN scopes_version AS v ON v.id = (
     SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
     ORDER BY p.version_num DESC
+    LIMIT 1
+)
+LEFT JOIN scopes_entry_was AS w ON w.seq = (
+    SELECT x.seq
+    FROM scopes_entry_was AS x
+    WHERE x.entry_id = e.id AND x.until > :at
+    ORDER BY x.until, x.seq
     LIMIT 1
 )
 WHERE
@@ -349,9 +367,11 @@ UNION
 SELECT :id;
 
 -- name: page
--- Entries with their current versions, or with those of a time.
+-- Entries with their current versions, or with the version, the category and the priority of a time.
 SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.id, e.kind, e.scope_type, e.scope_id, e.name,
+    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
+    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
     v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
     v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
@@ -366,7 +386,14 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
         ORDER BY p.version_num DESC
         LIMIT 1
     )
-END;
+END
+LEFT JOIN scopes_entry_was AS w ON w.seq = (
+    SELECT x.seq
+    FROM scopes_entry_was AS x
+    WHERE x.entry_id = e.id AND x.until > :at
+    ORDER BY x.until, x.seq
+    LIMIT 1
+);
 
 -- name: tags
 -- The tags of these entries, in the order they were attached.

@@ -221,6 +221,7 @@ class Row(NamedTuple):
     expired: bool
     gone: int | None = None  # days since it was deactivated
     late: int = 0  # days from its creation to its oldest version
+    was: tuple[int, int] | None = None  # another priority, and the days since it was replaced
 
 
 ROWS = st.lists(
@@ -235,6 +236,7 @@ ROWS = st.lists(
         st.booleans(),
         st.none(),
         st.just(0),
+        st.none(),
     ),
     max_size=40,
     unique_by=lambda row: row[:3],
@@ -253,6 +255,7 @@ PAST_ROWS = st.lists(
         st.booleans(),
         st.one_of(st.none(), st.integers(0, 60)),
         st.sampled_from([0, 0, 0, 7]),
+        st.one_of(st.none(), st.tuples(st.integers(0, 200), st.integers(0, 60))),
     ),
     max_size=40,
     unique_by=lambda row: row[:3],
@@ -289,6 +292,11 @@ def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str
         "VALUES (:version, :id, 1, 'x', :until, :known)",
         given,
     )
+    if row.was and priority is not None:
+        db.values(
+            "INSERT INTO scopes_entry_was (entry_id, until, priority) VALUES (?, ?, ?)",
+            (entry_id, days_before_now(row.was[1]), row.was[0]),
+        )
     if row.tagged:
         db.values(
             "INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at) "
@@ -307,6 +315,12 @@ def hidden_by(nearer: Row) -> list[Row]:
 
 def days_before_now(days: int) -> str:
     return f"{(datetime.fromisoformat(NOW) - timedelta(days=days)).isoformat(timespec='milliseconds')[:23]}Z"
+
+
+def raised(*pairs: tuple[int, int]) -> list[Row]:
+    """Old guidelines that were given a priority a day ago, as (priority, priority before)."""
+    olds = rules(*((priority, 9) for priority, _ in pairs))
+    return [rule._replace(was=(before, 1)) for rule, (_, before) in zip(olds, pairs, strict=True)]
 
 
 def rules(*pairs: tuple[int, int]) -> list[Row]:
@@ -354,6 +368,7 @@ def test_the_top_candidates_equal_a_full_ranking(
 @example(
     rows=hidden_by(Row("tool", "a", 0, 9, 0, False, False, None, 7)), days=5, limit=3, shadowed=False, excluding=False
 )
+@example(rows=raised((90, 10), (10, 95)), days=5, limit=1, shadowed=False, excluding=False)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     rows=PAST_ROWS, days=st.integers(0, 62), limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans()
