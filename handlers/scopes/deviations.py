@@ -222,7 +222,9 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: versions",
             "without category and priority",
-            "`history` gives those of its time with each version of an entry whose category or priority was changed",
+            "`history` gives those of its time with each version of an entry whose category or priority was changed, "
+            "and `asOf` reads and ranks by them; of changes that are not recorded, those in imported documents and "
+            "before this was kept, the values of today are given",
             "Such a change makes a version, and nothing else says what it changed",
         ),
         parameter(

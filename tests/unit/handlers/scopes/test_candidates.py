@@ -294,8 +294,8 @@ def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str
     )
     if row.was and priority is not None:
         db.values(
-            "INSERT INTO scopes_entry_was (entry_id, until, priority) VALUES (?, ?, ?)",
-            (entry_id, days_before_now(row.was[1]), row.was[0]),
+            "INSERT INTO scopes_entry_was (entry_id, until, priority) VALUES (:id, :until, :was)",
+            {"id": entry_id, "until": days_before_now(row.was[1]), "was": row.was[0]},
         )
     if row.tagged:
         db.values(
