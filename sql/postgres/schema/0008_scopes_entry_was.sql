@@ -1,4 +1,4 @@
--- As sql/schema/0022: what an entry had until a time, when its category or priority was changed.
+-- As sql/schema/0023: what an entry had until a time, when its category or priority was changed.
 CREATE TABLE quipu_data.scopes_entry_was (
     tenant integer NOT NULL DEFAULT quipu.tenant(),
     seq bigint NOT NULL DEFAULT quipu.next_row('scopes_entry_was', 'seq'),
