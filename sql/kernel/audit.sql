@@ -43,7 +43,9 @@ WHERE
     AND EXISTS (
         SELECT 1
         FROM json_each(a.targets) AS t
-        JOIN json_each(:places) AS p ON p.value ->> 0 = t.value ->> 0 AND p.value ->> 1 = t.value ->> 1
+        JOIN json_each(:places) AS p
+            ON CAST(p.value ->> 0 AS TEXT) = CAST(t.value ->> 0 AS TEXT)
+            AND CAST(p.value ->> 1 AS TEXT) = CAST(t.value ->> 1 AS TEXT)
     )
 ORDER BY a.id
 LIMIT :limit;

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import apsw
 import pytest
 
 from handlers.brain.index_text import note_source, update_index
@@ -22,7 +21,7 @@ from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from kernel.store.transaction import Tx
-from tests.conftest import Call
+from tests.conftest import Call, everything
 from tests.reliability.write_scenario import STORY, Kept, step
 from tests.security.authenticated_server import EXPIRED, Answer, House, house
 
@@ -103,7 +102,7 @@ def words_of(answer: Answer) -> str:
 
 
 def on_the_command_line(server: House, capsys: pytest.CaptureFixture[str]) -> Surface:
-    data = ["--data", str(server.data)]
+    data = store_of(server)
 
     def forget(id_: str, *, immutable: bool = False) -> Undone:
         more = ["--immutable"] if immutable else []
@@ -175,19 +174,23 @@ def kind_of(space: str, scope: str) -> str:
 
 def content(server: House) -> dict[str, object]:
     """Every row of a dialect, and every file of a note."""
-    db = apsw.Connection(str(server.data / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        names = [str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        ours = [name for name in names if name.partition("_")[0] in LINES and name not in DERIVED]
-        rows: dict[str, object] = {name: sorted(db.execute(f'SELECT * FROM "{name}"'), key=repr) for name in ours}
-    finally:
-        db.close()
-    return rows | {str(file): file.read_bytes() for file in server.data.rglob("*.md")}
+    assert server.application is not None
+    every = everything(server.application.kernel).items()
+    ours = {name: sorted(rows, key=repr) for name, rows in every if name.partition("_")[0] in LINES}
+    kept = {name: rows for name, rows in ours.items() if name not in DERIVED}
+    return {**kept, **{str(file): file.read_bytes() for file in server.data.rglob("*.md")}}
+
+
+def store_of(server: House) -> list[str]:
+    """The options that name the store."""
+    assert server.application is not None
+    store = server.application.kernel.config.store
+    return ["--data", str(server.data), *(["--store", store] if store else [])]
 
 
 def exported(server: House, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """The texts of a bundle of everything."""
-    assert main(["export", "okf", str(folder), "--data", str(server.data)]) == 0
+    assert main(["export", "okf", str(folder), *store_of(server)]) == 0
     capsys.readouterr()
     return "\n".join(file.read_text(encoding="utf-8") for file in folder.rglob("*.md"))
 

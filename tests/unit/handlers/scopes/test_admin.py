@@ -187,6 +187,8 @@ def fill(call: Call, do: Do, scope_ids: ScopeIds) -> None:
         relationType="applies_to",
     )
     do("memory_file_lock", "checkout", file_path="/a", agent_id="a")
+    rule = add(do, "guideline", "g", ("global", None), priority=10)
+    do("memory_guideline", "update", id=rule, priority=20)
 
 
 def test_reset_clears_this_dialect_only(
