@@ -1,4 +1,4 @@
-"""How a person forgets an entity of `graph`, and what it is related to."""
+"""How a person forgets an entity of `graph` or one of its observations, and what it is related to."""
 
 from itertools import islice
 
@@ -17,7 +17,12 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """The texts of an entity, with delete_entities; its observations are changed one by one, not as a text."""
     for entity in with_names(tx, [key]):
         forget = ToolCall("delete_entities", {"entityNames": [key]})
-        return Curation("\n".join(fields(entity)), None, forget, _links(tx, space, key))
+        observations = {
+            text: ToolCall("delete_observations", {"deletions": [{"entityName": key, "observations": [text]}]})
+            for text in entity.observations
+        }
+        links = _links(tx, space, key)
+        return Curation("\n".join(fields(entity)), None, forget, links, observations=observations)
     return None
 
 

@@ -33,7 +33,12 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
     links = [_neighbour(number, relation) for relation in related]
     links += [Neighbour("tells of", False, memories.SPACE, str(one)) for one in mentioning]
-    return Curation("", None, ToolCall("forget_session_entity", {"id": number}), links)
+    observations = {
+        text: ToolCall("forget_session_observation", {"id": number, "content": text})
+        for text in graph.observations_of(tx, number)
+    }
+    forget = ToolCall("forget_session_entity", {"id": number})
+    return Curation("", None, forget, links, observations=observations)
 
 
 def _neighbour(entity: int, relation: _Relation) -> Neighbour:

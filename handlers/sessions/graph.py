@@ -188,6 +188,24 @@ def exists(tx: Tx, number: int) -> bool:
     return bool(tx.all("sessions.graph.by_ids", _entity_row, ids=[number]))
 
 
+def observations_of(tx: Tx, number: int) -> list[str]:
+    """Return the newest observations of an entity."""
+    return [one.content for one in tx.all("sessions.graph.observations", _Observation, entity_id=number)]
+
+
+def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:
+    """Deletes an observation of an entity, whatever memory it is of. Return the text of the entity before and after.
+
+    None if there is none of this text.
+    """
+    before = tx.one("sessions.graph.index_texts", _EntityText, ids=[number])
+    if before is None or not tx.run("sessions.graph.delete_observation", id=number, content=text):
+        return None
+    index_entities(tx, [number])
+    after = tx.one("sessions.graph.index_texts", _EntityText, ids=[number]) or before
+    return _index_text(before), _index_text(after)
+
+
 def delete_entity(tx: Tx, number: int) -> str | None:
     """Deletes an entity with its observations and relations. Return its text; None if there is none."""
     row = tx.one("sessions.graph.index_texts", _EntityText, ids=[number])

@@ -21,8 +21,14 @@ class Forget(Struct, forbid_unknown_fields=True):
     id: Annotated[int, Meta(ge=1, le=2**53, description="Number of the memory or the entity")]
 
 
+class ForgetObservation(Forget, forbid_unknown_fields=True, kw_only=True):
+    """An observation by its entity and its text."""
+
+    content: Annotated[str, Meta(description="Text of the observation")]
+
+
 class Forgotten(Struct):
-    """Result of both tools."""
+    """Result of every tool."""
 
     id: int
 
@@ -45,6 +51,16 @@ def forget_session_entity(tx: Tx, request: Forget) -> Forgotten:
     return Forgotten(request.id)
 
 
+def forget_session_observation(tx: Tx, request: ForgetObservation) -> Forgotten:
+    """Delete an observation of an entity of the graph; the memory that it comes from stays."""
+    texts = graph.delete_observation(tx, request.id, request.content)
+    if texts is None:
+        raise Fault("not_found", f"The entity {request.id} has no such observation")
+    before, after = texts
+    history.append(tx, graph.ENTITY_SPACE, str(request.id), "changed", before=before, after=after)
+    return Forgotten(request.id)
+
+
 def record_deleted(tx: Tx, gone: Sequence[memories.Deleted], action: str) -> list[int]:
     """Takes deleted memories out of the index and the mentions, and into the history. Return their numbers."""
     for memory in gone:
@@ -60,4 +76,5 @@ def record_deleted(tx: Tx, gone: Sequence[memories.Deleted], action: str) -> lis
 TOOLS: tuple[Tool, ...] = (
     write(forget_session_memory, Hints("Forget memory", destructive=True), permission="write"),
     write(forget_session_entity, Hints("Forget entity", destructive=True), permission="write"),
+    write(forget_session_observation, Hints("Forget observation", destructive=True), permission="write"),
 )

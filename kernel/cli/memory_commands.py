@@ -48,7 +48,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         case "edit":
             return {"id": arguments.id, "text": arguments.text}
         case "forget":
-            return {"id": arguments.id, "immutable": arguments.immutable}
+            chosen = {"immutable": arguments.immutable, "observation": arguments.observation}
+            return {"id": arguments.id, **chosen}
         case "stats":
             return {}
         case _:

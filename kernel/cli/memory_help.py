@@ -48,7 +48,11 @@ MEMORY_TEXTS: Mapping[str, Help] = {
     ),
     "forget": Help(
         "Deletes a memory of any kind, an immutable one with --immutable; `quipu undo` brings it back.",
-        ("quipu forget paths/car", "quipu forget sessions/12", "quipu forget brain:core/mem_01abc --immutable"),
+        (
+            "quipu forget paths/car",
+            "quipu forget brain:core/mem_01abc --immutable",
+            'quipu forget graph/Ann --observation "likes tea"',
+        ),
     ),
     "stats": Help("Counts the memories of every space.", ("quipu stats", "quipu stats --json")),
     "completion": Help(

@@ -50,4 +50,5 @@ def _add_writing(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     edit.add_argument("--text", help="the new text, instead of $EDITOR; - reads standard input")
     forget = command("forget", "delete a memory")
     forget.add_argument("id", metavar="ID", help="id of the memory")
+    forget.add_argument("--observation", metavar="TEXT", default="", help="only this observation of an entity")
     forget.add_argument("--immutable", action="store_true", help="even if it is immutable, which takes an admin")

@@ -12,7 +12,7 @@ from kernel.calls import Call, ToolEntry, reporting
 from kernel.console.administration import Health, check_health, manages
 from kernel.console.memory import curation_of, find_document, version_of
 from kernel.console.reading import Place, Site, console_context, place_of, read, require
-from kernel.console.requests import Visit, with_line_ends_of
+from kernel.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.ids import utc_now
@@ -58,10 +58,11 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile.
 
-    One that is immutable takes the field `immutable` and the right to lift that.
+    One that is immutable takes the field `immutable` and the right to lift that; with the field `observation` only that
+    of an entity is deleted.
     """
-    place, call = await forgetting(dispatch, visit, fields.get("id", ""), immutable=bool(fields.get("immutable")))
-    await forget_with(dispatch, visit, place, fields.get("version", ""), call)
+    asked = Forgetting(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
+    place = await forget_as_asked(dispatch, visit, asked, fields.get("version", ""))
     return Done(_memory_page(place, "forgotten"))
 
 
@@ -163,21 +164,42 @@ async def editing(dispatch: Dispatch, visit: Visit, given: str) -> tuple[Place, 
     return place, curation.edit, curation.text
 
 
-async def forgetting(dispatch: Dispatch, visit: Visit, given: str, *, immutable: bool) -> tuple[Place, ToolCall]:
-    """Return the place of a memory and the call that forgets it; raises Fault.
+class Forgetting(NamedTuple):
+    """A memory to forget, by its id: even if it is `immutable`, which takes an admin, or only this `observation`."""
 
-    `immutable` says that it shall be forgotten even if it is protected, which takes an admin.
-    """
-    place = place_of(visit, given)
+    id: str
+    immutable: bool = False
+    observation: str = ""
+
+
+async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forgetting, version: str | None = None) -> Place:
+    """Forgets a memory, if it is of this version. Return its place; raises Fault, also where it is still there."""
+    place = place_of(visit, asked.id)
     curation = await _curation(dispatch, visit, place, "forgotten")
-    if curation.lock and not immutable:
+    call = _call_to_forget(place, curation, asked)
+    if version is None:
+        version = await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place))
+    reply = await call_tool(dispatch, visit, place, version, call)
+    if not asked.observation and await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
+        raise Fault("conflict", f"It is still there: {_words(reply)}")
+    return place
+
+
+def _call_to_forget(place: Place, curation: Curation, asked: Forgetting) -> ToolCall:
+    if asked.observation:
+        same = (call for text, call in curation.observations.items() if asked.observation in {text, as_shown(text)})
+        observation = next(same, None)
+        if observation is None:
+            raise Fault("not_found", f"{_named(place)} has no such observation.")
+        return observation
+    if curation.lock and not asked.immutable:
         said = f"{_named(place)} cannot be forgotten because it is immutable: {curation.lock}. {_LIFTING}"
         raise Fault("blocked", said if curation.forget_locked else f"{said.removesuffix(_LIFTING).rstrip()}")
     call = curation.forget_locked if curation.lock else curation.forget
     if call is None:
         why = curation.obstacle or _without_tool(place, "deletes")
         raise Fault("conflict", f"{_named(place)} cannot be forgotten because {why}.")
-    return place, call
+    return call
 
 
 async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
@@ -202,13 +224,6 @@ def _named(place: Place) -> str:
 
 def _without_tool(place: Place, does: str) -> str:
     return f"no tool of {place.dialect} {does} this kind of memory"
-
-
-async def forget_with(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> None:
-    """Calls the tool that deletes a memory; raises Fault where the memory is there all the same."""
-    reply = await call_tool(dispatch, visit, place, version, call)
-    if await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
-        raise Fault("conflict", f"It is still there: {_words(reply)}")
 
 
 async def call_tool(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> Reply:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel.console.actions import call_for_person, call_tool, editing, forget_with, forgetting, take_back
+from kernel.console.actions import Forgetting, call_for_person, call_tool, editing, forget_as_asked, take_back
 from kernel.console.memory import Linked, curation_of, find_document, links_of, version_of
 from kernel.console.overview import Space, days_until_now
 from kernel.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
@@ -76,10 +76,11 @@ class One(Struct, forbid_unknown_fields=True):
 
 
 class Forget(Struct, forbid_unknown_fields=True):
-    """A memory to delete, with `immutable` even if it is protected."""
+    """A memory to delete, with `immutable` even if it is protected, or only an observation of an entity by its text."""
 
     id: Id
     immutable: bool = False
+    observation: str = ""
 
 
 class Undo(Struct, forbid_unknown_fields=True):
@@ -122,7 +123,7 @@ class _Page(Struct):
 class Shown(Struct):
     """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
 
-    `lock` says why it is immutable, and is empty for one that is not.
+    `lock` says why it is immutable, and is empty for one that is not. `observations` can be forgotten alone.
     """
 
     id: str
@@ -138,6 +139,7 @@ class Shown(Struct):
     edit: bool
     forget: bool
     lock: str
+    observations: list[str]
     links: list[Linked]
 
 
@@ -229,10 +231,8 @@ async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
 
 
 async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
-    """Deletes a memory; one that is immutable only if that is asked for, by an admin."""
-    place, call = await forgetting(dispatch, visit, asked.id, immutable=asked.immutable)
-    version = await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place))
-    await forget_with(dispatch, visit, place, version, call)
+    """Deletes a memory, or an observation of it; one that is immutable only if that is asked for, by an admin."""
+    place = await forget_as_asked(dispatch, visit, Forgetting(asked.id, asked.immutable, asked.observation))
     return await _changed(dispatch, visit, place, "forgotten")
 
 
@@ -304,6 +304,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
         edit=curation is not None and curation.edit is not None,
         forget=curation is not None and curation.forget is not None,
         lock=curation.lock if curation else "",
+        observations=[*curation.observations] if curation else [],
         links=links_of(tx, visit, curation),
     )
 

@@ -1,6 +1,7 @@
 """One memory: its text, where it comes from, its versions, and what may be done with it."""
 
 import hashlib
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
@@ -18,6 +19,7 @@ from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 _WHOLE_CHARS = 4_000_000
+_SHOWN_OBSERVATIONS, _OBSERVATION_CHARS = 100, 200  # with a form each
 _NAME_CHARS = 80  # of what a memory is linked with
 _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
 
@@ -47,7 +49,8 @@ class Linked(Struct):
 class Memory(Struct):
     """A memory; `version` names its present state, without which nothing is changed.
 
-    `lock` says why no tool may change it: forgetting it then takes a caller who may lift that.
+    `lock` says why no tool may change it: forgetting it then takes a caller who may lift that. The `observations` of an
+    entity can be forgotten one by one.
 
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
@@ -70,6 +73,7 @@ class Memory(Struct):
     editable: str | None
     forgettable: bool
     lock: str
+    observations: list[str]
     events: list[Event]
     calls: list[Call]
     links: list[Linked]
@@ -109,6 +113,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         forgettable=curation is not None
         and _may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
         lock=curation.lock if curation else "",
+        observations=_short_observations(curation) if curation else [],
         events=past,
         calls=calls_of(tx, place),
         links=links_of(tx, visit, curation),
@@ -117,6 +122,12 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         at_known=not is_unrecorded(tx, place.space),
         then=then[:chars] if then else then,
     )
+
+
+def _short_observations(curation: Curation) -> list[str]:
+    """The first observations, without those for which a form would be long."""
+    short = (text for text in curation.observations if len(text) <= _OBSERVATION_CHARS)
+    return list(islice(short, _SHOWN_OBSERVATIONS))
 
 
 def _moment(given: str) -> str:

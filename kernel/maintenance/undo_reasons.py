@@ -67,13 +67,13 @@ def _not_kept_now(tx: Tx, tool: Tool | None, entry: audit.Entry, hours: int) -> 
 
 def changed_since(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:
     """Return the Fault for a call of which something has changed again, with the later calls as far as they name it."""
-    places = list(dict.fromkeys((space, key) for space, key, _ in targets))[:_MOST_PLACES]
-    later = audit.touching(tx, places, after=number, limit=_MOST_NAMED)
+    ids = list(dict.fromkeys(f"{space}/{key}" for space, key, _ in targets))[:_MOST_PLACES]
+    later = audit.touching(tx, ids, after=number, limit=_MOST_NAMED)
     if not later:
         said = f"Something that call {number} changed has been changed again since, or is needed by what came later"
         return Fault("conflict", f"{said}.")
-    touched = {(space, key) for space, key, _ in audit.targets(later[0])}
-    place = next((f"{space}/{key}" for space, key in places if (space, key) in touched), "what it changed")
+    touched = {f"{space}/{key}" for space, key, _ in audit.targets(later[0])}
+    place = next((id_ for id_ in ids if id_ in touched), "what it changed")
     named = ", ".join(f"call {one.id} ({one.tool} at {one.at})" for one in later)
     said = f"{place} has been changed again since, or is needed by what came later: {named}"
     return Fault("conflict", f"Call {number} cannot be undone: {said}.")

@@ -1,6 +1,7 @@
 """What a person sees and may do of one memory, as links to others and calls of the tools of its dialect."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 MOST_LINKS = 100  # that are shown of one memory
@@ -27,7 +28,8 @@ class Curation(NamedTuple):
     """One memory for a person: its text as it is edited, the calls that edit and forget it, its links, its resource.
 
     Of a memory that no tool may change, `lock` says why, as in "it is a hard constraint", and `forget_locked` is the
-    call of an admin that forgets it all the same. `obstacle` says why there is no call to forget it.
+    call of an admin that forgets it all the same. `obstacle` says why there is no call to forget it. `observations` has
+    the call that forgets one observation of an entity, by its text.
     """
 
     text: str
@@ -38,3 +40,4 @@ class Curation(NamedTuple):
     lock: str = ""
     forget_locked: ToolCall | None = None
     obstacle: str = ""
+    observations: Mapping[str, ToolCall] = MappingProxyType({})

@@ -35,17 +35,18 @@ ORDER BY id
 LIMIT 1;
 
 -- name: touching
--- The first rows after a number that name one of these memories, pairs of space and key.
+-- Of so many rows after a number the first that name one of these memories, each as space/key.
 SELECT a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash, false AS undoable
 FROM audit AS a
 WHERE
-    a.id > :id
+    a.id > :id AND a.id <= :id + :among
     AND EXISTS (
         SELECT 1
         FROM json_each(a.targets) AS t
-        JOIN json_each(:places) AS p
-            ON CAST(p.value ->> 0 AS TEXT) = CAST(t.value ->> 0 AS TEXT)
-            AND CAST(p.value ->> 1 AS TEXT) = CAST(t.value ->> 1 AS TEXT)
+        WHERE
+            CAST(t.value ->> 0 AS TEXT) || '/' || CAST(t.value ->> 1 AS TEXT) IN (
+                SELECT CAST(p.value AS TEXT) FROM json_each(:places) AS p
+            )
     )
 ORDER BY a.id
 LIMIT :limit;

@@ -189,6 +189,9 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM sessions_relation AS r WHERE r.target_id = sessions_entity.id)
 RETURNING id;
 
+-- name: delete_observation
+DELETE FROM sessions_observation WHERE entity_id = :id AND content = :content;
+
 -- name: delete_observations_of
 DELETE FROM sessions_observation WHERE entity_id = :id;
 

@@ -104,8 +104,8 @@ def words_of(answer: Answer) -> str:
 def on_the_command_line(server: House, capsys: pytest.CaptureFixture[str]) -> Surface:
     data = store_of(server)
 
-    def forget(id_: str, *, immutable: bool = False) -> Undone:
-        more = ["--immutable"] if immutable else []
+    def forget(id_: str, *, immutable: bool = False, observation: str = "") -> Undone:
+        more = [*(["--immutable"] if immutable else []), *(["--observation", observation] if observation else [])]
         status = main(["forget", id_, "--json", *more, *data])
         shown = capsys.readouterr()
         return Undone(status == 0, json.loads(shown.out)["call"] if shown.out else 0, shown.err)
@@ -118,12 +118,10 @@ def on_the_command_line(server: House, capsys: pytest.CaptureFixture[str]) -> Su
 
 
 def in_the_console(server: House) -> Surface:
-    def forget(id_: str, *, immutable: bool = False) -> Undone:
-        fields = {
-            "id": id_,
-            "version": page(server, id_).get("version", ""),
-            **({"immutable": "1"} if immutable else {}),
-        }
+    def forget(id_: str, *, immutable: bool = False, observation: str = "") -> Undone:
+        fields = {"id": id_, "version": page(server, id_).get("version", "")}
+        fields |= {"immutable": "1"} if immutable else {}
+        fields |= {"observation": observation} if observation else {}
         answer = send(server, "forget", **fields)
         if answer.status != 303:
             return Undone(False, 0, words_of(answer))
@@ -137,8 +135,9 @@ def in_the_console(server: House) -> Surface:
 
 
 def over_rest(server: House) -> Surface:
-    def forget(id_: str, *, immutable: bool = False) -> Undone:
-        asked: dict[str, Any] = {"id": id_, "immutable": True} if immutable else {"id": id_}
+    def forget(id_: str, *, immutable: bool = False, observation: str = "") -> Undone:
+        asked: dict[str, Any] = {"id": id_, **({"immutable": True} if immutable else {})}
+        asked |= {"observation": observation} if observation else {}
         answer = memories(server, "forget", **asked)
         said = told(answer)
         return Undone(answer.status == 200, said.get("call", 0), said.get("error", {}).get("message", ""))
@@ -348,6 +347,52 @@ def test_a_link_is_forgotten_by_its_id(server: House, surfaces: tuple[Surface, .
         gone = surface.forget(f"brain:core/{made}")
         assert gone.done, gone
         assert told(server.tool("get_links", {"db": "core"})) == []
+        assert surface.undo(gone.call).done
+        assert content(server) == before
+
+
+ENTITIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "graph/Ann": (
+        "create_entities",
+        {"entities": [{"name": "Ann", "entityType": "person", "observations": ["likes tea", "hums\r\nloudly"]}]},
+    ),
+    "sessions:entity/1": (
+        "upsert_entity",
+        {"name": "Ann", "entity_type": "person", "observations_json": '["likes tea", "hums\\r\\nloudly"]'},
+    ),
+}
+
+
+@pytest.mark.parametrize("id_", ENTITIES)
+def test_one_observation_of_an_entity_is_forgotten(server: House, surfaces: tuple[Surface, ...], id_: str) -> None:
+    tool, arguments = ENTITIES[id_]
+    assert server.tool(tool, arguments).status == 200
+    before, shown = content(server), told(memories(server, "show", id=id_))
+    assert sorted(shown["observations"]) == ["hums\r\nloudly", "likes tea"]
+    for surface in surfaces:
+        for text in shown["observations"]:
+            gone = surface.forget(id_, observation=text)
+            assert gone.done, gone
+            after = told(memories(server, "show", id=id_))
+            assert [text not in after["text"], after["observations"]] == [
+                True,
+                [one for one in shown["observations"] if one != text],
+            ]
+            assert surface.undo(gone.call).done
+            assert content(server) == before
+            assert told(memories(server, "show", id=id_))["text"] == shown["text"]
+        assert f"{id_} has no such observation." in surface.forget(id_, observation="sleeps").words
+    assert b"Forget this observation" in server.ask("GET", f"/ui/memory?{urlencode({'id': id_})}").body
+
+
+def test_a_memory_that_was_superseded_is_forgotten(server: House, surfaces: tuple[Surface, ...]) -> None:
+    old = told(server.tool("save_memory", {"db": "core", "content": "Rents a flat", "category": "fact"}))["id"]
+    assert server.tool("supersede_memory", {"db": "core", "old_id": old, "new_content": "Owns one"}).status == 200
+    before = content(server)
+    for surface in (surfaces[0], surfaces[2]):
+        gone = surface.forget(f"brain:core/{old}")
+        assert gone.done, gone
+        assert told(server.tool("get_memories", {"db": "core", "status": "superseded"})) == []
         assert surface.undo(gone.call).done
         assert content(server) == before
 
