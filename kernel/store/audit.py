@@ -10,7 +10,7 @@ from kernel.ids import new_id
 from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
 _PAGE_ROWS = 1000
-_AMONG = 100_000  # later calls among which those that touched a memory are looked for: a fifth of a second
+_AMONG = 20_000  # later calls among which those that touched a memory are looked for: a tenth of a second
 
 
 class Entry(NamedTuple):
