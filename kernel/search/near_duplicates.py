@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 DUPLICATE_COSINE = 0.85  # .9 before the model was fitted; a flood of 1,000 copies stays one group
 LONG_DUPLICATE_COSINE = 0.9  # long texts about one thing are alike: .85 costs .013 nDCG@10 on Cranfield, .008 on CoSQA
 LONG_TEXT_TOKENS = 48
+# So many documents are compared with all before them, as many as a first page of candidates has. Later ones are
+# compared with the first of each group alone, twice as many at most, so that a flood costs a recall little more than
+# other hits do.
+MOST_COMPARED = 256
+_STANDING = 4  # for a group
+_AT_ONCE = 128
 
 
 class NearDuplicates:
@@ -30,6 +36,7 @@ class NearDuplicates:
         self.ranks: dict[int, int] = {}  # how many documents of its group came before a document, 0 left out
         self._leaders: Ids = np.empty(0, np.int64)  # the position of the leader of each document's group
         self._thresholds: Matrix = np.empty(0, np.float32)
+        self._compared: Ids = np.empty(0, np.int64)  # positions
 
     @property
     def leaders(self) -> dict[int, int]:
@@ -41,16 +48,51 @@ class NearDuplicates:
         import numpy as np
 
         own = np.where(long, np.float32(LONG_DUPLICATE_COSINE), np.float32(DUPLICATE_COSINE))
-        begin = len(self.docs)
+        begin, end = len(self.docs), len(self.docs) + len(docs)
         self.docs += docs
         self.units, self._thresholds = np.concatenate([self.units, units]), np.concatenate([self._thresholds, own])
-        self._leaders = np.concatenate([self._leaders, np.arange(begin, len(self.docs))])
-        similar = units @ self.units.T >= np.maximum(own[:, None], self._thresholds)
+        self._leaders = np.concatenate([self._leaders, np.arange(begin, end)])
+        whole = min(end, max(begin, MOST_COMPARED))
+        self._compare(np.arange(begin, whole))
+        for at in range(whole, end, _AT_ONCE):
+            positions: list[int] = self._compared.tolist()
+            standing = [self.ranks.get(self.docs[one], 0) < _STANDING for one in positions]
+            self._compared = self._compared[np.array(standing, np.bool_)]
+            left = self._join(np.arange(at, min(end, at + _AT_ONCE)))
+            self._compare(left[: max(0, 2 * MOST_COMPARED - len(self._compared))])
+
+    def _similar(self, added: "Ids") -> "NDArray[np.bool_]":
+        """Which of the compared documents each of these is a near-duplicate of."""
+        import numpy as np
+
+        thresholds = np.maximum(self._thresholds[added][:, None], self._thresholds[self._compared])
+        return self.units[added] @ self.units[self._compared].T >= thresholds
+
+    def _compare(self, added: "Ids") -> None:
+        """Groups these documents with each other and with those that are compared, which they become too."""
+        import numpy as np
+
+        compared = self._compared = np.concatenate([self._compared, added])
+        begin, similar = len(compared) - len(added), self._similar(added)
         for at in np.flatnonzero(similar.sum(axis=1) > 1).tolist():
-            before = self._leaders[: begin + at]
-            merged = np.zeros(len(before), np.bool_)
-            merged[before[similar[at, : len(before)]]] = True
+            position = int(compared[begin + at])
+            before = self._leaders[:position]
+            merged = np.zeros(position, np.bool_)
+            merged[before[compared[: begin + at][similar[at, : begin + at]]]] = True
             joined = np.flatnonzero(merged[before])
             if len(joined):
-                self.ranks[self.docs[len(before)]] = len(joined)
-                self._leaders[joined] = self._leaders[len(before)] = joined[0]
+                self.ranks[self.docs[position]] = len(joined)
+                self._leaders[joined] = self._leaders[position] = joined[0]
+
+    def _join(self, added: "Ids") -> "Ids":
+        """Adds these documents to the groups of those that are compared; returns the others."""
+        import numpy as np
+
+        similar = self._similar(added)
+        like = similar.any(axis=1)
+        leaders = self._leaders[self._compared[similar[like].argmax(axis=1)]]
+        sizes = np.bincount(self._leaders[: added[0]])[leaders]
+        self._leaders[added[like]] = leaders
+        joining: list[int] = added[like].tolist()
+        self.ranks.update(zip([self.docs[at] for at in joining], sizes.tolist(), strict=True))
+        return added[~like]

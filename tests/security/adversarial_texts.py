@@ -60,6 +60,7 @@ GENERAL = (
 _CANDIDATES = "aAzZ019_ \n\t-./:,;=<>()[]{}'\"\\`*#@&|~^%$+?!éжд日\u0301\u200b\ufe0f\U0001f600\U000e0061\x00"
 _OWN, _PREFIXES, _PAIRED = 40, 6, 14  # at most, so that a pattern of hundreds of parts takes no minutes
 _ENDS = ("", "\x00", "\n!")
+_GROUPS = frozenset({op.SUBPATTERN, op.ATOMIC_GROUP, op.ASSERT, op.ASSERT_NOT})
 _LONG = 8  # a repetition of fewer at most is part of what stands around it
 
 
@@ -150,22 +151,21 @@ class _Parts:
             self.classes += [one for one in members if one not in self.classes]
             return members[0]
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:
-            low, high, inner = value
-            once = self._walk(inner, lead, least)
-            if high > _LONG and once:
-                self.leads.append(lead)
-                self.repeated += [once, *self._alternatives(inner)]
-                self.ways.append(lead + once)
-            return once * max(int(low), least if high else 0)
+            return self._repetition(*value, lead, least)
         if kind is op.BRANCH:
-            return [self._walk(branch, lead, least) for branch in value[1]][0]
-        if kind is op.SUBPATTERN:
-            return self._walk(value[3], lead, least)
-        if kind is op.ATOMIC_GROUP:
-            return self._walk(value, lead, least)
-        if kind in {op.ASSERT, op.ASSERT_NOT}:
-            self._walk(value[1], lead, least)
-        return ""
+            branches = [self._walk(branch, lead, least) for branch in value[1]]
+            return branches[0]
+        inside = {op.SUBPATTERN: 3, op.ASSERT: 1, op.ASSERT_NOT: 1}.get(kind)
+        text = self._walk(value if inside is None else value[inside], lead, least) if kind in _GROUPS else ""
+        return "" if kind in {op.ASSERT, op.ASSERT_NOT} else text
+
+    def _repetition(self, low: Any, high: Any, inner: Any, lead: str, least: int) -> str:
+        once = self._walk(inner, lead, least)
+        if high > _LONG and once:
+            self.leads.append(lead)
+            self.repeated += [once, *self._alternatives(inner)]
+            self.ways.append(lead + once)
+        return once * max(int(low), least if high else 0)
 
     def _alternatives(self, inner: Any) -> list[str]:
         """Other texts that a repetition takes: further characters of its class, each of its branches."""

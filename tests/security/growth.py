@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 KIB = 1024
@@ -53,10 +54,10 @@ def growth(work: Callable[[Any], object], texts: Callable[[int], Any], sizes: Se
 def _growth(work: Callable[[Any], object], texts: Callable[[int], Any], sizes: Sequence[int], times: int) -> Growth:
     seconds: list[float] = []
     for size in sizes:
-        text = texts(size)
+        run = partial(work, texts(size))
         least = TOO_LONG
         for _ in range(times):
-            least = min(least, spent(lambda: work(text)))
+            least = min(least, spent(run))
             if least >= TOO_LONG:
                 break
         seconds.append(least)

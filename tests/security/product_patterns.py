@@ -64,12 +64,9 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
 @cache
 def modules() -> tuple[ModuleType, ...]:
     """Every module of the product that does nothing but define when it is imported."""
-    found = [kernel, handlers]
-    for package in (kernel, handlers):
-        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not info.name.endswith(("__main__", "launcher")):
-                found.append(importlib.import_module(info.name))
-    return tuple(found)
+    infos = [one for of in (kernel, handlers) for one in pkgutil.walk_packages(of.__path__, f"{of.__name__}.")]
+    names = [one.name for one in infos if not one.name.endswith(("__main__", "launcher"))]
+    return (kernel, handlers, *map(importlib.import_module, names))
 
 
 @cache

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.search.near_duplicates import DUPLICATE_COSINE, LONG_DUPLICATE_COSINE, NearDuplicates
+from kernel.search.near_duplicates import DUPLICATE_COSINE, LONG_DUPLICATE_COSINE, MOST_COMPARED, NearDuplicates
+from tests.security.growth import growth
 
 PLANE = st.lists(
     st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9
@@ -68,3 +70,38 @@ def test_long_text_needs_a_higher_cosine() -> None:
 def _cosine(one: tuple[int, int], other: tuple[int, int]) -> float:
     dot = one[0] * other[0] + one[1] * other[1]
     return dot / ((one[0] ** 2 + one[1] ** 2) * (other[0] ** 2 + other[1] ** 2)) ** 0.5
+
+
+def test_a_flood_is_one_group_beyond_what_is_compared() -> None:
+    """So is a second one that begins after it, and what is like neither stays by itself."""
+    angles = [0.0] * MOST_COMPARED + [0.1] * 3000 + [1.5] * 3000 + [3.0, 4.5]
+    vectors = np.array([(np.cos(angle), np.sin(angle)) for angle in angles], np.float32)
+    duplicates = NearDuplicates(2)
+    for begin in range(0, len(vectors), 1000):
+        some = vectors[begin : begin + 1000]
+        duplicates.add(range(begin, begin + len(some)), some, [False] * len(some))
+    first, second = 0, MOST_COMPARED + 3000
+    assert list(duplicates.leaders.values()) == [first] * second + [second] * 3000 + [second + 3000, second + 3001]
+    assert [doc for doc in duplicates.docs if duplicates.ranks.get(doc, 0) < 3] == [
+        *(0, 1, 2),
+        *(second, second + 1, second + 2),
+        *(second + 3000, second + 3001),
+    ]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_the_time_of_a_flood_grows_with_its_size(spread: float) -> None:
+    random = np.random.default_rng(1)
+
+    def flood(size: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        found = random.normal(0, spread, (size, 64)).astype(np.float32) + 1
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    def add(vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> None:
+        duplicates = NearDuplicates(64)
+        for begin in range(0, len(vectors), 800):
+            some = vectors[begin : begin + 800]
+            duplicates.add(range(begin, begin + len(some)), some, [False] * len(some))
+
+    grown = growth(add, flood, (1600, 12_800))
+    assert grown.linear, grown
