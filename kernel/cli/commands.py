@@ -21,7 +21,7 @@ from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
-from kernel.maintenance.compact import Freed, compact
+from kernel.maintenance.compact import Choice, Freed, compact
 from kernel.maintenance.index_check import Finding
 from kernel.maintenance.replica import refuse_replica
 from kernel.maintenance.shared_store import changing_keys
@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         app.require_database(config)
     access, *_ = app.open_data(config, shared)
     with closing(access):
-        if arguments.command == "import":
-            return import_data(arguments, config, shared, alone=access.alone)
+        if arguments.command in _LONG_COMMANDS:
+            return _LONG_COMMANDS[arguments.command](arguments, config, shared, alone=access.alone)
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
 
 
@@ -73,10 +73,18 @@ def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
 
-def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
     lines: list[str] = []
-    look = partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    look = partial(
+        consistency.check,
+        config.file,
+        shared,
+        app.DIALECTS,
+        repair=arguments.repair,
+        report=lines.append,
+        alone=alone,
+    )
     try:
         found: list[Finding] = or_raise(look)
         for finding in found:
@@ -90,10 +98,10 @@ def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -
     return 1 if left else 0
 
 
-def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = or_raise(consistency.reindex, config.file, shared, bar)
+        done = or_raise(partial(consistency.reindex, config.file, shared, bar, alone=alone))
     show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 
@@ -117,12 +125,42 @@ def tools(*, tokens: bool, as_json: bool = False) -> int:
     return 0
 
 
-def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
-    freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, forget=before))
+    if arguments.forget_undo:
+        _confirm_end_of_undo(config, shared, yes=arguments.yes)
+    elif arguments.yes:
+        raise Fault("invalid", "--yes goes with --forget-undo only.")
+    if arguments.full and not alone:
+        note("Writes of the servers wait until the file is rewritten.")
+    choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
+    freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, choice, alone=alone))
     show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
+    if freed.undoable:
+        note(f"{freed.undoable} calls can still be undone: --forget-undo frees what is kept for it")
+    if not (alone or arguments.full):
+        note(
+            f"{freed.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
+            "`quipu compact` again, or let their writes wait while `quipu compact --full` rewrites the file"
+        )
     return 0
+
+
+def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
+    """Tells what can no longer be undone, and asks; raises Fault where nobody can be asked, or the answer is no."""
+    with open_reader(config.file, shared) as db:
+        kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
+    if not kept.calls:
+        return
+    lost = f"{kept.calls} calls can no longer be undone, the newest is {kept.newest}, {one_word(kept.tool)}"
+    note(f"{lost}; {kept.bytes} bytes are kept for it")
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Fault("invalid", "--forget-undo needs --yes where nobody can be asked. Nothing was changed.")
+    if input("End their undo? [y/N] ").strip().lower() not in {"y", "yes"}:
+        raise Fault("invalid", "Nothing was changed.")
 
 
 def _timestamp(given: str) -> str:
@@ -152,7 +190,7 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     return 0 if wrong is None else 1
 
 
-def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Undo the changes of one call."""
     entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
@@ -175,13 +213,12 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
     return 0
 
 
-_STORE_COMMANDS = {
-    "audit": show_calls,
+_STORE_COMMANDS = {"audit": show_calls, "export": export_data, "quarantine": show_quarantine}
+# These take turns with servers that have the database open: they work in slices where they are not alone.
+_LONG_COMMANDS = {
     "check": check,
     "compact": compact_store,
-    "export": export_data,
     "import": import_data,
-    "quarantine": show_quarantine,
     "reindex": reindex,
     "undo": undo_call,
 }

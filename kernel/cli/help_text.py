@@ -146,8 +146,10 @@ TEXTS: Mapping[str, Help] = {
         ("quipu key reset", "quipu key list"),
     ),
     "compact": Help(
-        "Returns the space of deleted memories to the file system.",
-        ("quipu compact", "quipu compact --forget 2026-01-31"),
+        "Returns the space of deleted memories to the file system. Calls younger than QUIPU_UNDO_HOURS can still be "
+        "undone; --forget-undo ends that. Beside a server it works in slices, and leaves free pages in the file for "
+        "what is written next.",
+        ("quipu compact", "quipu compact --forget 2026-01-31", "quipu compact --forget-undo"),
     ),
     "quarantine": Help(
         "Lists the memories that look like prompt injections and are left out of searches.",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
-from kernel.cli.politeness import Politeness
 from kernel.cli.progress_bar import ProgressBar
 from kernel.config import Config
 from kernel.dispatch import catch_faults
@@ -23,6 +22,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
 from kernel.store.imports import Ahead, Import, Imported, Source
 from kernel.store.opening import open_reader, open_writer
+from kernel.store.politeness import Politeness
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.slices import MORE, Slices, Unfinished
@@ -140,9 +140,10 @@ def _import(
         job.exclusive = job.undoable = True
         runner = GroupRunner(shared, catch_faults, undo_hours)
         with open_writer(file, shared) as db:
-            politeness = Politeness(db, slices, alone=alone)
+            politeness = Politeness(db, alone=alone)
             while job.answer in (None, MORE):
                 vectors = _embedded(shared, source)
+                slices.seconds = politeness.seconds
                 with politeness, db.writing(origin) as tx:
                     tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)

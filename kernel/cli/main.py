@@ -103,6 +103,15 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     compact.add_argument(
         "--forget", metavar="TIME", help="also drop the history of rows deleted before this time (ISO 8601)"
     )
+    compact.add_argument(
+        "--forget-undo",
+        action="store_true",
+        help="also delete what is kept for `quipu undo`; tells what is lost, and asks",
+    )
+    compact.add_argument("--yes", action="store_true", help="do not ask")
+    compact.add_argument(
+        "--full", action="store_true", help="rewrite the file beside servers too: their writes wait meanwhile"
+    )
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
     quarantine = commands.add_parser(

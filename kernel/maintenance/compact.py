@@ -1,20 +1,27 @@
-"""Frees space: sketches of deleted vectors, segments of the full-text index, old history, free pages."""
+"""Frees space: sketches of deleted vectors, segments of the full-text index, old history, expired undo, free pages."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from kernel.ids import earlier
 from kernel.search import ann_storage, index
 from kernel.search.semantic import load_vectors
-from kernel.store import introspection
+from kernel.store import audit, introspection
 from kernel.store.context import StoreContext
-from kernel.store.sqlite.connection import open_writer
+from kernel.store.politeness import Turns
+from kernel.store.slices import Steps
+from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
 _DOCS_PER_DELETION = 4  # blocks are renewed once deletions exceed a quarter of the documents
-_BATCH_ROWS = 5000  # deleted in one transaction, so that other writes wait for milliseconds
+_BATCH_ROWS = 512  # of the log of deletions, deleted in one transaction
+_STEP_EVENTS = 512  # of the history, looked at between two looks at the clock
+_MERGED_PAGES = 16  # of the full-text index, in one step
+_LEAST_CHANGES = 2  # of a merge that has not come to its end (https://sqlite.org/fts5.html#the_merge_command)
+_AFTER_ALL = "9"  # of times in ISO 8601
 
 
 class Write(Protocol):
@@ -24,42 +31,112 @@ class Write(Protocol):
 
 
 class Freed(NamedTuple):
-    """Bytes of the file before and after."""
+    """Bytes of the file before and after, bytes of it that are free for what is written next, and the calls that can
+    be undone.
+    """
 
     before: int
     after: int
+    free: int
+    undoable: int
 
 
-class _History(NamedTuple):
-    id: int
+class Choice(NamedTuple):
+    """What a compaction does besides: gives free pages back where others write (`full`), drops the history of memories
+    deleted before a time (`forget`), ends the undo of all calls (`forget_undo`), or of those of more hours ago (0: of
+    none).
+    """
+
+    full: bool = False
+    forget: str | None = None
+    forget_undo: bool = False
+    undo_hours: int = 0
+
+
+class _Memory(NamedTuple):
     space: str
     key: str
 
 
-def compact(file: Path, context: StoreContext, report: Callable[[str], None], *, forget: str | None = None) -> Freed:
-    """Makes the file as small as a new one with the same memories; `report` gets a line for every part that is done.
+def compact(
+    file: Path, context: StoreContext, report: Callable[[str], None], choice: Choice = Choice(), *, alone: bool = True
+) -> Freed:
+    """Frees what deleted memories take; `report` gets a line for every part that is done.
 
-    Everything but the last part, SQLite's VACUUM, runs in small transactions, so that other processes write meanwhile.
-    It can be interrupted at any point. With `forget` the history of memories deleted before that time (ISO 8601 UTC)
-    is deleted too.
+    All of it runs in slices, so that others write meanwhile, and can be cut off at any point, but for the last part,
+    SQLite's VACUUM, during which writes wait. It makes the file as small as a new one with the same memories, and is
+    left out beside others, unless the choice is `full`: free pages are filled by what is written next.
     """
     with open_writer(file, context) as db:
-
-        def write(work: Callable[[Tx], R], /) -> R:
-            with db.writing() as tx:
-                return work(tx)
-
+        turns = Turns(db, alone=alone)
         before = file.stat().st_size
-        report(f"{_renew_blocks(write, lambda: False)} blocks of sketches made anew")
-        if forget is not None:
-            report(f"{_delete_histories(write, forget)} deleted memories forgotten")
-        write(lambda tx: tx.run("kernel.compact.optimize_full_text"))
-        write(lambda tx: tx.run("kernel.compact.optimize_parts"))
+        if alone or turns.write(_needs_renewal):
+            report(f"{_renew_blocks(turns.write, lambda: False)} blocks of sketches made anew")
+        if choice.forget is not None:
+            report(f"{turns.run(_forgetting_steps(choice.forget))} deleted memories forgotten")
+        _end_undo(turns, choice, report)
+        turns.run(_merging_steps(db))
         report("full text merged")
-        db.checkpoint(truncate=True)
-        write(introspection.vacuum_after_commit)
-        db.checkpoint(truncate=True)
-        return Freed(before, file.stat().st_size)
+        db.checkpoint(truncate=alone)
+        if alone or choice.full:
+            turns.write(introspection.vacuum_after_commit)
+            db.checkpoint(truncate=True)
+        undoable = turns.write(audit.kept_undo).calls
+        return Freed(before, file.stat().st_size, _free_bytes(db), undoable)
+
+
+def _end_undo(turns: Turns, choice: Choice, report: Callable[[str], None]) -> None:
+    if choice.forget_undo:
+        kept = turns.write(audit.kept_undo)
+        turns.run(_expiring_steps(0))
+        report(f"{kept.calls} calls can no longer be undone")
+    elif choice.undo_hours:
+        turns.run(_expiring_steps(choice.undo_hours))
+
+
+def _free_bytes(db: Connection) -> int:
+    return db.pragma("freelist_count") * db.pragma("page_size")
+
+
+def _merging_steps(db: Connection) -> Steps[None]:
+    """Merges the segments of both full-text indexes into one each."""
+    merges: tuple[Callable[[Tx, int], int], ...] = (
+        lambda tx, pages: tx.run("kernel.compact.merge_full_text", pages=pages),
+        lambda tx, pages: tx.run("kernel.compact.merge_parts", pages=pages),
+    )
+    tx = yield
+    for merge in merges:
+        pages, changes = -_MERGED_PAGES, _LEAST_CHANGES
+        while changes >= _LEAST_CHANGES:
+            before = db.total_changes()
+            merge(tx, pages)
+            changes = db.total_changes() - before
+            pages = _MERGED_PAGES
+            tx = yield
+
+
+def _expiring_steps(hours: int) -> Steps[None]:
+    """Ends the undo of calls of more hours ago; 0: of all."""
+    tx = yield
+    before = earlier(tx.now, hours) if hours else _AFTER_ALL
+    while audit.expire_undo(tx, before):
+        tx = yield
+
+
+def _forgetting_steps(before: str) -> Steps[int]:
+    """Drops the history of memories deleted before a time; their number."""
+    tx = yield
+    last = tx.one("kernel.compact.last_event", int) or 0
+    done = 0
+    for after in range(0, last, _STEP_EVENTS):
+        finished = tx.all(
+            "kernel.compact.finished_histories", _Memory, before=before, after=after, upto=after + _STEP_EVENTS
+        )
+        if finished:
+            tx.run("kernel.compact.delete_histories", keys=finished)
+        done += len(finished)
+        tx = yield
+    return done
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
@@ -92,17 +169,3 @@ def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
 def _renew_block(tx: Tx, after: int) -> int:
     number = index.model_id(tx)
     return ann_storage.rewrite_block(tx, number, after) if number else 0
-
-
-def _delete_histories(write: Write, before: str) -> int:
-    done = after = 0
-    while finished := write(lambda tx, after=after: _delete_some_histories(tx, before, after)):
-        done += len(finished)
-        after = finished[-1].id
-    return done
-
-
-def _delete_some_histories(tx: Tx, before: str, after: int) -> list[_History]:
-    finished = tx.all("kernel.compact.finished_histories", _History, before=before, after=after, limit=_BATCH_ROWS)
-    tx.run("kernel.compact.delete_histories", keys=[row[1:] for row in finished])
-    return finished

@@ -1,31 +1,40 @@
 """Consistency of rows, full text and vectors: check, repair, and re-embedding."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.limits import BOUNDS
 from kernel.maintenance.file_check import check_file
-from kernel.maintenance.index_check import Finding, Report, check_dialect
-from kernel.maintenance.index_format import renew_index, renew_index_of
+from kernel.maintenance.index_check import Finding, Key, Report, check_dialect, mending_steps
+from kernel.maintenance.index_format import renew_index, renewal_steps
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
-from kernel.store.context import StoreContext
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import CommandConnection
 from kernel.store.opening import open_writer
+from kernel.store.politeness import Turns
 from kernel.store.progress import OnProgress
+from kernel.store.slices import Steps, run_steps
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect
 
-_BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
+_BATCH_ROWS = 64  # embedded in one transaction, so that other writes wait for milliseconds
+_STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
+_STEP_DELETIONS = 64
+_AHEAD_ROWS = 64  # embedded before a slice begins
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
-_SKETCHES = "sketches"
+_MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
+_SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
 
 
 class _Pending(NamedTuple):
@@ -40,6 +49,7 @@ def check(
     *,
     repair: bool = False,
     report: Report | None = None,
+    alone: bool = True,
 ) -> list[Finding]:
     """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
 
@@ -47,54 +57,176 @@ def check(
     itself is damaged, which no rebuild can repair.
     """
     try:
-        return _check(file, context, dialects, repair=repair, report=report)
+        return _check(file, context, dialects, repair=repair, report=report, alone=alone)
     except (*DAMAGED, UnicodeDecodeError) as error:  # of a kind that SQLite's integrity check does not see
         raise Fault("storage", f"The file is damaged: {error}; put a backup in its place: `quipu restore`") from None
 
 
 def _check(
-    file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool, report: Report | None
+    file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool, report: Report | None, alone: bool
 ) -> list[Finding]:
-    with open_writer(file, context) as db:
+    limits = context.call_limits._replace(milliseconds=_MAX_MILLISECONDS)  # all of a store takes longer than a call
+    with open_writer(file, context._replace(call_limits=limits)) as db:
+        turns = Turns(db, alone=alone)
         found: list[Finding] = []
         if isinstance(db, Connection):
             found += check_file(db, context, dialects, repair=repair, report=report)
-        found += _full_text(db)
-        renew_index_of(db)
+        words, parts = db.check_full_text()
+        found.append(Finding("full text", int(not words), "differs from the documents"))
+        found.append(Finding("parts of words", int(not parts), "differ from the documents"))
+        turns.run(renewal_steps())
         found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
-        with db.writing() as tx:
-            found += _vectors(tx) + _audit(tx)
-            found.append(Finding("counts", day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
-            found += [one for dialect in dialects for one in check_dialect(tx, dialect, repair=repair, report=report)]
-            found.append(
-                Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
-            )
-            if repair:
-                _repair(tx, found)
+        differing: list[tuple[Dialect, list[Key]]] = []
+        found += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
         if repair:
-            _embed_missing(db)
+            if not (words and parts):
+                turns.run(db.rebuild_full_text())
+            for dialect, keys in differing:
+                turns.run(mending_steps(dialect, keys))
+            turns.run(_repair_steps({finding.part for finding in found if finding.rows}))
+            turns.run(_missing_steps())
         return [finding for finding in found if finding.rows]
 
 
-def _repair(tx: Tx, found: Sequence[Finding]) -> None:
-    _rebuild_full_text(tx)
+def _look(
+    tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
+) -> list[Finding]:
+    """What differs between rows and what is derived from them; `differing` gets the memories to index anew."""
+    found = _vectors(tx) + _audit(tx)
+    found.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
+    for dialect in dialects:
+        keys: list[Key] = []
+        found += check_dialect(tx, dialect, keys, report)
+        differing.append((dialect, keys))
+    wrong = run_steps(tx, quarantine.flag_steps(repair=False))
+    found.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
+    return found
+
+
+def _repair_steps(parts: Set[str]) -> Steps[None]:
+    """Makes anew what was found to differ."""
+    tx = yield
     tx.flush_deferred()
-    day_counts.rebuild(tx)
-    index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
-    if any(finding.part == _SKETCHES and finding.rows for finding in found):
-        ann_storage.clear(tx)
+    if _QUARANTINE in parts:
+        yield from quarantine.flag_steps(repair=True)
+        tx = yield
+    if _COUNTS in parts:
+        day_counts.rebuild(tx)
+        tx = yield
+    orphans = tx.all("kernel.consistency.orphans", int)
+    for start in range(0, len(orphans), _STEP_ROWS):
+        index.delete_vectors(tx, orphans[start : start + _STEP_ROWS])
+        tx = yield
+    if _SKETCHES in parts:
+        upto = ann_storage.last_deletion_id(tx)
+        while ann_storage.delete_block(tx):
+            tx = yield
+        while ann_storage.trim_deletions(tx, upto, _STEP_DELETIONS):
+            tx = yield
 
 
-def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:
-    """Rebuilds full text and every vector from the rows, in small transactions; returns the number of vectors."""
+def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None, *, alone: bool = True) -> int:
+    """Rebuilds full text and every vector from the rows; returns the number of vectors.
+
+    It goes on in slices, so that others write meanwhile, and searches find by what is not rebuilt yet. One that was cut
+    off has left a sound index, and the next one of the same model goes on from there.
+    """
     with open_writer(file, context) as db:
-        renew_index_of(db)
-        with db.writing() as tx:
-            _rebuild_full_text(tx)
-            tx.run("kernel.consistency.log_all_vectors_deleted")
-            tx.run("kernel.consistency.delete_all_vectors")
-            ann_storage.clear(tx)
-        return _embed_missing(db, progress)
+        turns = Turns(db, alone=alone)
+        turns.run(renewal_steps())
+        turns.run(db.rebuild_full_text())
+        return turns.run(_embedding_steps(progress), _Ahead(db, context.embedder))
+
+
+class _Place(NamedTuple):
+    """How far a reindex has come: the last document that was embedded, and the last document and the last vector that
+    there were at its start.
+    """
+
+    doc: int
+    last: int
+    vector: int
+
+
+def _place(tx: Tx) -> _Place | None:
+    """Where a reindex with the configured model was cut off."""
+    doc, last, vector, identity = (tx.one("kernel.consistency.embedded", str) or "0 0 0 -").split(" ", 3)
+    return _Place(int(doc), int(last), int(vector)) if identity == _identity(tx) else None
+
+
+def _identity(tx: Tx) -> str:
+    model = tx.embedding_model
+    return model[0] if model else ""
+
+
+def _keep_place(tx: Tx, place: _Place) -> None:
+    tx.run("kernel.consistency.set_embedded", value=f"{place.doc} {place.last} {place.vector} {_identity(tx)}")
+
+
+def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
+    """Embeds every document anew, then deletes what is left of the vectors before; returns the number of documents.
+
+    Those that came meanwhile are embedded by who wrote them.
+    """
+    tx = yield
+    if (place := _place(tx)) is None:
+        place = _Place(0, index.last_doc_id(tx), tx.one("kernel.consistency.last_vector", int) or 0)
+    total = tx.one("kernel.consistency.count_docs_upto", int, doc=place.last) or 0
+    done = tx.one("kernel.consistency.count_docs_upto", int, doc=place.doc) or 0
+    while rows := _documents_after(tx, place.doc, place.last, _STEP_ROWS):
+        _replace_vectors(tx, rows, {})
+        place = place._replace(doc=rows[-1].doc)
+        _keep_place(tx, place)
+        done += len(rows)
+        if progress:
+            progress(done, max(done, total))
+        tx = yield
+    yield from _trim_steps(place.vector)
+    return done if index.has_model((yield)) else 0
+
+
+def _trim_steps(upto: int) -> Steps[None]:
+    """Deletes blocks of vectors up to one, which are all replaced, and the part of the log that none needs any more."""
+    tx = yield
+    while ann_storage.forget_vectors(tx, upto, _STEP_ROWS):
+        tx = yield
+    if number := index.model_id(tx):
+        ann_storage.rewrite_block(tx, number, 0)  # the first one that is left began among them
+    tx = yield
+    deletion = ann_storage.deletions_upto(tx, upto)
+    while ann_storage.trim_deletions(tx, deletion, _STEP_DELETIONS):
+        tx = yield
+    tx.run("kernel.consistency.finish_embedding")
+
+
+class _Ahead:
+    """Embeds the texts that the next slice begins with, before it has the lock."""
+
+    def __init__(self, db: CommandConnection, embedder: Embedder | None) -> None:
+        self._db = db
+        self._embedder = embedder
+        self._known: dict[str, Embedding] = {}
+
+    def __call__(self) -> dict[str, Embedding]:
+        if self._embedder is None:
+            return {}
+        rows = self._db.read(CallContext(), _next_documents)
+        texts = dict.fromkeys(row.text for row in rows)
+        new = [text for text in texts if text not in self._known]
+        with suppress(OSError, ValueError):  # a model that cannot be read: the slice fails
+            self._known |= dict(zip(new, self._embedder.embed(new), strict=True))
+        self._known = {text: self._known[text] for text in texts if text in self._known}
+        return self._known
+
+
+def _next_documents(tx: Tx) -> "list[_Pending]":
+    place = _place(tx)
+    after, upto = (place.doc, place.last) if place else (0, index.last_doc_id(tx))
+    return _documents_after(tx, after, upto, _AHEAD_ROWS)
+
+
+def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> "list[_Pending]":
+    return tx.all("kernel.consistency.documents_after", _Pending, after=doc, upto=upto, limit=limit, bytes=SLICE_BYTES)
 
 
 def complete_index(store: Store, stop: Callable[[], bool]) -> None:
@@ -112,32 +244,32 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
     embedder = store.context.embedder
     if embedder is None:
         return 0
-    done = 0
+    done = after = 0
     while not stop():
         try:
-            embedded = _embed_batch(store, embedder)
+            pending: list[_Pending] = store.read_sync(partial(_pending, after=after, limit=_BATCH_ROWS))
+            texts = [row.text for row in pending]
+            vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+            if not pending:
+                break
+            done += store.write_sync(partial(_replace_pending, rows=pending, vectors=vectors))
+            after = pending[-1].doc
         except Fault as fault:
             if fault.code != "busy":
                 raise
             time.sleep(_RETRY_SECONDS)
-            continue
-        if not embedded:
-            break
-        done += embedded
     return done
 
 
-def _embed_batch(store: Store, embedder: Embedder) -> int:
-    pending: list[_Pending] = store.read_sync(_pending)
-    texts = [row.text for row in pending]
-    vectors = dict(zip(texts, embedder.embed(texts), strict=True))
-    return store.write_sync(lambda tx: _replace_vectors(tx, pending, vectors)) if pending else 0
+def _pending(tx: Tx, *, after: int, limit: int) -> list[_Pending]:
+    model = index.model_id(tx)
+    return tx.all("kernel.consistency.pending", _Pending, model=model, after=after, limit=limit, bytes=SLICE_BYTES)
 
 
-def _pending(tx: Tx) -> list[_Pending]:
-    return tx.all(
-        "kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS, bytes=SLICE_BYTES
-    )
+def _replace_pending(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
+    """Embeds those that no other write has embedded, changed or deleted meanwhile."""
+    still = {*_pending(tx, after=rows[0].doc - 1, limit=len(rows))}
+    return _replace_vectors(tx, [row for row in rows if row in still], vectors)
 
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
@@ -147,31 +279,14 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
     return len(rows)
 
 
-def _embed_missing(db: CommandConnection, progress: OnProgress | None = None) -> int:
-    done = 0
-    while True:
-        with db.writing() as tx:
-            total = tx.one("kernel.consistency.count_docs", int) or 0
-            rows = _pending(tx) if index.has_model(tx) else []
-            _replace_vectors(tx, rows, {})
-        if not rows:
-            return done
-        done += len(rows)
-        if progress:
-            progress(done, total)
-
-
-def _full_text(db: CommandConnection) -> list[Finding]:
-    with db.writing() as tx:
-        sound = tx.passes_check("kernel.consistency.check_full_text")
-        parts = tx.passes_check("kernel.consistency.check_parts")
-    broken = [Finding("full text", 0 if sound else 1, "differs from the documents")]
-    return [*broken, Finding("parts of words", 0 if parts else 1, "differ from the documents")]
-
-
-def _rebuild_full_text(tx: Tx) -> None:
-    tx.run("kernel.consistency.rebuild_full_text")
-    tx.run("kernel.consistency.rebuild_parts")
+def _missing_steps() -> Steps[None]:
+    """Embeds documents without a vector of the configured model."""
+    tx = yield
+    after = 0
+    while rows := _pending(tx, after=after, limit=_STEP_ROWS) if index.has_model(tx) else []:
+        _replace_vectors(tx, rows, {})
+        after = rows[-1].doc
+        tx = yield
 
 
 def _vectors(tx: Tx) -> list[Finding]:

@@ -21,7 +21,10 @@ _OF_PAGE = regex(r"(?:of|on) page (\d+)$")  # an error within a page
 _OF_INDEX = regex(r"missing from index|wrong # of entries in index|non-unique entry in index")
 _OF_FREE_PAGES = regex(r"[Ff]reelist|never used")
 _FULL_TEXT = frozenset(
-    {"doc_fts_data", "doc_fts_idx", "doc_fts_docsize", "doc_part_data", "doc_part_idx", "doc_part_docsize"}
+    f"{index}{stage}_{rows}"
+    for index in ("doc_fts", "doc_part")
+    for stage in ("", "_next", "_old")  # of a rebuild
+    for rows in ("data", "idx", "docsize")
 )
 _BLOCKS = frozenset({"doc_block", "doc_gone", "doc_sketch"})
 _COUNTS = frozenset({"doc_day"})
@@ -118,5 +121,5 @@ def _report_memories(db: Connection, dialects: Sequence[Dialect], report: Report
     with closing(Connection(Path(db.filename), db.context, readonly=True)) as reader:
         for dialect in dialects:
             with suppress(*DAMAGED, UnicodeDecodeError):
-                check_dialect(Tx(reader, CallContext(), readonly=True), dialect, repair=False, report=report)
+                check_dialect(Tx(reader, CallContext(), readonly=True), dialect, [], report)
             reader.rollback()

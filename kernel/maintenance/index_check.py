@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 from kernel.search import index
 from kernel.store import history
+from kernel.store.slices import Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.text import one_line
 from kernel.tools import Dialect, IndexSource, Keys
 
 Report = Callable[[str], None]
 _SLICE_ROWS = 1000
+_STEP_KEYS = 8  # of one step: a slice is cut between steps
 _SHOWN_CHARS = 60  # of a text that differs, from shortly before the difference
 _BEFORE_CHARS = 15
 
@@ -31,13 +33,15 @@ class _Document(NamedTuple):
     grams: str
 
 
-class _Key(NamedTuple):
+class Key(NamedTuple):
+    """The name of a memory in the index."""
+
     space: str
     key: str
 
 
-def check_dialect(tx: Tx, dialect: Dialect, *, repair: bool, report: Report | None = None) -> list[Finding]:
-    """Where the index differs from the memories of a dialect; `repair` makes the index agree with sound memories.
+def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | None = None) -> list[Finding]:
+    """Where the index differs from the memories of a dialect; `mend` gets the keys of those that are sound.
 
     The history decides: where it agrees with the index and not with the row, the row is damaged, and the index, which
     holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
@@ -49,21 +53,30 @@ def check_dialect(tx: Tx, dialect: Dialect, *, repair: bool, report: Report | No
             broken = held is not None and _contradicts_history(tx, source, held.text)
             damaged, differing = damaged + broken, differing + (not broken)
             tell(_difference(source, held, broken))
-            if repair and not broken:
-                index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+            if not broken:
+                mend.append(Key(source.space, source.key))
         keys.update((source.space, source.key) for source in several)
     for extra in _extra(tx, dialect, keys):
         gone = history.latest(tx, *extra) is not None
         lost, extras = lost + gone, extras + (not gone)
         tell(f"{extra.space} {extra.key}: only the index holds it" + (", the row is lost" if gone else ""))
-        if repair and not gone:
-            index.drop(tx, *extra)
+        if not gone:
+            mend.append(extra)
     return [
         Finding(dialect.name, differing, "memories the index lacks or holds differently"),
         Finding(dialect.name, damaged, "memories whose row is damaged: index and history agree on another text", True),
         Finding(dialect.name, lost, "memories whose row is lost: index and history have them", True),
         Finding(dialect.name, extras, "documents without a memory"),
     ]
+
+
+def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
+    """Makes the index agree with some memories of a dialect, in steps."""
+    tx = yield
+    for start in range(0, len(keys) if dialect.sources_of else 0, _STEP_KEYS):
+        assert dialect.sources_of is not None
+        rebuild_documents(tx, dialect.sources_of, keys[start : start + _STEP_KEYS])
+        tx = yield
 
 
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
@@ -93,11 +106,11 @@ def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str
     return keys
 
 
-def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[_Key]:
+def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
     if dialect.sources is None:
         return []
     return [
-        held for held in tx.each("kernel.consistency.keys_of_dialect", _Key, dialect=dialect.name) if held not in keys
+        held for held in tx.each("kernel.consistency.keys_of_dialect", Key, dialect=dialect.name) if held not in keys
     ]
 
 

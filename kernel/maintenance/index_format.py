@@ -7,11 +7,12 @@ from typing import NamedTuple
 from kernel.errors import Fault
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors
 from kernel.search.words import completed
-from kernel.store.engine import CommandConnection
+from kernel.store.slices import Steps
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
-_BATCH_ROWS = 256  # renewed in one transaction, so that other writes wait for milliseconds
+_BATCH_ROWS = 64  # renewed in one transaction, so that other writes wait for milliseconds
+_STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 
 
@@ -25,30 +26,28 @@ def renew_index(store: Store, stop: Callable[[], bool]) -> None:
     """Renews what is outdated while calls are served; the next start goes on where this one stops."""
     while store.read_sync(_outdated_to) and not stop():
         try:
-            store.write_sync(_renew_batch)
+            store.write_sync(lambda tx: _renew_batch(tx, _BATCH_ROWS))
         except Fault as fault:
             if fault.code != "busy":
                 raise
             time.sleep(_RETRY_SECONDS)
 
 
-def renew_index_of(db: CommandConnection) -> None:
-    """The same for a store that no server has open, in small transactions."""
-    more = True
-    while more:
-        with db.writing() as tx:
-            more = bool(_outdated_to(tx))
-            if more:
-                _renew_batch(tx)
+def renewal_steps() -> Steps[None]:
+    """The same in steps, for a command."""
+    tx = yield
+    while _outdated_to(tx):
+        _renew_batch(tx, _STEP_ROWS)
+        tx = yield
 
 
 def _outdated_to(tx: Tx) -> int:
     return tx.one("kernel.index_format.outdated_to", int) or 0
 
 
-def _renew_batch(tx: Tx) -> None:
+def _renew_batch(tx: Tx, limit: int) -> None:
     last = _outdated_to(tx)
-    rows = tx.all("kernel.index_format.outdated", _Outdated, last=last, limit=_BATCH_ROWS, bytes=SLICE_BYTES)
+    rows = tx.all("kernel.index_format.outdated", _Outdated, last=last, limit=limit, bytes=SLICE_BYTES)
     _renew(tx, rows)
     last = rows[-1].doc - 1 if rows else 0
     if last > 0:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from kernel.errors import Fault
 from kernel.security.injection import matched_rule
 from kernel.store import audit
+from kernel.store.slices import Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")
-_PAGE_ROWS = 1000  # documents read at once by `check_flags`, if their texts are short; not measured
+_PAGE_ROWS = 1000  # documents read at once, if their texts are short; not measured
+_STEP_ROWS = 8  # where others wait for the lock
 
 
 class Suspect(NamedTuple):
@@ -78,11 +80,13 @@ def release(tx: Tx, name: str) -> Suspect:
     return found
 
 
-def check_flags(tx: Tx, *, repair: bool) -> int:
+def flag_steps(*, repair: bool) -> Steps[int]:
     """The number of documents with another flag than the current rules give; `repair` corrects those flags."""
+    tx = yield
     wrong, last = 0, 0
+    rows = _STEP_ROWS if repair else _PAGE_ROWS
     while tx.context.injection_mode != OFF and (
-        page := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_PAGE_ROWS, bytes=SLICE_BYTES)
+        page := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=rows, bytes=SLICE_BYTES)
     ):
         last = page[-1].doc
         rules = {suspect.doc: matched_rule(suspect.text) for suspect in page}
@@ -96,6 +100,7 @@ def check_flags(tx: Tx, *, repair: bool) -> int:
         if repair and differing:
             unflag(tx, [suspect.doc for suspect in differing])
             flag(tx, [(suspect, rule) for suspect in differing if (rule := rules[suspect.doc])])
+        tx = yield
     return wrong
 
 

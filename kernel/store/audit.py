@@ -11,6 +11,7 @@ from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
 _PAGE_ROWS = 1000
 _AMONG = 20_000  # later calls among which those that touched a memory are looked for: a tenth of a second
+_EXPIRED_PARTS = 8  # deleted in one transaction: a large import has thousands
 
 
 class Entry(NamedTuple):
@@ -171,12 +172,34 @@ def delete_undo(tx: Tx, id_: int) -> None:
     tx.run("kernel.audit.delete_parts", call=tx.one("kernel.audit.delete_undo", str, audit=id_))
 
 
-def expire_undo(tx: Tx, before: str) -> int:
-    """Deletes the undo data of calls before a time (ISO 8601 UTC); the number of those calls."""
-    calls = tx.all("kernel.audit.expire_undo", str, before=before)
-    for call in calls:
-        tx.run("kernel.audit.delete_parts", call=call)
-    return len(calls)
+def expire_undo(tx: Tx, before: str) -> bool:
+    """Ends the undo of calls before a time (ISO 8601 UTC), and deletes some of what was kept for it: other calls wait.
+
+    Whether some is left.
+    """
+    parts = _EXPIRED_PARTS
+    while parts > 0 and (call := tx.one("kernel.audit.expired", str, before=before)) is not None:
+        tx.run("kernel.audit.expire", before=before)
+        deleted = tx.run("kernel.audit.delete_some_parts", call=call, limit=parts)
+        if deleted < parts:
+            tx.run("kernel.audit.forget_call", call=call)
+        parts -= max(1, deleted)
+    return parts <= 0
+
+
+class KeptUndo(NamedTuple):
+    """What can be undone: the number of calls, the newest one and its tool, and the bytes that all of them take."""
+
+    calls: int
+    newest: int
+    tool: str
+    bytes: int
+
+
+def kept_undo(tx: Tx) -> KeptUndo:
+    """What is kept for undo."""
+    tx.flush_deferred()
+    return tx.one("kernel.audit.kept_undo", KeptUndo) or KeptUndo(0, 0, "", 0)
 
 
 def first_broken(tx: Tx, newest: int | None = None) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from kernel.errors import CatchFaults, Fault
 from kernel.store.audit import ChangeRecorder
 from kernel.store.context import CallContext, StoreContext
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -69,6 +70,14 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
 
     def writing(self, call_context: CallContext = ...) -> AbstractContextManager[Tx]:
         """A write transaction that commits at the end of the block and rolls back on any exception."""
+        ...
+
+    def check_full_text(self) -> tuple[bool, bool]:
+        """Whether words and parts of words agree with the documents; others write meanwhile."""
+        ...
+
+    def rebuild_full_text(self) -> Steps[None]:
+        """Makes the full-text indexes anew from the documents, in steps; another call goes on where one was cut off."""
         ...
 
     def orphans(self) -> int:

@@ -28,7 +28,7 @@ def model_folder(tx: Tx) -> str:
 def vacuum_after_commit(tx: Tx) -> None:
     """Rewrites the file without its free pages once this transaction has committed, before the call is answered.
 
-    For an `exclusive` call, since other writes wait meanwhile. All undo data is deleted too, once that has succeeded.
+    For an `exclusive` call, since other writes wait meanwhile. What can be undone stays so.
     """
     tx.vacuum_after_commit = True
 

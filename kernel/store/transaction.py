@@ -126,10 +126,6 @@ class Tx:
         self._execute(query, params).fetchall()
         return self._engine.changes()
 
-    def passes_check(self, query: str, /, **params: object) -> bool:
-        """Whether an integrity check of the engine succeeds."""
-        return self._engine.passes_check(self.context.statements[query], params)
-
     def tokenize(self, text: str) -> list[Token]:
         """The tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)

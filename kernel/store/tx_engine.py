@@ -98,10 +98,6 @@ class Engine(Protocol):
         """The cost limit of the call."""
         ...
 
-    def passes_check(self, text: str, params: Params) -> bool:
-        """Whether an integrity check of the engine succeeds."""
-        ...
-
     def tokenize(self, text: str) -> list[Token]:
         """The full-text tokens of `text`."""
         ...

@@ -1,5 +1,5 @@
 -- name: sealed_blocks
--- Each block holds up to 8,192 vectors, so that a start reads few rows.
+-- Each block holds a thousand vectors or so, so that a start reads few rows.
 SELECT last, ids, docs, places, scales, CASE WHEN :exact THEN vectors ELSE sketches END
 FROM doc_block
 WHERE last > :after AND model = :model
@@ -43,6 +43,23 @@ SET
 -- name: delete_blocks_between
 -- The blocks whose rows a rewritten block has taken over.
 DELETE FROM doc_block WHERE last > :after AND last < :before;
+
+-- name: vectors_upto
+SELECT id FROM doc_vector WHERE id <= :upto ORDER BY id LIMIT :limit;
+
+-- name: log_vectors_deleted
+INSERT INTO doc_gone (vector) SELECT value FROM json_each(:ids);
+
+-- name: delete_vectors
+DELETE FROM doc_vector WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_block_upto
+-- The first block, where it ends before a vector.
+DELETE FROM doc_block WHERE last = (SELECT min(b.last) FROM doc_block AS b WHERE b.last <= :upto);
+
+-- name: first_deletion_after
+-- The first deletion in the log of a vector after this one.
+SELECT coalesce(min(id), 0) FROM doc_gone WHERE id > 0 AND vector > :vector;
 
 -- name: delete_blocks
 DELETE FROM doc_block;

@@ -12,7 +12,7 @@ FROM json_each(:rows);
 -- The newest rows below a number, newest first.
 SELECT
     a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
-    EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
+    EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id AND u.at > '') AS undoable
 FROM audit AS a
 WHERE a.id < :below
 ORDER BY a.id DESC
@@ -62,7 +62,7 @@ DELETE FROM undo WHERE call = :call;
 INSERT INTO undo_part (call, part, targets, changes) VALUES (:call, :part, :targets, :changes);
 
 -- name: undo_call
-SELECT call FROM undo WHERE audit = :audit;
+SELECT call FROM undo WHERE audit = :audit AND at > '';
 
 -- name: undo_parts
 -- The last part first.
@@ -79,13 +79,25 @@ DELETE FROM undo_part WHERE call = :call;
 DELETE FROM undo WHERE audit = :audit
 RETURNING call;
 
--- name: delete_all_undo
-DELETE FROM undo;
+-- name: expired
+-- A call that was before a time, or has no time any more.
+SELECT call FROM undo WHERE at < :before ORDER BY at LIMIT 1;
 
--- name: delete_all_parts
-DELETE FROM undo_part;
+-- name: expire
+-- A call without a time cannot be undone; its parts are deleted some at a time.
+UPDATE undo SET at = '' WHERE at > '' AND at < :before;
 
--- name: expire_undo
--- Returns the calls, for their parts.
-DELETE FROM undo WHERE at < :before
-RETURNING call;
+-- name: delete_some_parts
+DELETE FROM undo_part
+WHERE call = :call AND part IN (SELECT p.part FROM undo_part AS p WHERE p.call = :call ORDER BY p.part LIMIT :limit);
+
+-- name: kept_undo
+-- The calls that can be undone, the newest one, its tool, and the bytes that all of them take.
+SELECT
+    count(*), coalesce(max(u.audit), 0),
+    coalesce(
+        (SELECT a.tool FROM audit AS a WHERE a.id = (SELECT max(n.audit) FROM undo AS n WHERE n.at > '')), ''
+    ),
+    coalesce(sum((SELECT sum(length(p.changes) + length(p.targets)) FROM undo_part AS p WHERE p.call = u.call)), 0)
+FROM undo AS u
+WHERE u.at > '';

@@ -1,19 +1,22 @@
--- name: optimize_full_text
--- Merges all segments of the full-text index into one, without the deleted rows.
-INSERT INTO doc_fts (doc_fts) VALUES ('optimize');
+-- name: merge_full_text
+-- Goes on to merge all segments of the full-text index into one, without the deleted rows; a negative number of pages
+-- begins it.
+INSERT INTO doc_fts (doc_fts, rank) VALUES ('merge', :pages);
 
--- name: optimize_parts
-INSERT INTO doc_part (doc_part) VALUES ('optimize');
+-- name: merge_parts
+INSERT INTO doc_part (doc_part, rank) VALUES ('merge', :pages);
+
+-- name: last_event
+SELECT coalesce(max(id), 0) FROM history;
 
 -- name: finished_histories
--- The last event of each memory that was deleted before a time.
-SELECT h.id, h.space, h.key
+-- The memories that were deleted before a time, by their last events, of a range.
+SELECT h.space, h.key
 FROM history AS h
 WHERE
-    h.id > :after AND h.after IS NULL AND h.at < :before
+    h.id > :after AND h.id <= :upto AND h.after IS NULL AND h.at < :before
     AND NOT EXISTS (SELECT 1 FROM history AS n WHERE n.space = h.space AND n.key = h.key AND n.id > h.id)
-ORDER BY h.id
-LIMIT :limit;
+ORDER BY h.id;
 
 -- name: delete_histories
 DELETE FROM history

@@ -1,12 +1,5 @@
--- name: check_full_text
--- Fails where the full-text index differs from the documents (rank 1 compares with the content table).
-INSERT INTO doc_fts (doc_fts, rank) VALUES ('integrity-check', 1);
-
 -- name: rebuild_full_text
 INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
-
--- name: check_parts
-INSERT INTO doc_part (doc_part, rank) VALUES ('integrity-check', 1);
 
 -- name: rebuild_parts
 INSERT INTO doc_part (doc_part) VALUES ('rebuild');
@@ -17,17 +10,15 @@ SELECT v.doc
 FROM doc_vector AS v
 WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);
 
--- name: log_all_vectors_deleted
-INSERT INTO doc_gone (vector) SELECT coalesce(max(id), 0) FROM doc_vector;
-
--- name: delete_all_vectors
-DELETE FROM doc_vector;
-
 -- name: count_docs
 SELECT count(*) FROM doc;
 
+-- name: count_docs_upto
+SELECT count(*) FROM doc WHERE id <= :doc;
+
 -- name: pending
--- The first documents without a vector of the given model: at most :limit, with about :bytes of text and at least one.
+-- The first documents after one that have no vector of the given model: at most :limit, with about :bytes of text and at
+-- least one.
 SELECT d.id, d.text
 FROM (
     SELECT p.id, p.size, sum(p.size) OVER (ORDER BY p.id) AS total
@@ -35,7 +26,7 @@ FROM (
         SELECT d.id, octet_length(d.text) AS size
         FROM doc AS d
         LEFT JOIN doc_vector AS v ON v.doc = d.id
-        WHERE v.model IS NOT :model OR v.doc IS NULL
+        WHERE d.id > :after AND (v.model IS NOT :model OR v.doc IS NULL)
         ORDER BY d.id
         LIMIT :limit
     ) AS p
@@ -43,6 +34,37 @@ FROM (
 CROSS JOIN doc AS d ON d.id = s.id
 WHERE s.total - s.size < :bytes
 ORDER BY d.id;
+
+-- name: documents_after
+-- The first documents of a range: at most :limit, with about :bytes of text and at least one.
+SELECT d.id, d.text
+FROM (
+    SELECT p.id, p.size, sum(p.size) OVER (ORDER BY p.id) AS total
+    FROM (
+        SELECT d.id, octet_length(d.text) AS size
+        FROM doc AS d
+        WHERE d.id > :after AND d.id <= :upto
+        ORDER BY d.id
+        LIMIT :limit
+    ) AS p
+) AS s
+CROSS JOIN doc AS d ON d.id = s.id
+WHERE s.total - s.size < :bytes
+ORDER BY d.id;
+
+-- name: set_embedded
+-- How far a reindex has come: two documents, a vector, and the identity of the model, with blanks between them.
+INSERT INTO setting (name, value) VALUES ('reindex_embedded', :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: embedded
+SELECT value FROM setting WHERE name = 'reindex_embedded';
+
+-- name: finish_embedding
+DELETE FROM setting WHERE name = 'reindex_embedded';
+
+-- name: last_vector
+SELECT coalesce(max(id), 0) FROM doc_vector;
 
 -- name: count_pending
 SELECT count(*)

@@ -42,6 +42,7 @@ SPEAKING_SQL = {
     "kernel.store.postgres.table_rows",
     "kernel.store.sqlite.connection",
     "kernel.store.sqlite.copy_end",
+    "kernel.store.sqlite.full_text",
     "kernel.store.sqlite.table_rows",
     "kernel.store.migrations",
     "kernel.store.external",

@@ -13,6 +13,7 @@ from kernel.store.postgres import bounds, doubt
 from kernel.store.postgres.changes import Recorder
 from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import as_fault, is_lost
+from kernel.store.postgres.full_text import rebuild_steps
 from kernel.store.postgres.placement import TenantPlace
 from kernel.store.postgres.pool import Pool
 from kernel.store.postgres.replica import Replica
@@ -22,6 +23,7 @@ from kernel.store.postgres.statements import Statement, values_of
 from kernel.store.postgres.table_rows import TableRows
 from kernel.store.postgres.word_index import WordIndex
 from kernel.store.postgres.word_reader import WordReader
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 from kernel.store.tx_engine import Cursor, Params
 
@@ -289,15 +291,24 @@ class Connection(WordReader):
         self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
         return bool(done)
 
+    def check_full_text(self) -> tuple[bool, bool]:
+        """Whether there are words and trigrams of each document, and of no other."""
+
+        def agree(tx: Tx) -> tuple[bool, bool]:
+            _ = tx.now  # takes the snapshot
+            return not self.query("engine.full_text.differing"), not self.query("engine.full_text.differing_parts")
+
+        return self.read(CallContext(), agree)
+
+    def rebuild_full_text(self) -> Steps[None]:
+        """Makes words and trigrams anew from the documents, in steps."""
+        return rebuild_steps(self)
+
     def orphans(self) -> int:
         """The number of rows that refer to a row that is not there."""
         with self.writing():
             ((found,),) = self.query("engine.changes.orphans")
         return found
-
-    def passes_check(self, text: str, params: Params) -> bool:
-        """Whether a check finds nothing."""
-        return not self.execute(text, params).fetchall()
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies what is committed into a file of SQLite, without what the open transaction has written."""

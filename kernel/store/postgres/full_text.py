@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from kernel.store.postgres.matching import PHRASE, Engine, Params, Row, matching, occurrences, parse, place_element
+from kernel.store.slices import Steps
 from kernel.text import json_text
 
 _K1, _B = 1.2, 0.75  # as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 _LEAST_IDF = 1e-6  # of a term in more than half of the rows, in FTS5
 _MOST = 32_767  # a count is a smallint
 _PAGE = 500
+_STEP_ROWS = 8  # documents; a slice is cut between steps
 _NO_LIMIT = 2**31
 _MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
@@ -142,6 +144,27 @@ def rebuild_parts(db: Engine, _params: Params) -> list[Row]:
     return []
 
 
+def rebuild_steps(db: Engine) -> Steps[None]:
+    """Makes the words and trigrams of each document anew, then drops those without a document."""
+    yield
+    after = 0
+    while page := db.query("engine.full_text.documents_after", after=after, limit=_STEP_ROWS):
+        ids = {"ids": json_text([row[0] for row in page])}
+        delete(db, ids)
+        _add(db, page)
+        db.query("engine.full_text.delete_parts", **ids)
+        insert_parts(db, ids)
+        after = page[-1][0]
+        yield
+    while orphans := db.query("engine.full_text.without_document", limit=_PAGE):
+        delete(db, {"ids": json_text([doc for (doc,) in orphans])})
+        yield
+    db.query("engine.full_text.delete_parts_without_document")
+    db.query("engine.full_text.clear_totals")
+    ((docs, size),) = db.query("engine.full_text.sums")
+    db.query("engine.full_text.count", docs=docs, size=size)
+
+
 def match_trigrams(db: Engine, params: Params) -> list[Row]:
     """Answers kernel.parts.match_trigrams."""
     wanted = {
@@ -188,10 +211,8 @@ def _list(text: str | None) -> Any:
 
 
 ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
-    "kernel.compact.optimize_full_text": nothing,
-    "kernel.compact.optimize_parts": nothing,
-    "kernel.consistency.check_full_text": _named("engine.full_text.differing"),
-    "kernel.consistency.check_parts": _named("engine.full_text.differing_parts"),
+    "kernel.compact.merge_full_text": nothing,
+    "kernel.compact.merge_parts": nothing,
     "kernel.consistency.rebuild_full_text": rebuild,
     "kernel.consistency.rebuild_parts": rebuild_parts,
     "kernel.index.fts_insert": insert,

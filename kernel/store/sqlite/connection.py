@@ -11,7 +11,8 @@ import apsw
 from kernel.errors import CatchFaults, Fault
 from kernel.ids import now_ns
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, pragmas, vacuum
+from kernel.store.slices import Steps
+from kernel.store.sqlite import changesets, full_text, pragmas, vacuum
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
@@ -59,6 +60,7 @@ class Connection:
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
         if not readonly:
+            self._db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, int(full_text.has_own_triggers_only(self)))
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = self._large = False
         self._open_tx: Tx | None = None
@@ -161,7 +163,24 @@ class Connection:
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
-            vacuum.vacuum_without_undo(self)
+            vacuum.vacuum(self)
+
+    @contextmanager
+    def writing_shadow_tables(self) -> Generator[None]:
+        """Lets statements write into the tables in which FTS5 keeps an index."""
+        self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        try:
+            yield
+        finally:
+            self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+    def check_full_text(self) -> tuple[bool, bool]:
+        """Whether words and parts of words agree with the documents."""
+        return full_text.check(self)
+
+    def rebuild_full_text(self) -> Steps[None]:
+        """Makes the full-text indexes anew from the documents, in steps; another call goes on where one was cut off."""
+        return full_text.rebuild_steps(self)
 
     def has_table(self, name: str) -> bool:
         """Whether the file has a table."""

@@ -9,7 +9,7 @@ from kernel.limits import CallLimits
 
 TOO_LONG = "The call takes too long, ask for less."
 # As sqlite.org/security.html advises: no double-quoted strings, no functions run by a foreign schema, no writes to
-# shadow tables, no triggers (the schema has none).
+# shadow tables, no triggers (the schema has none; a rebuild of the full-text indexes has some, which writers then run).
 SETTINGS: Mapping[str, int] = MappingProxyType(
     {"DQS_DML": 0, "DQS_DDL": 0, "TRUSTED_SCHEMA": 0, "DEFENSIVE": 1, "ENABLE_TRIGGER": 0}
 )

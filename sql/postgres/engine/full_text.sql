@@ -102,6 +102,13 @@ UNION ALL
 SELECT w.doc FROM doc_words AS w WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = w.doc)
 LIMIT 1;
 
+-- name: without_document
+SELECT w.doc FROM doc_words AS w WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = w.doc) LIMIT :limit;
+
+-- name: sums
+-- The numbers of documents and of their words, counted.
+SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint) FROM doc_words;
+
 -- name: clear
 DELETE FROM doc_words;
 
@@ -139,6 +146,15 @@ WHERE
 UNION ALL
 SELECT t.doc FROM doc_trigrams AS t WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = t.doc)
 LIMIT 1;
+
+-- name: delete_parts_without_document
+DELETE FROM doc_trigrams
+WHERE
+    NOT EXISTS (
+        SELECT 1
+        FROM doc AS d
+        WHERE d.id = doc_trigrams.doc AND d.space IN ('scopes:guidelines', 'scopes:knowledge', 'scopes:tools')
+    );
 
 -- name: clear_parts
 DELETE FROM doc_trigrams;

@@ -18,6 +18,7 @@ from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
+from kernel.store import audit
 from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call
 
@@ -107,6 +108,72 @@ def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, 
 def test_reindex_prints_the_number_of_vectors(kernel: Kernel, call: Call, run: Run) -> None:
     call("add_memory", path="a", content="hello")
     assert run("reindex") == (0, "1 vectors rebuilt\n")
+
+
+def precious(call: Call) -> None:
+    """A memory that was dropped: call 2."""
+    call("add_memory", path="precious", content="The precious fact.")
+    call("drop_memory", path="precious")
+
+
+def test_what_was_forgotten_can_be_undone_after_compact(kernel: Kernel, call: Call, run: Run) -> None:
+    precious(call)
+    kernel.store.close()
+
+    assert run("compact")[0] == 0
+    assert run("undo", "2")[0] == 0
+    db = apsw.Connection(str(kernel.config.file))
+    assert db.execute("SELECT content FROM paths_memory").fetchall() == [("The precious fact.",)]
+    db.close()
+
+
+def test_what_was_forgotten_can_be_undone_after_compact_beside_a_server(kernel: Kernel, call: Call, run: Run) -> None:
+    precious(call)
+
+    for options in ([], ["--full"]):
+        assert run("compact", *options)[0] == 0
+    assert run("undo", "2")[0] == 0
+    assert call("read_memory", path="precious").fault is None
+
+
+def test_an_import_can_be_undone_after_compact(kernel: Kernel, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "memory.jsonl"
+    source.write_text(
+        "".join(f'{{"type":"entity","name":"e{n}","entityType":"t","observations":["o"]}}\n' for n in range(300))
+    )
+    assert run("import", "server-memory", str(source))[0] == 0
+    assert run("compact")[0] == 0
+    number = max(entry.id for entry in kernel.store.read_sync(lambda tx: audit.read(tx, 9)) if entry.undoable)
+
+    assert run("undo", str(number))[0] == 0
+    assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
+
+
+def test_undo_ends_only_where_it_is_asked_for(
+    kernel: Kernel, call: Call, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    precious(call)
+
+    with pytest.raises(Fault, match="--forget-undo needs --yes where nobody can be asked"):
+        run("compact", "--forget-undo")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _question: "n")
+    with pytest.raises(Fault, match="Nothing was changed"):
+        run("compact", "--forget-undo")
+    assert "1 calls can no longer be undone, the newest is 2, drop_memory" in capsys.readouterr().err
+    monkeypatch.setattr("builtins.input", lambda _question: "y")
+    assert '"undoable":0' in run("compact", "--forget-undo", "--json")[1]
+    with pytest.raises(Fault, match="Call 2 cannot be undone"):
+        run("undo", "2")
+
+
+def test_the_end_of_undo_needs_no_terminal_with_yes(kernel: Kernel, call: Call, run: Run) -> None:
+    precious(call)
+    assert '"undoable":1' in run("compact", "--json")[1]
+    assert '"undoable":0' in run("compact", "--forget-undo", "--yes", "--json")[1]
+    assert run("compact", "--forget-undo")[0] == 0  # nothing is lost, nothing is asked
+    with pytest.raises(Fault, match="--yes goes with --forget-undo only"):
+        run("compact", "--yes")
 
 
 def test_backup_prints_its_path_and_defaults_to_the_data_directory(

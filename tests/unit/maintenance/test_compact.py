@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import apsw
 import pytest
@@ -13,11 +14,11 @@ import pytest
 from kernel.app import Kernel
 from kernel.config import MODEL
 from kernel.maintenance import consistency
-from kernel.maintenance.compact import compact, tidy
+from kernel.maintenance.compact import Choice, compact, tidy
 from kernel.maintenance.consistency import Finding
 from kernel.search import ann_storage, index
 from kernel.search.semantic import load_vectors
-from kernel.store import history
+from kernel.store import audit, history, politeness
 from tests.conftest import Call, Clock
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
@@ -140,10 +141,53 @@ def test_compact_deletes_only_history_of_memories_deleted_before_a_time(shelf: I
     before = clock.move(seconds=1)
     happened("deleted later", "one", None)
 
-    compact(shelf.file, shelf.context, lambda _: None, forget=before)
+    compact(shelf.file, shelf.context, lambda _: None, Choice(forget=before))
 
     left = shelf.writer.values("SELECT key, count(*) FROM history GROUP BY key ORDER BY key")
     assert left == [("back again", 3), ("deleted later", 2), ("kept", 1)]
+
+
+def test_compact_expires_undo_of_long_ago_and_keeps_the_rest(kernel: Kernel, call: Call, clock: Clock) -> None:
+    for path in ("old", "new"):
+        call("add_memory", path=path, content="x")
+        call("drop_memory", path=path)
+        clock.move(hours=100)
+    call("add_memory", path="last", content="x")
+
+    def undoable() -> list[int]:
+        return [entry.id for entry in kernel.store.read_sync(lambda tx: audit.read(tx, 9)) if entry.undoable]
+
+    assert undoable() == [4, 2]
+    file, context = kernel.config.file, kernel.store.context
+    assert compact(file, context, lambda _: None, Choice()).undoable == 2
+    assert compact(file, context, lambda _: None, Choice(undo_hours=150)).undoable == 1
+    assert undoable() == [4]
+
+
+def test_compact_beside_others_works_in_slices_and_leaves_free_pages_in_the_file(
+    shelf: IndexedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(politeness, "_HELD_SECONDS", 0.0)
+    shelf.put(texts(400))
+    shelf.drop([str(number) for number in range(300)])
+    written: list[int] = []
+    write = politeness.Turns.write
+
+    def with_others(turns: politeness.Turns, *arguments: Any) -> Any:
+        written.append(len(written))
+        shelf.put([f"between {len(written)}"], space="others", first=len(written))
+        return write(turns, *arguments)
+
+    monkeypatch.setattr(politeness.Turns, "write", with_others)
+    beside = compact(shelf.file, shelf.context, lambda _: None, alone=False)
+    among = len(written)
+    whole = compact(shelf.file, shelf.context, lambda _: None, Choice(full=True), alone=False)
+
+    assert among > 3
+    assert beside.free > 0
+    assert whole.after < beside.after
+    assert len(shelf.lexical_keys("between", limit=1000)) == len(written)
+    assert findings(shelf) == []
 
 
 def running(program: str, file: Path) -> "subprocess.Popen[str]":
@@ -156,12 +200,12 @@ import sys
 from pathlib import Path
 from kernel import app
 from kernel.config import MODEL
-from kernel.maintenance.compact import compact
+from kernel.maintenance.compact import Choice, compact
 from kernel.search import ann_storage
 ann_storage.BLOCK_ROWS = 16
 context = app.base_context(MODEL)
 while True:
-    compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), forget="9")
+    compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), Choice(forget="9"))
 """
 
 

@@ -9,7 +9,7 @@ from kernel.store import statements
 
 ROOT = Path(__file__).resolve().parents[3]
 STATEMENTS = statements.load()
-METHODS = {"one", "all", "each", "run", "passes_check"}
+METHODS = {"one", "all", "each", "run"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -47,7 +47,7 @@ def used(tree: ast.AST) -> set[str]:
 
 
 def asked(tree: ast.AST) -> Iterable[ast.expr]:
-    """The query of every `tx.one(...)`, `tx.all(...)`, `tx.each(...)`, `tx.run(...)` and `tx.passes_check(...)`."""
+    """The query of every `tx.one(...)`, `tx.all(...)`, `tx.each(...)` and `tx.run(...)`."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Call)

@@ -272,11 +272,44 @@ def test_expiry_is_no_change_of_the_call_that_runs_it(kernel: Kernel, call: Call
     ]
 
 
-def test_vacuum_deletes_undo_data(kernel: Kernel, call: Call) -> None:
+def test_vacuum_keeps_what_can_be_undone(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     assert call("maintenance", action="vacuum").fault is None
-    assert [entry.undoable for entry in entries(kernel)][:2] == [False, False]
+    assert [entry.undoable for entry in entries(kernel)][:2] == [False, True]
+
+
+def test_an_expired_call_of_many_parts_cannot_be_undone_and_its_parts_go_some_at_a_time(
+    kernel: Kernel, call: Call, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_EXPIRED_PARTS", 3)
+    for number in range(3):
+        call("add_memory", path=f"p{number}", content="red")
+    call("drop_memory", path="p0")
+
+    def parts() -> int:
+        return sum(len(rows) for name, rows in everything(kernel).items() if name == "undo_part")
+
+    kernel.store.write_sync(
+        lambda tx: [
+            tx.run(
+                "kernel.audit.add_part",
+                call=tx.one("kernel.audit.undo_call", str, audit=4),
+                part=part,
+                targets="[]",
+                changes=b"",
+            )
+            for part in range(1, 8)
+        ]
+    )
+    assert parts() == 8
+    clock.move(hours=169)
+    left: list[int] = []
+    for path in ("p1", "p2", "none", "other"):
+        call("drop_memory", path=path)
+        left.append(parts())
+    assert [entry.undoable for entry in entries(kernel)][:4] == [False] * 4
+    assert left == [6, 4, 2, 2]
 
 
 def test_zero_undo_hours_keep_no_undo_data(config: Config, caller: Any) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from handlers import scopes
 from kernel.app import Kernel
-from kernel.cli import commands, politeness
+from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.search import index
-from kernel.store import slices
+from kernel.store import politeness, slices
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Do, exported, refused
 
