@@ -156,7 +156,7 @@ def mutations(seed: int, count: int) -> Iterator[Call]:
     for _ in range(count):
         call = chance.choice(valid)
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
-            call = chance.choice(_KINDS)(chance, call)
+            call = chance.choice(KINDS)(chance, call)
         yield call
 
 
@@ -209,9 +209,9 @@ def _value(chance: random.Random, call: Call) -> Call:
         tree = json.loads(call.body)
     except (ValueError, RecursionError):
         return _flip(chance, call)
-    spots = list(_spots(tree))
-    if spots:
-        holder, key = chance.choice(spots)
+    places = list(spots(tree))
+    if places:
+        holder, key = chance.choice(places)
         if chance.random() < 0.2 and isinstance(holder, dict):
             holder[chance.choice(("extra", "", "__class__", "jsonrpc", "path"))] = holder.pop(key)
         else:
@@ -219,15 +219,19 @@ def _value(chance: random.Random, call: Call) -> Call:
     return call._replace(body=json.dumps(tree, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass"))
 
 
-def _spots(tree: Any) -> Iterator[tuple[Any, Any]]:
+def spots(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Every value in JSON, as what holds it and its name or place there."""
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in pairs:
         yield tree, key
-        yield from _spots(value)
+        yield from spots(value)
 
 
-def _header(chance: random.Random, call: Call) -> Call:
+def header(chance: random.Random, call: Call) -> Call:
+    """The call without one of its headers, or with an odd one."""
     headers = list(call.headers)
+    if not headers:
+        return call
     at = chance.randrange(len(headers))
     action = chance.randrange(4)
     if action == 0:
@@ -264,4 +268,4 @@ def _frame(chance: random.Random, call: Call) -> Call:
     return call._replace(body=b"[" + call.body + b"," + call.body + b"]")
 
 
-_KINDS = (_flip, _splice, _cut, _value, _value, _value, _header, _header, _frame)
+KINDS = (_flip, _splice, _cut, _value, _value, _value, header, header, _frame)

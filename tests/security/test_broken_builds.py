@@ -15,6 +15,7 @@ NAMES = list(BUILDS) if os.environ.get("BROKEN_BUILDS") == "all" else ["no clock
 # What a test does at full length a broken build need not: one that is slow would go on for hours.
 LENGTHS = {
     "FUZZ_REQUESTS",
+    "FUZZ_SURFACES",
     "SCHEMA_EXAMPLES",
     "IDLE_SOCKETS",
     "PATTERN_BYTES",
