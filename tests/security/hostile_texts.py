@@ -114,6 +114,7 @@ class _Storing:
         for kind, field in changed.items():
             note = {"changeReason": text, "updatedBy": short, field: f"{text} changed"}
             self._call(f"memory_{kind}", action="update", id=ids[kind], **note)
+        self._call("memory_guideline", action="update", id=ids["guideline"], category="another")
         self._call("memory_tag", action="create", name=short, category=short, description=text)
         self._call("memory_tag", action="attach", entryType="tool", entryId=ids["tool"], tagName=short)
         ends = {"sourceType": "tool", "sourceId": ids["tool"], "targetType": "guideline", "targetId": ids["guideline"]}

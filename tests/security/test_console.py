@@ -487,6 +487,7 @@ NOT_FILLED = {
     "scopes_predefined_tag": {"name", "category", "description"},
     "scopes_relation": {"relation_type"},
     "scopes_lock": {"project_id", "session_id"},
+    "scopes_entry_was": {"until"},
     "brain_memory": {"category"},
     "brain_query": {"query_text"},
     "sessions_mention": {"entity_type", "name"},
