@@ -1,5 +1,6 @@
 """`quipu import project-brain DIR`: imports the files of project-brain, the original of `brain`."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +24,7 @@ from handlers.brain.index_text import (
 )
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from handlers.brain.settings import DATABASES
+from kernel.checkout import Refused, open_file
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.external import ExternalDatabase, open_external
@@ -72,11 +74,13 @@ def import_files(given: Source) -> Steps[Imported]:
     embedded again.
     """
     path, known = given.path, given.settings[DATABASES]
-    found = {db: path / f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
+    names = {db: f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
+    found = {db: path / name for db, name in names.items() if not _refusal(path, name)}
     if not found:
         raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
     others = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
     remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in others]
+    remarks += [f"{name}: left out, as it is {why}" for name in names.values() if (why := _refusal(path, name))]
     with ExitStack() as stack:
         files = [_opened(stack, db, file, given) for db, file in found.items()]
         tx = yield
@@ -90,6 +94,17 @@ def import_files(given: Source) -> Steps[Imported]:
         counts = {table: sum(file.counts[table] for file in files) for table in TABLES}
         remarks += [f"{file.db}: {remark}" for file in files for remark in _skipped_remarks(file)]
     return Imported(counts, remarks + [f"{file.db}: {remark}" for file in files for remark in file.link_remarks])
+
+
+def _refusal(folder: Path, name: str) -> str:
+    """Return why a file is not imported, such as `a link`; empty if it is."""
+    try:
+        os.close(open_file(str(folder), name))
+    except Refused as refused:
+        return str(refused)
+    except OSError:  # opening it says so
+        return ""
+    return ""
 
 
 def _opened(stack: ExitStack, db: str, file: Path, given: Source) -> _File:

@@ -50,20 +50,26 @@ def open_codex(given: Source, _stack: ExitStack) -> Read:
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:
     is_memory = folder.name == _MEMORY_FOLDER
-    for path, name in files_below(folder, ".md"):
-        parent, own = path.parent.name, path.name
-        if own == _INDEX:
+    for name in files_below(folder, ".md"):
+        if isinstance(name, LeftOut):
+            yield name
+            continue
+        path = folder / name
+        if path.name == _INDEX:
             yield LeftOut("a list of other memories")
-        elif parent == _MEMORY_FOLDER or is_memory:
+        elif path.parent.name == _MEMORY_FOLDER or is_memory:
             project = (folder if is_memory else path.parent).resolve().parent.name
-            yield from note_items(CLAUDE_CODE, read_text(path, f"{project}/{name if is_memory else own}"))
-        elif own == "CLAUDE.md" and "/" not in name:
-            yield from rules.file_items(folder, path, name, "", _USER_PRIORITY)
+            label = f"{project}/{name if is_memory else path.name}"
+            yield from note_items(CLAUDE_CODE, read_text(folder, name, label))
+        elif name == "CLAUDE.md":
+            yield from rules.file_items(folder, name, "", _USER_PRIORITY)
 
 
 def _codex_items(folder: Path) -> Iterator[Item]:
-    for path, name in files_below(folder, ".md"):
-        if name == _INDEX or name.startswith(f"{_SUMMARIES}/"):
-            yield from note_items(CODEX, read_text(path, name))
+    for name in files_below(folder, ".md"):
+        if isinstance(name, LeftOut):
+            yield name
+        elif name == _INDEX or name.startswith(f"{_SUMMARIES}/"):
+            yield from note_items(CODEX, read_text(folder, name))
         else:
             yield LeftOut("derived from other files")

@@ -24,7 +24,7 @@ from handlers.imports.records import (
     texts_in,
     time_in,
 )
-from handlers.imports.text_files import files_below, read_text
+from handlers.imports.text_files import files_below, names_below, opened, read_text
 from kernel.store.imports import Record, Source
 
 SYSTEM = "cogx"
@@ -46,19 +46,22 @@ def open_archive(given: Source, stack: ExitStack) -> Read:
     if not folder.is_dir():
         copy = Path(stack.enter_context(TemporaryDirectory(dir=given.copies)))
         folder = unpack_tar(given.path, copy, (".json", ".jsonl"))
-    manifest = next((path for path, name in files_below(folder, _MANIFEST) if name.endswith(_MANIFEST)), None)
+    manifest = next(names_below(folder, _MANIFEST), None)
     if manifest is None:
         raise damaged(given.path.name, f"holds no {_MANIFEST}")
-    found = mapping_in(read_text(manifest, _MANIFEST).text)
+    found = mapping_in(read_text(folder, manifest).text)
     version = text_of(found, "cogx_version")
     if version.partition(".")[0] != _MAJOR:
         raise damaged(given.path.name, f"is of the version {version or 'unknown'} of COGX; 0.x is read")
-    return partial(_items, manifest.parent, text_of(found, "source_system") or SYSTEM)
+    return partial(_items, (folder / manifest).parent, text_of(found, "source_system") or SYSTEM)
 
 
 def _items(folder: Path, system: str) -> Iterator[Item]:
-    for path, name in files_below(folder, ".jsonl"):
-        with path.open("rb") as file:
+    for name in files_below(folder, ".jsonl"):
+        if isinstance(name, LeftOut):
+            yield name
+            continue
+        with opened(folder, name) as file:
             for element in json_files.lines(file, name):
                 kind = text_of(element.value, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
                 make = _KINDS.get(kind.removesuffix("s"), _unknown)

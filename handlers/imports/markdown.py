@@ -12,6 +12,7 @@ _MAX_NODES = 2000
 _MAX_DEPTH = 50
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
+_UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
 _ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
@@ -32,10 +33,11 @@ class Page(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The text below a heading; the heading is empty before the first one."""
+    """The text below a heading, and the headings above that; the heading is empty before the first one."""
 
     heading: str
     text: str
+    above: tuple[str, ...] = ()
 
 
 class Observation(NamedTuple):
@@ -76,19 +78,42 @@ def _loose(lines: list[str]) -> dict[str, Any]:
     return {key.strip(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
 
 
-def sections(text: str, deepest: int = 6) -> Iterator[Section]:
-    """The sections of a page, a heading each, without those that hold nothing."""
-    heading, held = "", list[str]()
+def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
+    """Yield the sections of a page, a heading each, those that hold nothing only if asked to.
+
+    A heading that is underlined begins no section, and stands above the ones that follow it.
+    """
+    path: list[tuple[int, str]] = []
+    above: tuple[str, ...] = ()
+    heading, lines = "", list[str]()
     for line, is_code in _lines(text):
-        found = None if is_code else _HEADING.fullmatch(line)
-        if found is None or len(found[1]) > deepest:
-            held.append(line)
+        match = None if is_code else _HEADING.fullmatch(line)
+        if match is None:
+            if not is_code and _UNDERLINE.fullmatch(line) and _is_paragraph(lines):
+                _descend(path, 1 if "=" in line else 2, lines[-1].strip())
+            lines.append(line)
             continue
-        if any(one.strip() for one in held):
-            yield Section(heading, "\n".join(held).strip("\n"))
-        heading, held = _title(found[2]), []
-    if any(one.strip() for one in held):
-        yield Section(heading, "\n".join(held).strip("\n"))
+        if any(one.strip() for one in lines) or (empty and heading):
+            yield Section(heading, "\n".join(lines).strip("\n"), above)
+        heading, lines = _title(match[2]), []
+        _descend(path, len(match[1]), heading)
+        above = tuple(title for _, title in path[:-1])
+    if any(one.strip() for one in lines) or (empty and heading):
+        yield Section(heading, "\n".join(lines).strip("\n"), above)
+
+
+def _descend(path: list[tuple[int, str]], level: int, title: str) -> None:
+    """Put a heading in the place of those of its level and of deeper ones."""
+    while path and path[-1][0] >= level:
+        path.pop()
+    path.append((level, title))
+
+
+def _is_paragraph(lines: list[str]) -> bool:
+    """Tell whether the last line is a paragraph of its own, which an underline makes a heading."""
+    line = lines[-1].strip() if lines else ""
+    alone = len(lines) < 2 or not lines[-2].strip()
+    return bool(line) and alone and not _ITEM.fullmatch(line) and not line.startswith(("|", "<", "=", "---"))
 
 
 def first_heading(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from handlers.imports.records import (
     without_private,
 )
 from handlers.imports.rules import is_rules
-from handlers.imports.text_files import TextFile, files_below, read_text
+from handlers.imports.text_files import TextFile, files_below, names_below, opened, read_text
+from kernel.errors import Fault
 from kernel.store.imports import Record, Source
 from kernel.text import utc_time
 
@@ -44,43 +46,42 @@ def open_folder(system: str, given: Source, _stack: ExitStack) -> Read:
 
 def is_okf(path: Path) -> bool:
     """Whether the index of a folder names the version of the format."""
-    return path.is_dir() and "okf_version:" in _head(path / "index.md")
+    return path.is_dir() and "okf_version:" in _head(path, "index.md")
 
 
 def is_basic_memory(path: Path) -> bool:
     """Whether one of the first notes has a permalink, which only basic-memory writes."""
-    return path.is_dir() and any("\npermalink:" in _head(file) for file in _first_files(path))
+    return path.is_dir() and any("\npermalink:" in _head(path, name) for name in _first_names(path))
 
 
 def is_obsidian(path: Path) -> bool:
     """Whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
     if not path.is_dir() or (path / ".obsidian").is_dir():
         return path.is_dir()
-    return not is_rules(path) and bool(_first_files(path))
+    return not is_rules(path) and bool(_first_names(path))
 
 
-def _first_files(path: Path) -> list[Path]:
-    files = zip(files_below(path, *SUFFIXES), range(_MOST_LOOKED_AT), strict=False)
-    return [file for (file, _), _ in files]
+def _first_names(path: Path) -> list[str]:
+    return [*islice(names_below(path, *SUFFIXES), _MOST_LOOKED_AT)]
 
 
-def _head(path: Path) -> str:
-    if not path.is_file():
-        return ""
+def _head(folder: Path, name: str) -> str:
     try:
-        with path.open("rb") as file:
+        with opened(folder, name) as file:
             return file.read(_HEAD_BYTES).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, Fault):
         return ""
 
 
 def _items(system: str, folder: Path) -> Iterator[Item]:
     own = folder.resolve().name  # another folder has files of the same names
-    for path, name in files_below(folder, *SUFFIXES):
-        if system == _OKF and name.rpartition("/")[2] in _RESERVED:
+    for name in files_below(folder, *SUFFIXES):
+        if isinstance(name, LeftOut):
+            yield name
+        elif system == _OKF and name.rpartition("/")[2] in _RESERVED:
             yield LeftOut("a list of other pages")
         else:
-            yield from note_items(system, read_text(path, name), own)
+            yield from note_items(system, read_text(folder, name), own)
 
 
 def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:

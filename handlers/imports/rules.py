@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import NamedTuple
 
 from handlers.imports import markdown
 from handlers.imports.importing import Read
@@ -19,7 +21,8 @@ from handlers.imports.records import (
     texts_in,
     without_private,
 )
-from handlers.imports.text_files import TextFile, files_below, read_text
+from handlers.imports.text_files import TextFile, files_below, read_or_leave_out
+from kernel.checkout import LINK, SPECIAL, has_controls
 from kernel.lazy_regex import regex
 from kernel.store.imports import Record, Source
 
@@ -42,7 +45,17 @@ _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
 _IMPORT = regex(r"(?:^|(?<=\s))@((?:\./)?[\w][\w./-]{0,200}\.(?:md|mdc|txt))\b")
 _CODE_SPAN = regex(r"`[^`\n]{1,500}`")
+_MOST_HEADING = 200  # characters
+_NO_IMPORT = "an import from outside the project, or of a file that is not there"
 _SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply")
+
+
+class _Waiting(NamedTuple):
+    """A file to read: its name below the root, the headings above the import of it, and the depth of imports."""
+
+    name: str
+    above: tuple[str, ...] = ()
+    depth: int = 0
 
 
 def is_rules(path: Path) -> bool:
@@ -63,53 +76,90 @@ def open_rules(given: Source, _stack: ExitStack) -> Read:
 
 
 def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
-    yield from file_items(root, path, path.name, root.name, _PROJECT_PRIORITY)
+    yield from file_items(root, path.name, root.name, _PROJECT_PRIORITY)
 
 
 def _items(root: Path) -> Iterator[Item]:
+    links = dict.fromkeys(link for name in (*FILES, *_FOLDERS) if (link := _first_link(root, name)))
+    yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, where it is AGENTS.md
     for name in FILES:
-        if (root / name).is_symlink():  # such as CLAUDE.md, where it is AGENTS.md
-            yield LeftOut("a link")
-        elif (root / name).is_file():
-            yield from file_items(root, root / name, name, root.name, _PROJECT_PRIORITY)
+        if not _first_link(root, name):
+            yield from file_items(root, name, root.name, _PROJECT_PRIORITY)
     for folder in _FOLDERS:
-        if (root / folder).is_dir():
-            for path, name in files_below(root / folder, *_SUFFIXES):
-                yield from file_items(root, path, f"{folder}/{name}", root.name, _PROJECT_PRIORITY)
+        if not _first_link(root, folder) and (root / folder).is_dir():
+            for name in files_below(root / folder, *_SUFFIXES):
+                if isinstance(name, LeftOut):
+                    yield name
+                else:
+                    yield from file_items(root, f"{folder}/{name}", root.name, _PROJECT_PRIORITY)
 
 
-def file_items(root: Path, path: Path, name: str, project: str, priority: int) -> Iterator[Item]:
-    """The sections of a rules file, and of the files that it imports by `@path`, up to five deep."""
-    waiting, seen = [(path, name, 0)], {name}
+def _first_link(root: Path, name: str) -> str:
+    """Return the first part of a path below a folder that is a link, empty if there is none."""
+    parts = name.split("/")
+    paths = ("/".join(parts[: end + 1]) for end in range(len(parts)))
+    return next((path for path in paths if (root / path).is_symlink()), "")
+
+
+def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[Item]:
+    """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep."""
+    waiting, seen = [_Waiting(name)], {name}
     while waiting:
-        here, own, depth = waiting.pop(0)
-        file = read_text(here, own)
-        yield from _sections(file, project, str(root), priority)
-        for target in _imports(file) if depth < _MAX_IMPORTS_DEPTH else ():
-            below = _below(root, here.parent / target)
-            if below is None:
-                yield LeftOut("an import from outside the project, or of a file that is not there")
-            elif below not in seen:
-                seen.add(below)
-                waiting.append((root / below, below, depth + 1))
+        here = waiting.pop(0)
+        file = _read(root, here)
+        if isinstance(file, LeftOut):
+            yield file
+        if not isinstance(file, TextFile):
+            continue
+        page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+        sections = [one._replace(above=(*here.above, *one.above)) for one in markdown.sections(page.body, empty=True)]
+        yield from _guidelines(file, page, sections, project, str(root), priority)
+        imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
+        for there in imports:
+            if there.name not in seen:
+                seen.add(there.name)
+                waiting.append(there)
 
 
-def _sections(file: TextFile, project: str, root: str, priority: int) -> Iterator[Item]:
-    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:
+    """Return a file, or why it is left out; None for a rules file that a project does not have."""
+    if here.name.startswith("../"):
+        return LeftOut(_NO_IMPORT)
+    file = read_or_leave_out(root, here.name)
+    if isinstance(file, TextFile) and has_controls(file.text):
+        return LeftOut("a text with control characters")
+    if file == LeftOut(SPECIAL) and not here.depth:
+        raise damaged(here.name, f"is {SPECIAL}")
+    return LeftOut(_NO_IMPORT) if file is None and here.depth else file
+
+
+def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Waiting]:
+    """Yield the files that a rules file imports, outside of code, with the headings that stand above the import."""
+    for section in sections:
+        for line in (section.heading, *markdown.plain_lines(section.text)):
+            for path in _IMPORT.findall(_CODE_SPAN.sub("", line)):
+                below = normpath(join(dirname(here.name), path))
+                yield _Waiting(below, (*section.above, section.heading), here.depth + 1)
+
+
+def _guidelines(
+    file: TextFile, page: markdown.Page, sections: list[markdown.Section], project: str, root: str, priority: int
+) -> Iterator[Item]:
     scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
-    numbers = Counter[str]()
-    for section in markdown.sections(page.body):
-        heading = clean_line(section.heading, 200)
-        numbers[heading] += 1
-        count = f" ({numbers[heading]})" if numbers[heading] > 1 else ""
+    keys, titles = Counter[str](), Counter[str]()
+    for section in (one for one in sections if one.text.strip()):
+        heading = clean_line(section.heading, _MOST_HEADING)
+        keys[heading] += 1
+        path = _path(file.name, section)
+        titles[path] += 1
         yield Record(
             "scopes",
             "guideline",
-            f"{SYSTEM}:{file.name}#{heading}{count}",
+            f"{SYSTEM}:{file.name}#{heading}{_count(keys[heading])}",  # as before there were paths
             section.text,
             place=project,
-            title=f"{file.name}: {heading}{count}" if heading else f"{file.name}{count}",
+            title=f"{clean_line(file.name)}{f': {path}' if path else ''}{_count(titles[path])}",
             category="rules",
             tags=tags_of(["imported"]),
             created_at=file.modified,
@@ -118,20 +168,16 @@ def _sections(file: TextFile, project: str, root: str, priority: int) -> Iterato
         )
 
 
+def _path(name: str, section: markdown.Section) -> str:
+    """Return the headings above a section and its own, which may turn its meaning round: `Never do > Force push`."""
+    headings = [clean_line(one, _MOST_HEADING) for one in (*section.above, section.heading)]
+    own = name.rpartition("/")[2].casefold()
+    return " > ".join(one for one in headings if one and one.casefold() != own)
+
+
+def _count(number: int) -> str:
+    return f" ({number})" if number > 1 else ""
+
+
 def _scoped(page: markdown.Page) -> list[str]:
     return [key for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])]
-
-
-def _imports(file: TextFile) -> list[str]:
-    """The files that a rules file imports, outside of code."""
-    lines = markdown.plain_lines(file.text)
-    return [found for line in lines for found in _IMPORT.findall(_CODE_SPAN.sub("", line))]
-
-
-def _below(root: Path, path: Path) -> str | None:
-    """The path of an ordinary file relative to a folder, None for one that lies elsewhere or is a link."""
-    try:
-        inside = path.resolve(strict=True).relative_to(root.resolve())
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return inside.as_posix() if path.is_file() and not path.is_symlink() else None

@@ -1,22 +1,19 @@
 """Reads the files of a source: text without a link on the way, folders in a fixed order, all within bounds."""
 
 import os
-import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from handlers.imports.records import damaged, shown, utc_of
+from handlers.imports.records import LeftOut, damaged, shown, utc_of
+from kernel.checkout import HARD_LINK, LINK, Refused, open_file
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
 MAX_FILES = 100_000
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-_READ = os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | getattr(os, "O_BINARY", 0)
 _SURROGATE = regex(r"[\ud800-\udfff]")  # what stands for bytes of a name that are no UTF-8
 _SKIPPED_FOLDERS = {".git", ".obsidian", ".trash", "node_modules", ".venv", "__pycache__"}
 
@@ -29,18 +26,49 @@ class TextFile(NamedTuple):
     modified: str
 
 
-def read_text(path: Path, name: str) -> TextFile:
-    """A file as text; raises Fault for one that is too large, is no text, or cannot be read."""
+def read_text(folder: Path, name: str, label: str = "") -> TextFile:
+    """Return a file below a folder as text, under its name or a label.
+
+    Raises Fault for one that is too large, is no text, or cannot be read, as for all that `opened` refuses.
+    """
+    with opened(folder, name) as file:
+        return _text(file, label or name)
+
+
+def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
+    """Return a file as text, or why it is left out; None if there is none of this name, or a folder.
+
+    Raises Fault for one that is too large or is no text.
+    """
+    if (folder / name).is_dir() and not (folder / name).is_symlink():
+        return None
     try:
-        descriptor = os.open(path, _READ)
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise damaged(name, "is no ordinary file")
-            data = file.read(MAX_TEXT_BYTES + 1)
+        with os.fdopen(open_file(str(folder), name), "rb") as file:
+            return _text(file, name)
+    except Refused as refused:
+        return LeftOut(str(refused))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def opened(folder: Path, name: str) -> BinaryIO:
+    """Open an ordinary file below a folder; raises Fault for a link on the way, and for what is no file."""
+    try:
+        descriptor = open_file(str(folder), name)
+    except Refused as refused:
+        raise damaged(name, f"is {refused}") from None
     except OSError as error:
         raise damaged(name, f"cannot be read: {error.strerror}") from None
-    return TextFile(name, decoded(data, name), utc_of(datetime.fromtimestamp(found.st_mtime, UTC).isoformat()))
+    return os.fdopen(descriptor, "rb")
+
+
+def _text(file: BinaryIO, name: str) -> TextFile:
+    changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+    try:
+        data = file.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise damaged(name, f"cannot be read: {error.strerror}") from None
+    return TextFile(name, decoded(data, name), utc_of(changed.isoformat()))
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -56,32 +84,42 @@ def decoded(data: bytes, name: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def files_below(folder: Path, *suffixes: str) -> Iterator[tuple[Path, str]]:
-    """The files of a folder with one of these endings and their names, in the order of the names; no link is taken."""
+def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
+    """Yield the names of the files with one of these endings, in order, and a LeftOut for each link among them."""
     count = 0
     waiting = [(folder, "", 0)]
     while waiting:
         here, prefix, depth = waiting.pop()
         folders: list[tuple[Path, str, int]] = []
-        for entry in _entries(here):
+        for entry in (one for one in _entries(here) if one.name not in _SKIPPED_FOLDERS):
             name = f"{prefix}{entry.name}"
-            if entry.is_symlink():
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _SKIPPED_FOLDERS and depth < _MAX_DEPTH:
+            if _is_link(entry):
+                yield LeftOut(LINK)
+            elif entry.is_dir(follow_symlinks=False):
+                if depth < _MAX_DEPTH:
                     folders.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.name.lower().endswith(suffixes):
                 count += 1
                 if count > MAX_FILES:
                     raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
-                yield _ordinary(entry, name), name
+                yield _ordinary(entry, name)
         waiting += reversed(folders)
 
 
-def _ordinary(entry: os.DirEntry[str], name: str) -> Path:
+def names_below(folder: Path, *suffixes: str) -> Iterator[str]:
+    """Yield the names of the files alone."""
+    return (name for name in files_below(folder, *suffixes) if isinstance(name, str))
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry leads elsewhere: a link, or a junction of Windows."""
+    return entry.is_symlink() or getattr(entry, "is_junction", bool)()  # from Python 3.12 on
+
+
+def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
     if not entry.is_file(follow_symlinks=False):
         raise damaged(name, "is no ordinary file")
-    return Path(entry.path)
+    return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

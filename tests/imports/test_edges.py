@@ -11,10 +11,13 @@ import pytest
 
 from handlers.imports import IMPORTS, json_files, records
 from kernel import app
+from kernel.cli import agent_commands
+from kernel.cli.main import parser
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.maintenance import okf_export, portable_import
 from kernel.store import slices
+from kernel.store.imports import stable_id
 from tests.imports.harness import Shell
 
 
@@ -318,3 +321,95 @@ def test_an_empty_row_of_everything_is_refused(shell: Shell, tmp_path: Path) -> 
     path = everything(tmp_path / "all.jsonl", {"table": "brain_memory", "row": {}})
     with pytest.raises(Fault, match=r"line 2: holds an empty row of brain_memory. Nothing was imported."):
         shell.run("import", str(path))
+
+
+RULES = {
+    "CLAUDE.md": (
+        "# Never do\n\n## Force push\nPush with --force to main.\n\n"
+        "# Never commit these\n- .env\n- *.pem\n\n## Keys\n@docs/keys.md\n"
+    ),
+    "docs/keys.md": "# Private\nid_rsa\n",
+}
+
+
+def rules_of(root: Path) -> Path:
+    for name, text in RULES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def guidelines(shell: Shell) -> dict[str, str]:
+    """The ids of the guidelines by their names."""
+    rows = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    found = [row["row"] for row in rows if row.get("table") == "scopes_entry"]
+    return {row["name"]: row["id"] for row in found if row["kind"] == "guideline"}
+
+
+def test_rules_keep_the_headings_above_them(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = rules_of(tmp_path / "web")
+    shell.run("import", "rules", str(project))
+    assert sorted(guidelines(shell)) == [
+        "CLAUDE.md: Never commit these",
+        "CLAUDE.md: Never commit these > Keys",
+        "CLAUDE.md: Never do > Force push",
+        "docs/keys.md: Never commit these > Keys > Private",
+    ]
+    assert agent_commands.prime(parser().parse_args(["prime", "--project", str(project)]), shell.config) == 0
+    printed = capsys.readouterr().out
+    for line in (
+        "CLAUDE.md: Never do > Force push: Push with --force to main. [",
+        "CLAUDE.md: Never commit these: .env; *.pem [",
+        "docs/keys.md: Never commit these > Keys > Private: id_rsa [",
+    ):
+        assert f"\n- {line}" in printed
+
+
+def test_rules_keep_the_ids_that_they_had_before_they_had_paths(shell: Shell, tmp_path: Path) -> None:
+    project = rules_of(tmp_path / "web")
+    shell.run("import", "rules", str(project))
+    before = ("CLAUDE.md#Force push", "CLAUDE.md#Never commit these", "CLAUDE.md#Keys", "docs/keys.md#Private")
+    assert sorted(guidelines(shell).values()) == sorted(stable_id("gl", "web", f"rules:{key}") for key in before)
+    assert shell.bring(project)["counts"] == {"already there": 4, "left out": 0}
+
+
+def test_rules_of_the_user_keep_the_headings_above_them(shell: Shell, tmp_path: Path) -> None:
+    home = folder(tmp_path / "claude", CLAUDE=RULES["CLAUDE.md"])
+    shell.run("import", "claude-code", str(home))
+    assert "CLAUDE.md: Never do > Force push" in guidelines(shell)
+
+
+@pytest.mark.parametrize("link", [".claude", ".claude/rules", ".cursor/rules", ".clinerules", ".github"])
+def test_a_linked_folder_of_rules_is_left_out(link: str, shell: Shell, tmp_path: Path) -> None:
+    neighbour = rules_of(tmp_path / "neighbour")
+    for name in ("rules/a.md", "CLAUDE.md", "copilot-instructions.md", "instructions/b.md"):
+        (neighbour / name).parent.mkdir(exist_ok=True)
+        (neighbour / name).write_text("# CANARY\nCANARY\n", encoding="utf-8")
+    project = tmp_path / "web"
+    (project / link).parent.mkdir(parents=True, exist_ok=True)
+    (project / link).symlink_to(neighbour)
+    (project / "AGENTS.md").write_text("# Style\nUse tabs.\n", encoding="utf-8")
+    done = shell.bring(project)
+    assert done["counts"] == {"guidelines": 1, "already there": 0, "left out": 1}
+    assert done["remarks"] == ["left out: 1 a link"]
+    assert b"CANARY" not in shell.export().read_bytes()
+
+
+def test_an_import_through_a_link_is_left_out(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "a.md").write_text("CANARY", encoding="utf-8")
+    project = tmp_path / "web"
+    project.mkdir()
+    (project / "docs").symlink_to("../private")
+    (project / "hard.md").hardlink_to(tmp_path / "private" / "a.md")
+    (project / "esc.md").write_text("\x1b[2J", encoding="utf-8")
+    (project / "CLAUDE.md").write_text("Read @docs/a.md @hard.md @esc.md @docs/../../private/a.md.", encoding="utf-8")
+    done = shell.bring(project)
+    assert done["counts"] == {"guidelines": 1, "already there": 0, "left out": 4}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 a hard link",
+        "left out: 1 a link",
+        "left out: 1 a text with control characters",
+        "left out: 1 an import from outside the project, or of a file that is not there",
+    ]
+    assert b"CANARY" not in shell.export().read_bytes()

@@ -24,8 +24,34 @@ def test_sections_begin_at_headings_outside_of_code() -> None:
     assert list(markdown.sections(text)) == [
         Section("", "Before."),
         Section("One", "a\n```\n# not this\n```"),
-        Section("Two", "b"),
+        Section("Two", "b", ("One",)),
     ]
+
+
+def test_a_section_names_the_headings_above_it() -> None:
+    text = "# Never do\n\n## Force push\na\n### To main\nb\n# Do\nc\n## Test\nd\n"
+    assert [(*one.above, one.heading) for one in markdown.sections(text)] == [
+        ("Never do", "Force push"),
+        ("Never do", "Force push", "To main"),
+        ("Do",),
+        ("Do", "Test"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("Never do\n========\n\n### Force push\na\n", ("Never do",)),
+        ("# Rules\n\nNever do\n--------\n### Force push\na\n", ("Rules", "Never do")),
+        ("A paragraph\nof two lines\n---\n### Force push\na\n", ()),
+        ("- item\n---\n### Force push\na\n", ()),
+        ("\n---\n### Force push\na\n", ()),
+        ("```\nNever do\n===\n```\n### Force push\na\n", ()),
+        ("#### Deep\n# Never do\n## Force push\na\n", ("Never do",)),
+    ],
+)
+def test_headings_may_be_underlined(text: str, above: tuple[str, ...]) -> None:
+    assert [*markdown.sections(text)][-1] == Section("Force push", "a", above)
 
 
 @pytest.mark.parametrize(
