@@ -1,5 +1,7 @@
 """The process: inherited sockets, the limit of file descriptors, idle exit, memory returned to the system."""
 
+import faulthandler
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +15,17 @@ from kernel.errors import Fault
 
 _BACKLOG = 2048  # connections that wait to be accepted: that of uvicorn
 _FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
+
+
+def end_within(seconds: float) -> None:
+    """End this process after so many seconds with status 1, whatever its threads do; says then what they did.
+
+    The thread that ends it belongs to no interpreter: it needs no lock that a stuck thread may hold.
+    """
+    try:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.stderr)
+    except (AttributeError, OSError, ValueError):  # standard error is closed, or is no file
+        faulthandler.dump_traceback_later(seconds, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 def inherited_sockets(environment: Mapping[str, str], process: int) -> list[socket.socket]:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from kernel.console.guide import GuideOf
     from kernel.workers.worker import Worker
 
-GRACE_SECONDS = 5
+GRACE_SECONDS = 3  # for accepted requests
+END_SECONDS = 4.5  # after which a process that was told to stop has ended, whatever its threads do
 # With the default thresholds a tenth of the start went into collections over objects that stay.
 _GC_THRESHOLDS = (50_000, 20, 100)
 # A socket passed by the service manager may hold connections that were accepted just before the signal.
@@ -123,6 +124,12 @@ class Server(uvicorn.Server):
         self._worker.count(len(self.server_state.connections))
         return ending or self._worker.is_orphan()
 
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begins to stop; the process ends in time even if its loop, or a call, never does."""
+        if not self.should_exit:
+            process.end_within(END_SECONDS)
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: Any = None) -> None:
         """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
 
@@ -206,7 +213,7 @@ def _collect_garbage() -> None:
 
 
 def http(config: Config, guide: "GuideOf | None" = None) -> int:
-    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds.
+    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most three seconds.
 
     `guide` is what the console shows of clients and of the installation.
     """
@@ -234,7 +241,7 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
 def _serve(server: Server, sockets: list[socket]) -> int:
     # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _already_stopping)
+        signal.signal(number, server.handle_exit)
     try:
         server.run(sockets or None)
     finally:
@@ -296,10 +303,6 @@ def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseExc
     if number == errno.EACCES:
         return Fault("busy", f"Port {port} of {host} is not allowed to this user: --port or PORT chooses another.")
     return Fault("invalid", f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}.")
-
-
-def _already_stopping(_number: int, _frame: object) -> None:
-    """Ignores the signal."""
 
 
 async def _send(send: Send, status: int, body: bytes) -> None:

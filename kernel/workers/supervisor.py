@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel.data_dir import make_private
-from kernel.workers.worker import NOT_SERVING, SIGNALS, Channel, Shared, Worker, shared_bytes
+from kernel.workers.worker import NOT_SERVING, SIGNALS, Channel, Shared, Worker, end_with_parent, shared_bytes
 
+_KILL_SECONDS = 4.8  # for workers to end: they give themselves a little less
 _RESTART_SECONDS = 1.0  # between two starts of one worker, so that one that cannot start does not take a core
 _log = logging.getLogger("quipu")
 
@@ -90,16 +91,26 @@ class Supervisor:
         if not self._stopping:
             pid = os.fork()
             if not pid:
+                end_with_parent()
                 return Worker(number, self._shared, opened)
             self._running[pid] = _Running(number, time.monotonic())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return None
 
     def _pass_on(self, number: int, _frame: object) -> None:
-        """Ends: no connection waits for a parent that takes none."""
+        """Ends: no connection waits for a parent that takes none, and no worker outlives its grace."""
+        if not self._stopping:
+            signal.signal(signal.SIGALRM, self._kill)
+            signal.setitimer(signal.ITIMER_REAL, _KILL_SECONDS)
         self._stopping = True
         for one in self._sockets:
             one.close()
         for pid in self._running:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def _kill(self, _number: int, _frame: object) -> None:
+        """Kills the workers that have not ended, such as one whose interpreter is locked."""
+        for pid in self._running:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -34,7 +34,16 @@ _PAUSE_SECONDS = 1.0  # without accepting where that fails, as asyncio does
 _COUNT = struct.Struct("=q")  # the connections of a worker
 NOT_SERVING = 1 << 62
 _CONNECTION, _QUESTION = b"c", b"?"
+_PR_SET_PDEATHSIG = 1
 _log = logging.getLogger("quipu")
+
+
+def end_with_parent() -> None:
+    """Have the kernel send SIGTERM to this process when its parent has died, however it did; on Linux only."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def shared_bytes(workers: int) -> int:
