@@ -64,6 +64,7 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     )
     if resolved is None:
         raise errors.not_found("Conflict", request.id)
+    tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without one an undo compares the whole index
     return ConflictResolved(True, resolved)
 
 

@@ -72,6 +72,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         )
         if ended is None:
             raise errors.not_found("Session", request.id)
+        tx.add_target(("scopes:sessions", request.id, "ended"))  # without one an undo compares the whole index
         return SessionSaved(True, ended)
     return _list_sessions(tx, request)
 
