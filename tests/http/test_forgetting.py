@@ -397,6 +397,27 @@ def test_a_memory_that_was_superseded_is_forgotten(server: House, surfaces: tupl
         assert content(server) == before
 
 
+def test_an_imported_memory_that_was_forgotten_stays_forgotten_after_another_import(
+    server: House, surfaces: tuple[Surface, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("- [deploy](deploy.md)\n", encoding="utf-8")
+    (folder / "deploy.md").write_text("---\nname: deploy guide\n---\nRun kamal deploy.\n", encoding="utf-8")
+    importing = ["import", "claude-code", str(folder), *store_of(server)]
+    assert main(importing) == 0
+    capsys.readouterr()
+    (id_,) = [one for one, (kind, _) in documents(server).items() if kind == "brain note"]
+    for surface in surfaces:
+        gone = surface.forget(id_)
+        assert gone.done, gone
+        assert main(importing) == 0
+        capsys.readouterr()
+        assert id_ not in documents(server)
+        assert surface.undo(gone.call).done
+        assert id_ in documents(server)
+
+
 def test_a_note_with_an_imported_id_is_forgotten(server: House, call_in: Call, surfaces: tuple[Surface, ...]) -> None:
     saved = told(server.tool("save_note", {"db": "core", "title": "Plan", "content": "Buy oats"}))
     assert server.application is not None
