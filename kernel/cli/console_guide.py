@@ -6,6 +6,7 @@ from functools import partial
 
 from kernel.cli import client_entries, doctor
 from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
+from kernel.cli.rekeying import rekey_command
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.console.guide import ClientSetup, Finding, Guide
@@ -33,9 +34,10 @@ def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
     command = " ".join(["quipu", "setup", "--client", client.name, *options])
     if entry is None:
         return ClientSetup(client.name, client.title, command, file, "", "")
+    rekey = rekey_command(client, config)
     snippet = client_entries.snippet(client, client_entries.NAME, entry)
     link = install_link_of(client, client_entries.NAME, entry) if client.install_link else ""
-    return ClientSetup(client.name, client.title, command, file, snippet, link)
+    return ClientSetup(client.name, client.title, command, file, snippet, link, rekey)
 
 
 def _findings(config: Config, deep: bool) -> list[Finding]:

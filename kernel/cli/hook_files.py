@@ -30,7 +30,7 @@ def of_client(name: str) -> HookClient:
 def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
     """Show what changes in the file of a client's hooks, and change it unless --print is given."""
     client = of_client(name)
-    file = _file(client, config.environment, platform)
+    file = file_of(client, config.environment, platform)
     before = _text(file)
     options = _options(arguments, config, platform)
     started = client_entries.launch_command(
@@ -59,12 +59,12 @@ def remove(arguments: argparse.Namespace, config: Config, platform: str = sys.pl
 def remove_of(name: str, arguments: argparse.Namespace, config: Config, platform: str) -> None:
     """Take the hooks out of the file of a client that has any."""
     for client in HOOK_CLIENTS:
-        if client.name == name and installed(client, _file(client, config.environment, platform)):
+        if client.name == name and installed(client, file_of(client, config.environment, platform)):
             _remove(client, arguments, config, platform)
 
 
 def _remove(client: HookClient, arguments: argparse.Namespace, config: Config, platform: str) -> None:
-    file = _file(client, config.environment, platform)
+    file = file_of(client, config.environment, platform)
     before = _text(file)
     own_file = client.form == "plugin" and before.startswith(MARK)
     after = "" if own_file else before if client.form == "plugin" else _original(file, before, client)
@@ -74,7 +74,7 @@ def _remove(client: HookClient, arguments: argparse.Namespace, config: Config, p
 def status(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
     """Show for each client the file and the events of its hooks."""
     for client in [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS:
-        file = _file(client, config.environment, platform)
+        file = file_of(client, config.environment, platform)
         found = installed(client, file)
         row = {"client": client.name, "file": str(file), "events": found}
         listed = ", ".join(found) or "no hooks"
@@ -169,7 +169,8 @@ def _write_key(config: Config, key: str) -> Path:
     return file
 
 
-def _file(client: HookClient, values: Mapping[str, str], platform: str) -> Path:
+def file_of(client: HookClient, values: Mapping[str, str], platform: str) -> Path:
+    """Return the file in which a client has its hooks."""
     place = Client(client.name, client.title, client.path, (), None, {})
     return config_file(place, values, platform)
 

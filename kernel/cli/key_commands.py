@@ -6,16 +6,16 @@ import msgspec
 
 from kernel import app, data_dir
 from kernel.cli.output import note, show
+from kernel.cli.rekeying import rekey_commands
 from kernel.config import Config
+from kernel.console.guide import FIRST_KEY, NOT_ADMIN
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.security import api_keys
+from kernel.security.permissions import Permission
 
 _MAX_NAME_CHARS = 64  # of a key
-_FIRST_KEY = (
-    "The first key: from now on every client needs one, those on this machine too "
-    "(`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."
-)
+_FIRST_KEY = f"{FIRST_KEY} (`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."
 _NONE_ACTIVE = (
     "No key is active: every client is refused. `quipu key create` makes one, `quipu key reset` deletes all keys and "
     "lets every client on this machine in."
@@ -48,9 +48,21 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     note(f"It opens the store of the tenant {made.tenant}, {place}{new}.")
     if made.tenant != data_dir.MAIN and first:
         note(f"What was stored without a key is in the tenant {data_dir.MAIN}: leave --tenant out to reach it.")
+    if first:
+        _tell_of_clients(config)
+        if Permission[made.scope] < Permission.admin or made.dialects:
+            note(NOT_ADMIN)
     note(f"{_key_line(made, now)}\nThe secret is shown only once:")
     show({"secret": secret, **_key_fields(made, now)}, secret, as_json=arguments.json)
     return 0
+
+
+def _tell_of_clients(config: Config) -> None:
+    """Name the clients that are configured for this server, each with the command that gives it a key."""
+    commands = rekey_commands(config)
+    if commands:
+        lines = [f"  {title}: {command}" for title, command in commands]
+        note("\n".join(["Configured for this server, each asks for the key when its command runs:", *lines]))
 
 
 def list_keys(arguments: argparse.Namespace, config: Config) -> int:

@@ -1,7 +1,7 @@
 """What the forms of the console do: tools are called as agents call them, so that rights, audit and undo apply."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -10,6 +10,8 @@ import msgspec
 
 from kernel.calls import Call, ToolEntry, reporting
 from kernel.console.administration import Health, check_health, manages
+from kernel.console.connect import base
+from kernel.console.guide import NOT_ADMIN, ClientSetup
 from kernel.console.memory import curation_of, find_document, version_of
 from kernel.console.reading import Place, Site, console_context, place_of, read, require
 from kernel.console.requests import Visit, as_shown, with_line_ends_of
@@ -35,11 +37,16 @@ _REPLY_CHARS = 2000  # of a dialect's words for a failure
 
 
 class Done(NamedTuple):
-    """Where the browser goes on, or what is shown once: a secret, or the state of the server."""
+    """Where the browser goes on, or what is shown once: a secret, or the state of the server.
+
+    After the first key the browser goes on with a session of the key `begins`, and reads which `clients` need one.
+    """
 
     location: str
     secret: str = ""
     health: Health | None = None
+    begins: str = ""
+    clients: Sequence[ClientSetup] = ()
 
 
 Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
@@ -105,8 +112,14 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
     )
     if not manages(visit, made):
         raise Forbidden("A key for other dialects", None)
-    _, secret = await asyncio.to_thread(_change, site, api_keys.create, made)
-    return Done("/ui/keys", secret)
+    first = not (site.config.open or await asyncio.to_thread(api_keys.read, site.config.data))
+    if first and (Permission[scope] < Permission.admin or chosen) and fields.get("sure") != "yes":
+        raise Fault("invalid", f"This is the first key. {NOT_ADMIN} Choose admin and all dialects, or tick the box.")
+    key, secret = await asyncio.to_thread(_change, site, api_keys.create, made)
+    if not first:
+        return Done("/ui/keys", secret)
+    clients = await asyncio.to_thread(site.guide.clients, f"{base(site)}/mcp", "KEY")
+    return Done("/ui/keys", secret, begins=key.id, clients=[client for client in clients if client.rekey])
 
 
 def _change(site: Site, change: Callable[..., R], *given: Any) -> R:

@@ -179,7 +179,9 @@ class Console:
 
     def _done(self, request: Request, visit: Visit, done: Done) -> Answer:
         if done.secret:
-            return self._html("secret", "New key", visit, {"secret": done.secret}, request)
+            cookie = {"set-cookie": self._visitors.begin(request, done.begins)} if done.begins else {}
+            shown = {"secret": done.secret, "first": bool(done.begins), "clients": done.clients}
+            return self._html("secret", "New key", visit, shown, request)._replace(headers=cookie)
         if done.health:
             return self._html("health", "Health", visit, {"model": done.health}, request)
         return Answer(303, b"", headers={"location": done.location})

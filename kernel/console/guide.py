@@ -10,11 +10,19 @@ from msgspec import Struct
 from kernel.config import Config
 from kernel.tools import Tool
 
+FIRST_KEY = "The first key: from now on every client needs one, those on this machine too"
+NOT_ADMIN = (
+    "No key of the scope admin is left then: nobody manages keys or sees Health in the console. "
+    "`quipu key create --scope admin` on this machine makes one."
+)
 _FRESH_SECONDS = 10.0
 
 
 class ClientSetup(Struct):
-    """How one client is connected: the command that does it, or the entry for its file, and perhaps a link."""
+    """How one client is connected: the command that does it, or the entry for its file, and perhaps a link.
+
+    `rekey` is the command that gives a key to the entry which its file has for this server; empty without one.
+    """
 
     name: str
     title: str
@@ -22,6 +30,7 @@ class ClientSetup(Struct):
     file: str
     snippet: str
     link: str
+    rekey: str = ""
 
 
 class Finding(Struct):

@@ -41,6 +41,11 @@ class Visitors:
         key = self._codes.take(fields["code"]) if "code" in fields else self._key_of(fields.get("key", ""))
         if key is None or self._auth.caller_of_key(key) is None:
             return None
+        return self.begin(request, key)
+
+    def begin(self, request: Request, key: str) -> str:
+        """Return the cookie of a new session of a key that was just made."""
+        self._auth.checked_until = 0.0  # so that the key counts from this answer on
         secure = is_secure(request.headers)
         return set_cookie(self._sessions.begin(key, secure=secure), secure=secure)
 

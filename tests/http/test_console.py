@@ -2,15 +2,19 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from html import unescape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from kernel.config import Config
+from kernel.cli import setup
+from kernel.cli.main import parser
+from kernel.config import DEFAULT_PORT, Config
 from tests.http.test_update_streams import (
     UPDATED,
     Client2025,
@@ -386,3 +390,64 @@ def test_key_made_on_the_page_closes_the_server(tmp_path: Path) -> None:
         keys = json.loads(open_.ask("GET", "/ui/keys.json", secret).body)["keys"]
         assert [(key["name"], key["scope"], key["state"]) for key in keys] == [("mine", "admin", "active")]
         assert secret not in open_.ask("GET", "/ui/keys", secret).body.decode()
+
+
+CONFIGURED = f"http://127.0.0.1:{DEFAULT_PORT}/mcp/paths,common"
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Iterator[House]:
+    """A server without keys, on a machine with a client that is configured for it and one for another."""
+    with house(Config(data=tmp_path / "data", environment={"HOME": str(tmp_path)})) as running:
+        ours = {"mcpServers": {"quipu": {"url": CONFIGURED}}}
+        (tmp_path / ".cursor").mkdir()
+        (tmp_path / ".cursor/mcp.json").write_text(json.dumps(ours), encoding="utf-8")
+        other = {"mcpServers": {"quipu": {"httpUrl": "https://elsewhere.example/mcp"}}}
+        (tmp_path / ".gemini").mkdir()
+        (tmp_path / ".gemini/settings.json").write_text(json.dumps(other), encoding="utf-8")
+        yield running
+
+
+def test_the_first_key_is_proposed_as_an_admins_and_keeps_whoever_made_it_logged_in(first: House) -> None:
+    form = page(first, "/ui/keys")
+    assert "<option selected>admin</option>" in form
+    assert "No key is needed here" in form
+
+    answer = send(first, "create-key", {"scope": "admin"})
+
+    cookie = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+    assert "From now on every client needs a key" in answer.body.decode()
+    assert "No key is needed here" not in answer.body.decode()
+    assert first.ask("GET", "/ui").status == 303
+    for shown in ("/ui", "/ui/keys", "/ui/health"):
+        again = first.ask("GET", shown, headers=cookie)
+        assert (again.status, b"No key is needed here" in again.body) == (200, False)
+    assert "<option selected>write</option>" in first.ask("GET", "/ui/keys", headers=cookie).body.decode()
+    assert first.tool("list_memories", {}).status == 401
+
+
+def test_the_first_key_names_the_clients_of_this_machine_with_the_command_for_each(
+    first: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = send(first, "create-key", {"scope": "admin"}).body.decode()
+    secret = re.findall(r"quipu_[0-9a-z]{8}_[A-Za-z0-9_-]{43}", body)[0]
+    commands = [unescape(found) for found in re.findall(r"<code>(quipu setup [^<]*)</code>", body)]
+    assert commands == [f"quipu setup --client cursor --url {CONFIGURED} --key -"]
+
+    monkeypatch.setattr("sys.stdin", StringIO(f"{secret}\n"))
+    config = Config(data=tmp_path / "data", environment={"HOME": str(tmp_path)})
+    assert setup.run(parser().parse_args(shlex.split(commands[0])[1:]), config) == 0
+
+    entry = json.loads((tmp_path / ".cursor/mcp.json").read_text(encoding="utf-8"))["mcpServers"]["quipu"]
+    assert entry == {"url": CONFIGURED, "headers": {"Authorization": f"Bearer {secret}"}}
+    assert first.tool("list_memories", {}, secret).status == 200
+
+
+@pytest.mark.parametrize("fields", [{"scope": "write"}, {"scope": "read"}, {"scope": "admin", "dialect": "paths"}])
+def test_a_first_key_that_is_not_an_admins_of_all_has_to_be_meant(first: House, fields: dict[str, str]) -> None:
+    refused = send(first, "create-key", fields)
+    assert (refused.status, b"first key" in refused.body) == (400, True)
+    assert first.ask("GET", "/ui").status == 200
+
+    assert send(first, "create-key", {**fields, "sure": "yes"}).status == 200
+    assert first.ask("GET", "/ui").status == 303

@@ -369,7 +369,7 @@ def damage(chance: random.Random, path: Path) -> None:
     data = path.read_bytes()
     if data.startswith(b"SQLite format 3") and chance.random() < 0.8:
         _cell(chance, path)
-    elif data.startswith(b"PK") and chance.random() < 0.8:
+    elif zipfile.is_zipfile(path) and chance.random() < 0.8:
         _member(chance, path)
     else:
         path.write_bytes(_damaged(chance, data))

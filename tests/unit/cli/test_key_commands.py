@@ -1,6 +1,7 @@
 """What the commands for keys say beyond the key: whom it locks out, which store it opens, how to undo that."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,21 @@ def test_first_key_says_what_it_does_to_local_clients_and_what_it_opens(said: Sa
     assert (
         said("create", "--scope", "write").splitlines()[0] == f"It opens the store of the tenant main, {config.file}."
     )
+
+
+def test_first_key_names_the_clients_of_this_machine_and_who_manages_keys_after_it(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = config._replace(environment={"HOME": str(tmp_path)})
+    url = f"http://127.0.0.1:{config.port}/mcp"
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text(f'{{"mcpServers": {{"quipu": {{"url": "{url}"}}}}}}', encoding="utf-8")
+
+    for scope, shown in (("write", True), ("admin", False)):
+        assert commands.run(parser().parse_args(["key", "create", "--scope", scope]), here) == 0
+        told = capsys.readouterr().err
+        assert (f"\n  Cursor: quipu setup --client cursor --url {url} --key -\n" in told) is shown
+        assert ("`quipu key create --scope admin` on this machine makes one." in told) is shown
 
 
 def test_first_key_of_another_tenant_says_where_the_memories_are(said: Said, config: Config) -> None:
