@@ -1,6 +1,7 @@
 """`quipu prime`, and `quipu hook` but for its events, which `hook_client` runs before anything else is imported."""
 
 import argparse
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,12 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
 
     root = hook_client.project_root(str(arguments.project))
     intro, problem = hook_client.read_intro(root)
-    given = {"root": root, "query": arguments.query, "budget": arguments.budget, "intro": intro or None}
+    given = {
+        "root": os.fsencode(root).decode(errors="replace"),
+        "query": arguments.query,
+        "budget": arguments.budget,
+        "intro": intro or None,
+    }
     tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
     try:
         request = msgspec.convert({name: value for name, value in given.items() if value is not None}, tool.request)
