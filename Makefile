@@ -30,6 +30,7 @@ test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/s
 	@$(IN_MEMORY) $(VENV)/python -m pytest -m quick -n logical --hypothesis-profile=short $(QUICK_FOLDERS) $(ARGS)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
+	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
 	@$(REST) -n logical || { [ $$? = 1 ] && echo "What failed is run once more, with nothing beside it." && $(REST) -n 0 --last-failed --maxfail 5; }
 	@$(MAKE) lint
 	@$(MAKE) conformance
@@ -92,13 +93,14 @@ LATE_SECONDS ?= 1.5
 SOAK_SECONDS ?= 1800
 FAULTS := BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200 \
 	LARGE_MIB=640 BACKUPS=10 EXPORTED=10000 KILLED_EVERY=1 LEAVING=2000 NOTES_KILL_ROUNDS=100 RESTORE_ROUNDS=50 \
-	STEPS_EVERY=1 WORKER_WRITES=10000 WORKER_KILL_ROUNDS=50 SOAK_SECONDS=$(SOAK_SECONDS)
+	STEPS_EVERY=1 FOREIGN_ROUNDS=20 FOREIGN_SECONDS=30 WORKER_WRITES=10000 WORKER_KILL_ROUNDS=50 SOAK_SECONDS=$(SOAK_SECONDS)
 
 LENGTHS := FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_SURFACES=$(FUZZ_SURFACES) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) \
 	IO_ERRORS=$(IO_ERRORS) SCHEMA_EXAMPLES=$(SCHEMA_EXAMPLES) IDLE_SOCKETS=$(IDLE_SOCKETS) PATTERN_BYTES=$(PATTERN_BYTES) \
 	MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) BROKEN_BUILDS=$(BROKEN_BUILDS) $(FAULTS)
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
+	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
 	@$(LENGTHS) $(VENV)/python -m pytest -m "catalogue and not alone" -n logical $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
 	@$(LENGTHS) $(VENV)/python -m pytest -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
 
@@ -226,6 +228,11 @@ PIP := --quiet
 	@touch $@
 
 .venv-originals/%/.ok: tests/originals/%/requirements.lock
+	$(environment)
+	@touch $@
+
+# Its package has no wheel for every system; the tests do without it there.
+.venv-litestream/.ok: tests/reliability/requirements.lock
 	$(environment)
 	@touch $@
 

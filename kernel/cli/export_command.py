@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 
 from kernel import app
 from kernel.cli.faults import or_raise
-from kernel.cli.output import show
+from kernel.cli.output import note, show
 from kernel.config import VERSION, Config
 from kernel.errors import Fault
 from kernel.limits import BOUNDS
 from kernel.maintenance import okf_export, portable_export
+from kernel.maintenance.file_check import find_damage
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.imports import Export
 from kernel.store.opening import open_reader
@@ -37,10 +38,18 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
             left = f", {done.quarantined} in quarantine left out" if done.quarantined else ""
             result = {"folder": str(target), **done._asdict()}
             show(result, f"{done.concepts} memories{left}", as_json=arguments.json)
-            return 0
+            return _report_damage(config, patient)
         count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
-    return 0
+    return _report_damage(config, patient)
+
+
+def _report_damage(config: Config, context: StoreContext) -> int:
+    """Note that what was exported is damaged; return 1 if it is."""
+    damage: str = "" if config.store else or_raise(find_damage, config.file, context, app.DIALECTS)
+    if damage:
+        note(f"quipu: The store is damaged, and so is this export: {damage}. Run `quipu check`.")
+    return 1 if damage else 0
 
 
 def _everything() -> Export:

@@ -16,7 +16,7 @@ from kernel.maintenance.replica import Replica
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Follows until it is interrupted or terminated."""
+    """Follows until it is interrupted or terminated, or its source is damaged."""
     if config.store:
         raise Fault("invalid", "`quipu replica` copies files, and QUIPU_STORE names a database: see docs/scaling.md.")
     app.require_database(config)
@@ -24,8 +24,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
     with closing(or_raise(Replica, config, arguments.target)) as replica:
-        or_raise(replica.refresh)
+        or_raise(replica.begin, app.context_of(config._replace(model=None)), app.DIALECTS)
         note(f"{arguments.target} follows {config.data}")
         sys.stderr.flush()
-        replica.run(stopping, catch_faults)
+        or_raise(replica.run, stopping, catch_faults)
     return 0

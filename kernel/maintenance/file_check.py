@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.maintenance.index_check import Finding, Report, check_dialect
+from kernel.maintenance.index_check import LOST_OR_DAMAGED, Finding, Report, check_dialect
 from kernel.search import ann_storage
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite.integrity import MALFORMED
 from kernel.store.sqlite.vacuum import vacuum
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect
@@ -75,6 +76,27 @@ def damage_of(file: Path, context: StoreContext, *, quick: bool) -> str:
         return str(error)
 
 
+def find_damage(file: Path, context: StoreContext, dialects: Sequence[Dialect]) -> str:
+    """Return the first damage that a reader can find, empty for none: also a row that index and history contradict."""
+    damage = damage_of(file, context, quick=False)
+    if damage:
+        return damage
+    lines: list[str] = []
+    with closing(Connection(file, context, readonly=True)) as reader:
+        tx = Tx(reader, CallContext(), readonly=True)
+        try:
+            for dialect in dialects:
+                lines.clear()
+                findings = check_dialect(tx, dialect, repair=False, report=lines.append)
+                if any(finding.kept and finding.rows for finding in findings):
+                    return next(line for line in lines if line.endswith(LOST_OR_DAMAGED))
+        except (*DAMAGED, UnicodeDecodeError) as error:
+            return str(error)
+        finally:
+            reader.rollback()
+    return ""
+
+
 def _damaged_trees(db: Connection, context: StoreContext, errors: Sequence[str]) -> tuple[list[_Tree], str]:
     """Return the derived trees whose structure is damaged, and the first error in another one, empty for none.
 
@@ -92,7 +114,7 @@ def _damaged_trees(db: Connection, context: StoreContext, errors: Sequence[str])
             if tree is None or (tree.type != "index" and tree.name not in derived):
                 return [], f"{text} ({tree.name})" if tree else text
             damaged[tree.name] = tree
-        elif not _OF_INDEX.search(text) and not _OF_FREE_PAGES.search(text) and (text != db.MALFORMED or not damaged):
+        elif not _OF_INDEX.search(text) and not _OF_FREE_PAGES.search(text) and (text != MALFORMED or not damaged):
             return [], text
     return list(damaged.values()), ""
 

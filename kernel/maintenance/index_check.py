@@ -13,6 +13,8 @@ from kernel.tools import Dialect, IndexSource, Keys
 Report = Callable[[str], None]
 _SLICE_ROWS = 1000
 _STEP_KEYS = 8  # of one step: a slice is cut between steps
+_DAMAGED, _LOST = ", and so has the history", ", the row is lost"
+LOST_OR_DAMAGED = (_DAMAGED, _LOST)  # how the line of such a memory ends
 _SHOWN_CHARS = 60  # of a text that differs, from shortly before the difference
 _BEFORE_CHARS = 15
 
@@ -59,7 +61,7 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
     for extra in _extra(tx, dialect, keys):
         gone = history.latest(tx, *extra) is not None
         lost, extras = lost + gone, extras + (not gone)
-        tell(f"{extra.space} {extra.key}: only the index holds it" + (", the row is lost" if gone else ""))
+        tell(f"{extra.space} {extra.key}: only the index holds it" + (_LOST if gone else ""))
         if not gone:
             mend.append(extra)
     return [
@@ -128,7 +130,7 @@ def _difference(source: IndexSource, held: _Document | None, broken: bool) -> st
         return f"{name}: the index holds other words for it"
     start = next((at for at, pair in enumerate(zip(source.text, held.text, strict=False)) if pair[0] != pair[1]), 0)
     row, indexed = (_shown(text, start) for text in (source.text, held.text))
-    return f"{name}: the row has {row}, the index has {indexed}" + (", and so has the history" if broken else "")
+    return f"{name}: the row has {row}, the index has {indexed}" + (_DAMAGED if broken else "")
 
 
 def _shown(text: str, start: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from kernel.store.sqlite.schema_tables import schema_tables
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Outside
 
@@ -68,7 +69,7 @@ def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequ
     """The tables that an export holds, with their dialect and columns."""
     by_prefix = {dialect.name: dialect for dialect in dialects}
     found: dict[str, tuple[Dialect, Sequence[str]]] = {}
-    for table in tx.tables.names():
+    for table in schema_tables().names():  # another program may have added tables to the file
         dialect = by_prefix.get(table.partition("_")[0])
         if dialect is not None:
             outside: Outside | None = dialect.outside.get(table)

@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -13,15 +13,17 @@ from kernel.config import Config
 from kernel.data_dir import MAIN, file_lock, home, make_private, other_tenants, replace
 from kernel.errors import CatchFaults, Fault
 from kernel.maintenance.backup import DATABASE
+from kernel.maintenance.file_check import find_damage
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.folder_lock import FolderLock
-from kernel.store.sqlite.following_copy import FollowingCopy
+from kernel.store.sqlite.following_copy import FollowingCopy, source_damaged
 from kernel.store.sqlite.read_only_database import ReadOnlyDatabase
 from kernel.store.statements import migrations
 from kernel.store.transaction import Tx
+from kernel.tools import Dialect
 
 R = TypeVar("R")
 MARK = "replica.json"
@@ -97,6 +99,15 @@ class Replica:
                     raise Fault("busy", f"Another process is opening or restoring {folder}, try again.")
             self._stack = stack.pop_all()
 
+    def begin(self, context: StoreContext, dialects: Sequence[Dialect]) -> None:
+        """Compare the memories of every source with its index and history, then copy what has changed. Raises Fault."""
+        self._find_tenants()
+        for copy in self._copies.values():
+            damage = find_damage(copy.source, context, dialects)
+            if damage:
+                raise source_damaged(damage)
+        self.refresh()
+
     def refresh(self) -> bool:
         """Copies what has changed; whether anything has. Raises Fault."""
         self._copy_keys()
@@ -106,11 +117,16 @@ class Replica:
         return any(changed)
 
     def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
-        """Follows until `stopping` is set; what goes wrong is logged once, and tried again."""
+        """Follows until `stopping` is set; what goes wrong is logged once, and tried again.
+
+        Raises Fault if a source is damaged.
+        """
         wait, reported = 0.0, ""
         while not stopping.wait(wait):
             begun = time.monotonic()
             outcome = catch_faults(self.refresh)
+            if isinstance(outcome, Fault) and any(copy.damaged for copy in self._copies.values()):
+                raise outcome
             wait = max(_POLL_SECONDS, _PAUSE_BY_COPY * (time.monotonic() - begun))
             if isinstance(outcome, Fault) and outcome.message != reported:
                 _log.error("the copy does not follow: %s", outcome.message)

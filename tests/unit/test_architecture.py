@@ -41,6 +41,7 @@ SPEAKING_SQL = {
     "kernel.store.postgres.shared_file",
     "kernel.store.postgres.table_rows",
     "kernel.store.sqlite.connection",
+    "kernel.store.sqlite.integrity",
     "kernel.store.sqlite.copy_end",
     "kernel.store.sqlite.full_text",
     "kernel.store.sqlite.table_rows",

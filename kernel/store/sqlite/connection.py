@@ -14,8 +14,10 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.slices import Steps
 from kernel.store.sqlite import changesets, full_text, pragmas, vacuum
 from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite.integrity import integrity_errors
 from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
+from kernel.store.sqlite.schema_tables import schema_tables
 from kernel.store.sqlite.table_rows import TableRows
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.sqlite.vector_functions import add_vector_functions
@@ -38,8 +40,6 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 
 class Connection:
     """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
-
-    MALFORMED = "database disk image is malformed"  # SQLite's words where a read meets damage
 
     def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -121,13 +121,7 @@ class Connection:
 
         `quick` does not compare indexes with their tables.
         """
-        errors: list[str] = []
-        try:
-            for (text,) in self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check"):
-                errors += [" ".join(line.split()) for line in str(text).splitlines()]
-        except DAMAGED as error:
-            errors.append(str(error))
-        return [text for text in errors if text != "ok" and not text.startswith("***") and "fts5" not in text.lower()]
+        return [text for text in integrity_errors(self._db, quick=quick) if "fts5" not in text.lower()]
 
     def empty_tree(self, name: str, *, rowid_table: bool) -> None:
         """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""
@@ -143,8 +137,10 @@ class Connection:
             self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
     def orphans(self) -> int:
-        """The number of rows that refer to a row that is not there, without those of derived tables."""
-        return sum(changesets.is_recorded(table) for table, *_ in self.values("PRAGMA foreign_key_check"))
+        """The number of rows that refer to a row that is not there, without those of derived and foreign tables."""
+        ours = schema_tables().names()
+        broken = [table for table, *_ in self.values("PRAGMA foreign_key_check")]
+        return sum(table in ours and changesets.is_recorded(table) for table in broken)
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction, which holds the write lock of the file.
@@ -264,18 +260,20 @@ class Connection:
             with suppress(apsw.FullError, apsw.IOError):  # it is committed: the log has it
                 self.checkpoint()
 
-    def checkpoint(self, *, truncate: bool = False) -> None:
+    def checkpoint(self, *, truncate: bool = False, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
-        with suppress(apsw.BusyError, apsw.LockedError):
-            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-            self._db.wal_checkpoint(mode=mode)
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self._copy_log(mode, wait_milliseconds)
 
     def restart_log(self, wait_milliseconds: int) -> None:
         """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
+        self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+
+    def _copy_log(self, mode: int, wait_milliseconds: int) -> None:
         with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
             self._db.set_busy_timeout(wait_milliseconds)
             stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
-            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            self._db.wal_checkpoint(mode=mode)
 
     def backup(
         self,

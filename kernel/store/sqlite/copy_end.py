@@ -5,6 +5,7 @@ from typing import Any
 
 from kernel.store.copying import Row, Table
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.schema_tables import schema_tables
 
 _OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term")  # derived, or of the engine itself
 _REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts")
@@ -18,9 +19,8 @@ class FileEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables of the schema."""
-        names = self._db.values("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-        return {name: self._table(name) for (name,) in names if not name.startswith(_OTHERS)}
+        """The tables of the schema, without those that another program has added."""
+        return {name: self._table(name) for name in sorted(schema_tables().names()) if not name.startswith(_OTHERS)}
 
     def _table(self, name: str) -> Table:
         columns = self._db.values(f'PRAGMA table_xinfo("{name}")')
@@ -42,7 +42,8 @@ class FileEnd:
 
     def last_ids(self) -> Mapping[str, int]:
         """What AUTOINCREMENT has given."""
-        return dict(self._db.values("SELECT name, seq FROM sqlite_sequence"))
+        ours = schema_tables().names()
+        return {name: last for name, last in self._db.values("SELECT name, seq FROM sqlite_sequence") if name in ours}
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:
         """Of tables with AUTOINCREMENT."""

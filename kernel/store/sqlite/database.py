@@ -9,6 +9,8 @@ from kernel.store.sqlite.checkpointer import Checkpointer
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.log_file import log_of, size_of
 
+_FOLD_MILLISECONDS = 500  # how long the end of a server waits for readers; Litestream reads for as long as it runs
+
 
 class SqliteDatabase:
     """A migrated database file; without `durable` a power cut may lose the last commits, but never damages the file.
@@ -72,7 +74,7 @@ class SqliteDatabase:
 
 def _fold_log(writer: Connection) -> None:
     try:
-        writer.checkpoint(truncate=True)
+        writer.checkpoint(truncate=True, wait_milliseconds=_FOLD_MILLISECONDS)
     finally:
         writer.close()
 

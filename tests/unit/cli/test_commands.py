@@ -324,6 +324,17 @@ def test_check_and_backup_tell_damage_that_sqlite_sees(config: Config, kernel: K
     assert doctor.damage_of(config.file, kernel.store.context, quick=False)
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "okf"])
+def test_export_of_a_damaged_store_is_written_and_told(
+    config: Config, kernel: Kernel, call: Call, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("save_memory", db="core", content="The lamp of the house", category="fact").fault is None
+    damage(kernel.config, "UPDATE brain_memory SET content = 'The Ramp of the house'")
+    status = commands.run(parser().parse_args(["export", kind, str(tmp_path / "out")]), config)
+    assert (status, (tmp_path / "out").exists()) == (1, True)
+    assert 'The Ramp of the house", the index has' in capsys.readouterr().err
+
+
 def turn_bits(file: Path, at: int) -> None:
     """Turn the bits of the header of a page."""
     with file.open("r+b") as content:

@@ -1,10 +1,15 @@
 """A copy that follows a data directory: what it takes over, and where it must not be made."""
 
 import json
+import re
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from kernel import app
@@ -19,6 +24,7 @@ from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from tests.conftest import Call
 
+ROOT = Path(__file__).resolve().parents[3]
 Following = tuple[Replica, Call]
 
 
@@ -173,3 +179,64 @@ def test_commands_that_write_refuse_a_copy(
 def test_only_a_copy_is_followed(kernel: Kernel) -> None:
     with pytest.raises(Fault, match="follows no other data directory"):
         app.open_kernel(kernel.config._replace(follow=True))
+
+
+def damage_page(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'history'").fetchall()
+    size = db.pragma("page_size")
+    db.close()
+    with file.open("r+b") as content:
+        content.seek((page - 1) * size)
+        content.write(b"\xff" * 8)
+
+
+def damage_text(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    db.execute("UPDATE paths_memory SET content = 'rod'")
+    db.close()
+
+
+def damage_full_text(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    db.execute("UPDATE doc_fts_data SET block = zeroblob(length(block)) WHERE id > 10")
+    db.close()
+
+
+DAMAGE = {
+    "a page": (damage_page, r"Tree \d+ page \d+: btreeInitPage\(\) returns error code 11"),
+    "a text": (damage_text, 'paths car: the row has "car rod", the index has "car red", and so has the history'),
+    "full text": (damage_full_text, "fts5: corruption found reading blob"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_source_is_told_and_the_last_sound_copy_stays(
+    kernel: Kernel, call: Call, target: Path, kind: str
+) -> None:
+    call("add_memory", path="car", content="red")
+    with closing(Replica(kernel.config, target)) as replica:
+        assert replica.refresh()
+    before = (target / "quipu.db").read_bytes()
+    kernel.store.close()
+    harm, told = DAMAGE[kind]
+    harm(kernel.config.file)
+    command = [sys.executable, "-m", "kernel", "replica", str(target), "--data", str(kernel.config.data)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    message = rf"quipu: The source is damaged: {told}.*\. The copy stays as it was; run `quipu check` on the source\.\n"
+    assert re.fullmatch(message, done.stderr), done.stderr
+    assert (target / "quipu.db").read_bytes() == before
+
+
+def test_copy_ends_when_its_source_is_damaged_while_it_follows(kernel: Kernel, call: Call, target: Path) -> None:
+    call("add_memory", path="car", content="red")
+    with closing(Replica(kernel.config, target)) as replica:
+        assert replica.refresh()
+        kernel.store.close()
+        damage_page(kernel.config.file)
+        db = apsw.Connection(str(kernel.config.file))
+        db.execute("UPDATE setting SET value = value")
+        db.close()
+        with pytest.raises(Fault, match="The source is damaged"):
+            replica.run(threading.Event(), catch_faults)
