@@ -119,7 +119,7 @@ class Replication:
         self.copy = copy
         self._config = copy.with_suffix(".yml")
         page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-        (text,) = re.findall(r"```yaml\n# litestream\.yml\n(.*?)```", page, re.DOTALL)
+        (text,) = re.findall(r"```text\n# litestream\.yml\n(.*?)```", page, re.DOTALL)
         text = text.replace("/srv/quipu/quipu.db", str(data / "quipu.db")).replace("/mnt/copies/quipu", str(copy))
         self._config.write_text(text, encoding="utf-8")
 

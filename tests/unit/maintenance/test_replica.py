@@ -187,7 +187,7 @@ def damage_page(file: Path) -> None:
     size = db.pragma("page_size")
     db.close()
     with file.open("r+b") as content:
-        content.seek((page - 1) * size)
+        content.seek((int(str(page)) - 1) * int(str(size)))
         content.write(b"\xff" * 8)
 
 
