@@ -71,6 +71,7 @@ def _check(
         found: list[Finding] = []
         if isinstance(db, Connection):
             found += check_file(db, context, dialects, repair=repair, report=report)
+        mended = {_QUARANTINE, _COUNTS, _SKETCHES} if found else set[str]()
         words, parts = db.check_full_text()
         found.append(Finding("full text", int(not words), "differs from the documents"))
         found.append(Finding("parts of words", int(not parts), "differ from the documents"))
@@ -79,11 +80,11 @@ def _check(
         differing: list[tuple[Dialect, list[Key]]] = []
         found += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
         if repair:
-            if not (words and parts):
+            if mended or not (words and parts):
                 turns.run(db.rebuild_full_text())
             for dialect, keys in differing:
                 turns.run(mending_steps(dialect, keys))
-            turns.run(_repair_steps({finding.part for finding in found if finding.rows}))
+            turns.run(_repair_steps(mended | {finding.part for finding in found if finding.rows}))
             turns.run(_missing_steps())
         return [finding for finding in found if finding.rows]
 

@@ -87,7 +87,7 @@ def find_damage(file: Path, context: StoreContext, dialects: Sequence[Dialect]) 
         try:
             for dialect in dialects:
                 lines.clear()
-                findings = check_dialect(tx, dialect, repair=False, report=lines.append)
+                findings = check_dialect(tx, dialect, [], lines.append)
                 if any(finding.kept and finding.rows for finding in findings):
                     return next(line for line in lines if line.endswith(LOST_OR_DAMAGED))
         except (*DAMAGED, UnicodeDecodeError) as error:

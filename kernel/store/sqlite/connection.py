@@ -126,15 +126,14 @@ class Connection:
     def empty_tree(self, name: str, *, rowid_table: bool) -> None:
         """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""
         kind = "" if rowid_table else " WITHOUT ROWID"  # such a table has the tree of an index
-        self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
-        try:
-            self.script(f"BEGIN IMMEDIATE; CREATE TABLE fresh (id INTEGER PRIMARY KEY){kind}")
-            self.script("PRAGMA writable_schema = ON")
-            self.execute(_MOVE_ROOT, {"name": name})
-            self.script("DELETE FROM sqlite_schema WHERE name = 'fresh'; COMMIT; PRAGMA writable_schema = RESET")
-        finally:
-            self.rollback()
-            self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        with self.writing_shadow_tables():  # or into the schema
+            try:
+                self.script(f"BEGIN IMMEDIATE; CREATE TABLE fresh (id INTEGER PRIMARY KEY){kind}")
+                self.script("PRAGMA writable_schema = ON")
+                self.execute(_MOVE_ROOT, {"name": name})
+                self.script("DELETE FROM sqlite_schema WHERE name = 'fresh'; COMMIT; PRAGMA writable_schema = RESET")
+            finally:
+                self.rollback()
 
     def orphans(self) -> int:
         """The number of rows that refer to a row that is not there, without those of derived and foreign tables."""
