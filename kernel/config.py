@@ -24,6 +24,9 @@ _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _DURATION = regex(r"([0-9]{1,5})([smhd])")
 _MAX_DIGITS = 18  # int() refuses a text of thousands
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_HOST = regex(
+    r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?|\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?\]?"
+)
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
@@ -118,7 +121,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
     model = values.get("QUIPU_MODEL", "")
     return Config(
         data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
-        host=values.get("HOST") or "127.0.0.1",
+        host=host_name(values.get("HOST") or "127.0.0.1"),
         port=_number(values, "PORT", DEFAULT_PORT, 0, 65535),
         model=None if model == "none" else Path(model) if model else MODEL,
         dialects=_names(values, "QUIPU_DIALECTS"),
@@ -205,6 +208,13 @@ def _backups(values: Mapping[str, str]) -> dict[str, Any]:
         "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
         "backup_keep": _number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
     }
+
+
+def host_name(given: str) -> str:
+    """Return a name or address to listen on; raises Fault("invalid") for what can be neither."""
+    if not _HOST.fullmatch(given):
+        raise Fault("invalid", "HOST is a name or an address, such as 127.0.0.1")
+    return given
 
 
 def duration(name: str, given: str) -> int:

@@ -1,5 +1,6 @@
 """The one error type that every layer raises and every dialect renders."""
 
+import errno
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple
 
@@ -18,6 +19,14 @@ HTTP_STATUS: dict[Code, int] = {
     "storage": 507,
     "internal": 500,
 }
+
+
+NO_SPACE = "Cannot write to storage, insufficient disk space."
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Tell whether an error of the system says that the disk, or what a user may have of it, is full."""
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 class Fault(Exception):

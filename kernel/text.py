@@ -44,6 +44,8 @@ _BRACKETS = regex(r"[,\[\]{}:?]")
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
 _ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")
+# A line end of Windows is none of them; a surrogate stands for a byte of a file name.
+_OBEYED = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 # Characters that are invisible or reorder what stands around them: shown by their number.
 _SHOWN_BY_NUMBER = {
     code: f"\u27e8U+{code:04X}\u27e9"
@@ -230,6 +232,17 @@ def utc_time(text: str) -> str | None:
     except (ValueError, OverflowError):
         return None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def harmless(text: str) -> str:
+    """Return the text with marks such as `⟨U+001B⟩` for what a terminal obeys: control characters but tabs and line
+    ends, and overrides of the reading order.
+    """
+    return text if text.isascii() and text.isprintable() else _OBEYED.sub(_number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(found[0]):04X}\u27e9"
 
 
 def visible(text: str) -> str:

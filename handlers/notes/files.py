@@ -26,12 +26,11 @@ from handlers.notes.safe_fs import (
 )
 from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
 from kernel.data_dir import fsync
-from kernel.errors import Fault
+from kernel.errors import NO_SPACE, Fault, is_disk_full
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | _BINARY
-_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _LINK_OPTIONS = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
 
@@ -163,8 +162,8 @@ def sync_folders(root: Path, paths: Iterable[str]) -> None:
 
 def file_fault(error: OSError, path: str) -> Fault:
     """The fault for an error of the file system."""
-    if error.errno in _DISK_FULL_ERRNOS:
-        return Fault("storage", "Cannot write to storage, insufficient disk space.")
+    if is_disk_full(error):
+        return Fault("storage", NO_SPACE)
     if error.errno in LINK_ERRNOS:
         return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
     return Fault("storage", f"Cannot use {path}: {error.strerror}.")

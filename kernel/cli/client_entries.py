@@ -16,6 +16,7 @@ from kernel.data_dir import MAIN, fsync, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.maintenance.consistency import backup_time
+from kernel.ordinary_files import read_bytes
 
 NAME = "quipu"
 _WHEEL_PACKAGE = "quipu_memory"
@@ -80,7 +81,7 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
     """The target for a running server at `url`, or only these dialects of it; raises Fault("invalid")."""
-    parts, key = _parse_url(url), checked_key(key)
+    parts, key = parse_url(url), checked_key(key)
     path = "/".join((parts.path.rstrip("/"), *([",".join(dialects)] if dialects else [])))
     return Target(url=parts._replace(path=path).geturl(), key=key)
 
@@ -92,7 +93,8 @@ def checked_key(key: str) -> str:
     return key
 
 
-def _parse_url(url: str) -> SplitResult:
+def parse_url(url: str) -> SplitResult:
+    """Return the parts of the URL of a server; raises Fault("invalid") if it is none."""
     try:
         parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -197,7 +199,7 @@ def text_of(file: Path) -> str:
 def replace_content(file: Path, before: bytes, after: bytes) -> Path | None:
     """Replaces a client's file, unless it has changed since it was read; returns the copy of its old content."""
     try:
-        return _replace(file.resolve(), before, after)
+        return _replace(_target_of(file), before, after)
     except OSError as error:
         raise Fault("storage", f"Cannot write {file}: {error.strerror}") from None
 
@@ -209,12 +211,17 @@ def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyRes
     """
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A name is 1 to 64 letters, digits, underscores and hyphens")
-    return _edit(file.resolve(), lambda text: _with_entry(client, text, name, entry))
+    return _edit(_target_of(file), lambda text: _with_entry(client, text, name, entry))
 
 
 def remove_entry(client: Client, file: Path, name: str) -> ApplyResult:
     """Remove an entry from a client's file; raises Fault, with the file unchanged, if it cannot be edited safely."""
-    return _edit(file.resolve(), lambda text: _without_entry(client, text, name))
+    return _edit(_target_of(file), lambda text: _without_entry(client, text, name))
+
+
+def _target_of(file: Path) -> Path:
+    """Return the file at the end of links, which stay; links in a circle are refused when it is read."""
+    return Path(os.path.realpath(file))
 
 
 def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
@@ -276,7 +283,7 @@ def _table(value: Any) -> Entry | None:
 
 def _bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_bytes(file)
     except FileNotFoundError:
         return b""
     except OSError as error:

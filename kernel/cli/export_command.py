@@ -80,21 +80,18 @@ def _taken(target: Path) -> Fault:
 
 
 def _write(chosen: Export, target: Path, tx: Tx) -> int:
-    with ExitStack() as unfinished:
-        try:
-            descriptor = os.open(target, _NEW, 0o600)
+    try:
+        with ExitStack() as unfinished, os.fdopen(os.open(target, _NEW, 0o600), "wb") as file:
             unfinished.callback(target.unlink, missing_ok=True)
-            file = unfinished.enter_context(os.fdopen(descriptor, "wb"))
             count = 0
             for line in chosen.lines(tx):
                 file.write(b"\n" + line if count else line)
                 count += 1
             file.flush()
             os.fsync(file.fileno())
-        except FileExistsError:
-            raise _taken(target) from None
-        except OSError as error:
-            raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
-        unfinished.pop_all()
-        file.close()
+            unfinished.pop_all()
+    except FileExistsError:
+        raise _taken(target) from None
+    except OSError as error:  # of a write, or of the end of the file, which tries to write the rest again
+        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
     return count

@@ -14,6 +14,7 @@ from kernel.cli.output import note, show
 from kernel.config import DEFAULT_PORT, Config
 from kernel.data_dir import replace
 from kernel.errors import Fault
+from kernel.ordinary_files import read_bytes
 
 _BACKUPS = 50  # copies of a file that are looked at
 _KEY_FILE = "hook.key"
@@ -112,8 +113,16 @@ def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
 def _before(file: Path) -> Sequence[str]:
     """What a file held before: the copies that `setup` has made of it, or nothing if all of them had our entries."""
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
-    texts = [copy.read_bytes().decode(errors="replace") for copy in copies]
+    texts = [text for copy in copies if (text := _text_at(copy)) is not None]
     return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
+
+
+def _text_at(file: Path) -> str | None:
+    """Return the text of a file, None for one that is missing or cannot be read."""
+    try:
+        return read_bytes(file).decode(errors="replace")
+    except OSError:
+        return None
 
 
 def _has_ours(text: str) -> bool:
@@ -160,9 +169,10 @@ def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Se
 def _write_key(config: Config, key: str) -> Path:
     """The key in a file of its own that only the user can read: a command line is shown to everybody."""
     file = (config.data / _KEY_FILE).absolute()
-    if not file.is_file() or file.read_text(encoding="ascii") != key:
+    if _text_at(file) != key:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(".new")
+        new.unlink(missing_ok=True)
         new.touch(mode=0o600)
         new.write_text(key, encoding="ascii")
         replace(new, file)

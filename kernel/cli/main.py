@@ -14,8 +14,9 @@ from kernel.cli.environment import unknown_variables
 from kernel.cli.key_parsers import add_key_parsers
 from kernel.cli.store_options import add_store_options, add_store_parser, add_tenant_parser
 from kernel.data_dir import MAIN
-from kernel.errors import Fault
+from kernel.errors import NO_SPACE, Fault, is_disk_full
 from kernel.observe import logs
+from kernel.text import harmless
 
 if TYPE_CHECKING:
     from kernel.console.guide import Guide
@@ -33,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
-        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+        self.exit(2, harmless(f"{self.prog}: {message}; see `{self.prog} --help`\n"))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,7 +81,7 @@ def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     service = commands.add_parser("service", parents=[data], help="run the server in the background")
     service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
     for command in (serve, service):
-        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+        command.add_argument("--host", type=_host, help="address to listen on (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
 
 
@@ -88,6 +89,13 @@ def _port(given: str) -> int:
     if not given.isascii() or not given.isdigit() or int(given) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"{given} is not a port: a number from 0 to {_MAX_PORT}")
     return int(given)
+
+
+def _host(given: str) -> str:
+    try:
+        return config.host_name(given)
+    except Fault:
+        raise argparse.ArgumentTypeError(f"{given} is no name and no address of a host") from None
 
 
 def _workers(given: str) -> int:
@@ -125,7 +133,7 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     ui = commands.add_parser("ui", help="open the console of a running server in the browser")
     ui.add_argument("--key", default="", help="API key; - reads it from standard input (that of a client's entry)")
     for command in (doctor, health, ui):
-        command.add_argument("--host", help="address of the server (HOST, 127.0.0.1)")
+        command.add_argument("--host", type=_host, help="address of the server (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
 
 
@@ -178,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
         output.discard_rest()
         if output.is_closed_pipe(error):
             return output.CLOSED_PIPE
-        output.note(f"quipu: {error}")
+        output.note(f"quipu: {NO_SPACE if is_disk_full(error) else error}")
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -6,7 +6,6 @@ import http.client
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -106,9 +105,7 @@ def _on_file(config: Config) -> Send:
 
 
 def _at_url(url: str, key: str) -> Send:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Fault("invalid", "--url is an address such as http://127.0.0.1:7847")
+    parts = client_entries.parse_url(url)
     bearer = client_entries.checked_key(sys.stdin.readline().strip() if key == "-" else key)
     opened = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
@@ -117,13 +114,14 @@ def _at_url(url: str, key: str) -> Send:
         connection = opened(parts.hostname or "", parts.port, timeout=_SECONDS)
         try:
             connection.connect()
-        except OSError as error:
-            raise Fault("busy", f"No answer from {url}: {error.strerror or error}.") from None
+        except (OSError, ValueError) as error:  # the latter for a host that can be no name
+            reason = getattr(error, "strerror", None) or error
+            raise Fault("busy", f"No answer from {url}: {reason}.") from None
         try:
             connection.request("POST", f"{parts.path.rstrip('/')}/memories/{command}?as={style}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise Fault("busy", f"{url} has not answered: {error}. {_UNKNOWN}") from None
         finally:
             connection.close()

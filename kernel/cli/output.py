@@ -10,7 +10,8 @@ from typing import Literal, TextIO
 
 import msgspec
 
-from kernel.errors import Fault
+from kernel.errors import NO_SPACE, Fault, is_disk_full
+from kernel.text import harmless
 
 Colour = Literal["green", "yellow", "red"]
 _CODES: Mapping[Colour, int] = {"green": 32, "yellow": 33, "red": 31}
@@ -23,8 +24,8 @@ def show(value: object, text: str, *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """A remark on standard error, which a pipe does not get."""
-    print(text, file=sys.stderr)
+    """A remark on standard error, which a pipe does not get; a name in it gives a terminal no orders."""
+    print(harmless(text), file=sys.stderr)
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
@@ -67,6 +68,8 @@ def discard_rest() -> None:
 def describe(fault: Fault) -> str:
     """The message of a fault, with the path of its file where it names neither that nor its folder."""
     cause = fault.__context__
+    if is_disk_full(cause):
+        return NO_SPACE
     path = str(cause.filename) if isinstance(cause, OSError) and cause.filename is not None else ""
     is_named = path in fault.message or str(Path(path).parent) in fault.message
     return fault.message if is_named else f"{fault.message} ({path})"

@@ -66,14 +66,14 @@ def handshake(url: str, key: str = "") -> Handshake | None:
     connection = opened(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.connect()
-    except OSError:
+    except (OSError, ValueError):  # the latter for a host that can be no name
         return None
     headers = {**_HEADERS, "authorization": f"Bearer {key}"} if key else _HEADERS
     try:
         connection.request("POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers)
         response = connection.getresponse()
         body = response.read(1 << 20)  # bounded: the listener may be any program
-    except http.client.HTTPException as error:
+    except (http.client.HTTPException, ValueError) as error:
         raise OSError(str(error)) from None
     finally:
         connection.close()

@@ -27,6 +27,7 @@ from kernel.errors import Fault
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
 from kernel.store.transaction import Tx
+from kernel.text import harmless
 
 _YEAR_DAYS = 371  # 53 weeks
 _TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
@@ -134,8 +135,8 @@ async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
 
 
 def _cell(value: object) -> object:
-    """A value that a spreadsheet does not take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value
+    """A value that a spreadsheet does not take for a formula, and that gives a terminal no orders."""
+    return harmless(f"'{value}" if value[:1] in _FORMULA else value) if isinstance(value, str) else value
 
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:

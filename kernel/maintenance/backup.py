@@ -10,10 +10,13 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kernel.config import VERSION
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.ordinary_files import open_ordinary, read_bytes
 from kernel.security import api_keys
 from kernel.store.context import StoreContext
 from kernel.store.migrations import pending_migrations, schema_version
@@ -109,7 +112,8 @@ def backup_all(
             part.mkdir(mode=0o700)
             stored = [folder for tenant in tenants for folder in _copy_tenant(tenant, part, progress)]
             if (data / api_keys.FILE).exists():
-                _copy_file(data / api_keys.FILE, part / api_keys.FILE)
+                (part / api_keys.FILE).touch(mode=0o600)
+                (part / api_keys.FILE).write_bytes(read_bytes(data / api_keys.FILE))
             files = {name: _size_and_digest(part / name) for name in _files_below(part)}
             names = [tenant.name for tenant in tenants]
             kept = {name: text for name, text in settings.items() if not any(mark in name for mark in _SECRET_MARKS)}
@@ -126,18 +130,16 @@ def backup_all(
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a backup; raises Fault("invalid") for another folder, or one that is not as it was made."""
     try:
-        held: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        held: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
         if held["format"] != FORMAT:
             raise Fault("invalid", f"{folder.name} has format {held['format']}, this program knows {FORMAT}.")
-        held["folders"] = [StoredFolder(*entry) for entry in held["folders"]]
-        held["files"] = {str(name): (int(size), str(digest)) for name, (size, digest) in held["files"].items()}
-        manifest = Manifest(**held)
+        manifest = msgspec.convert([held[name] for name in Manifest._fields], Manifest)
         if all(_is_inside(folder.at) and folder.tenant in manifest.tenants for folder in manifest.folders):
             return manifest
         raise ValueError
     except OSError as error:
         raise Fault("invalid", f"{folder} is no backup: {MANIFEST}: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError):
         raise Fault("invalid", f"{folder} is no backup: its {MANIFEST} cannot be read.") from None
 
 
@@ -205,7 +207,7 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 
 def _is_inside(at: str) -> bool:
-    return not PurePosixPath(at).is_absolute() and ".." not in PurePosixPath(at).parts
+    return not PurePosixPath(at).is_absolute() and ".." not in PurePosixPath(at).parts and "\0" not in at
 
 
 def _stamp(path: Path) -> Stamp:
@@ -215,7 +217,7 @@ def _stamp(path: Path) -> Stamp:
 
 def _copy_file(source: Path, target: Path) -> None:
     """Copies content, mode and time of a file."""
-    with os.fdopen(os.open(source, os.O_RDONLY | _NO_FOLLOW), "rb") as reading:
+    with open_ordinary(source, _NO_FOLLOW) as reading:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with target.open("wb") as writing:
             shutil.copyfileobj(reading, writing, _CHUNK_BYTES)

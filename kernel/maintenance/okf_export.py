@@ -1,6 +1,9 @@
 """The export to a bundle of the Open Knowledge Format 0.2: a Markdown file for each memory, in folders by space and
 scope.
 
+A text has marks such as `⟨U+001B⟩` for control characters and overrides of the reading order, so that `cat` is safe;
+the JSON lines of `quipu export jsonl` keep them.
+
 Names are lower-case letters, digits and dashes, and end in a digest where that loses something: no two are the same on
 a file system that ignores case, and none means something to Windows.
 """
@@ -13,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from kernel.store.transaction import Tx
-from kernel.text import one_line, yaml_block
+from kernel.text import harmless, one_line, yaml_block
 
 OKF_VERSION = "0.2"
 _TITLE_CHARS = 80
@@ -116,7 +119,7 @@ def _written(folder: Path, memory: _Memory, version: str) -> str:
     if memory.scope:
         head["scope"] = memory.scope
     with _new(folder / name) as file:
-        file.write(f"---\n{yaml_block(head)}---\n\n{memory.text}\n")
+        file.write(f"---\n{yaml_block(head)}---\n\n{harmless(memory.text)}\n")
     return f"- [{_label(title)}]({name})\n"
 
 
@@ -131,7 +134,7 @@ def _write_log(tx: Tx, root: Path) -> None:
 
 def _label(text: str) -> str:
     """A text for the label of a link or for a heading."""
-    line = one_line(text, _TITLE_CHARS)
+    line = harmless(one_line(text, _TITLE_CHARS))
     return "".join(f"\\{letter}" if letter in "\\[]<>`*_#!|" else letter for letter in line)
 
 

@@ -14,6 +14,7 @@ from kernel.data_dir import MAIN, file_lock, home, make_private, other_tenants, 
 from kernel.errors import CatchFaults, Fault
 from kernel.maintenance.backup import DATABASE
 from kernel.maintenance.file_check import find_damage
+from kernel.ordinary_files import read_bytes
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
@@ -43,9 +44,24 @@ def is_replica(data: Path) -> bool:
 
 def source_of(data: Path) -> str:
     """The data directory that a copy follows."""
-    with suppress(OSError, ValueError, KeyError):
-        return str(json.loads((data / MARK).read_text(encoding="utf-8"))["source"])
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        return str(json.loads(read_bytes(data / MARK))["source"])
     return "another data directory"
+
+
+def _mark_of(data: Path) -> object:
+    """Return what the mark of a copy says, None if it cannot be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        return json.loads(read_bytes(data / MARK))
+    return None
+
+
+def _replace(file: Path, content: bytes) -> None:
+    written = file.with_name(f".{file.name}")
+    written.unlink(missing_ok=True)
+    written.touch(mode=0o600)
+    written.write_bytes(content)
+    replace(written, file)
 
 
 def refuse_replica(data: Path) -> None:
@@ -144,15 +160,15 @@ class Replica:
         if (target / DATABASE).exists() and not is_replica(target):
             raise Fault("conflict", f"{target} holds a store of its own: choose an empty folder.")
         mark = {"source": str(self._config.data.absolute()), "schema": schema}
-        if is_replica(target) and json.loads((target / MARK).read_text(encoding="utf-8")) == mark:
+        if is_replica(target) and _mark_of(target) == mark:
             return
         with closing(FolderLock(target)) as lock:
             if not lock.take("exclusive"):
                 raise Fault("conflict", f"{target} is served as a copy of another source or version: stop that first.")
-            written = target / f".{MARK}"
-            written.touch(mode=0o600)
-            written.write_text(json.dumps(mark), encoding="utf-8")
-            replace(written, target / MARK)
+            try:
+                _replace(target / MARK, json.dumps(mark).encode())
+            except OSError as error:
+                raise Fault("storage", f"Cannot write {target / MARK}: {error.strerror}") from None
 
     def _find_tenants(self) -> None:
         self._tenants_at = time.monotonic() + _TENANTS_SECONDS
@@ -175,8 +191,5 @@ class Replica:
             return
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
         if stamp != self._keys:
-            written = target.with_name(f".{api_keys.FILE}")
-            written.touch(mode=0o600)
-            written.write_bytes(source.read_bytes())
-            replace(written, target)
+            _replace(target, read_bytes(source))
             self._keys = stamp

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from kernel import data_dir
 from kernel.data_dir import fsync_folder, make_private
-from kernel.errors import Fault
+from kernel.errors import NO_SPACE, Fault
 from kernel.maintenance import backup
 from kernel.maintenance.backup import DATABASE, Folder, Manifest
+from kernel.ordinary_files import open_ordinary, read_bytes
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations, schema_version
@@ -27,6 +28,8 @@ from kernel.store.sqlite.unfinished import fsync_path
 from kernel.store.transaction import Tx
 
 JOURNAL = "restore.json"
+_MAGIC = b"SQLite format 3\0"
+_CHUNK_BYTES = 1 << 20
 _STAGING = ".restoring"  # folder of the verified copies, and the end of the name of one beside a folder elsewhere
 
 
@@ -107,12 +110,12 @@ def is_interrupted(data: Path) -> bool:
 def finish(data: Path) -> None:
     """Makes the changes of the journal that are not made yet."""
     try:
-        for entry in json.loads((data / JOURNAL).read_text(encoding="utf-8")):
+        for entry in json.loads(read_bytes(data / JOURNAL)):
             _apply(data, Step(*entry))
         (data / JOURNAL).unlink()
         fsync_folder(data)
         shutil.rmtree(data / _STAGING, ignore_errors=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise Fault("storage", f"A restore was interrupted and cannot be finished: {error}") from None
 
 
@@ -150,9 +153,9 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
         raise Fault("invalid", f"{source} is the database itself, not a backup of it.")
     staged = work.staging / f"{place.tenant}.db"
     try:
-        shutil.copyfile(source, staged)
+        _copy_database(source, staged)
         if log_of(source).exists():
-            shutil.copyfile(log_of(source), log_of(staged))
+            _copy(log_of(source), log_of(staged))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {source}: {error.strerror}.") from None
     staged.chmod(0o600)
@@ -168,6 +171,23 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
         aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
         work.add(staged if path == final else None, path, aside)
     work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
+
+
+def _copy_database(source: Path, staged: Path) -> None:
+    """Copies a file that begins as a database does, or is empty; nothing of another one, which may be large."""
+    with open_ordinary(source) as file:
+        start = file.read(len(_MAGIC))
+        size = os.fstat(file.fileno()).st_size
+    if start and start != _MAGIC:
+        raise Fault("invalid", f"{source} is damaged: file is not a database")
+    if size > shutil.disk_usage(staged.parent).free:
+        raise Fault("storage", NO_SPACE)
+    _copy(source, staged)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with open_ordinary(source) as reading, target.open("xb") as writing:
+        shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
 
 
 def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:

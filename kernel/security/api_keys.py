@@ -14,6 +14,7 @@ import msgspec
 from kernel.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
+from kernel.ordinary_files import read_bytes
 
 FILE = "keys.json"
 PREFIX = "quipu_"
@@ -54,7 +55,7 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
 def read(data: Path) -> list[Key]:
     """Every key of the data directory, oldest first; raises Fault("storage") where the file cannot be read."""
     try:
-        return msgspec.json.decode((data / FILE).read_bytes(), type=list[Key])
+        return msgspec.json.decode(read_bytes(data / FILE), type=list[Key])
     except FileNotFoundError:
         return []
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernel import data_dir
 from kernel.errors import Fault
+from kernel.ordinary_files import read_bytes
 from kernel.security.auth import CachedCaller, Unauthenticated
 from kernel.security.permissions import Caller, Permission, grant
 
@@ -133,7 +134,7 @@ class JwtVerifier:
     def _read_keys(self) -> "dict[str, PyJWK]":
         name = self._issuer.keys.name
         try:
-            found: Any = json.loads(self._issuer.keys.read_bytes())
+            found: Any = json.loads(read_bytes(self._issuer.keys))
             listed = cast("Iterable[object]", found["keys"])
             usable = [key for entry in listed if (key := self._usable(entry)) is not None]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kernel.errors import Code, Fault
+from kernel.errors import NO_SPACE, Code, Fault
 
 TOO_LONG = "The call takes too long, ask for less."
 CANCELED = "57014"
@@ -14,7 +14,7 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "53200": ("busy", "Too little memory is free, try again."),
     "53300": ("busy", "The database has no connection left, try again."),
     "25P03": ("busy", "The call stood still for too long, try again."),
-    "53100": ("storage", "Cannot write to storage, insufficient disk space."),
+    "53100": ("storage", NO_SPACE),
     "25006": ("storage", "The database is a standby, which only reads."),
     "42501": ("storage", "The role of the store lacks a right that it needs."),
     "54000": ("invalid", "A key or a value is longer than PostgreSQL can hold."),

@@ -2,7 +2,7 @@
 
 import apsw
 
-from kernel.errors import Code, Fault
+from kernel.errors import NO_SPACE, Code, Fault, is_disk_full
 from kernel.store.tx_engine import ConstraintFailed
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
@@ -16,7 +16,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
     ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
-    ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
+    ((apsw.FullError,), "storage", NO_SPACE),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
     (
         (*DAMAGED, UnicodeDecodeError),
@@ -30,6 +30,8 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 def as_fault(error: BaseException) -> Fault | None:
     """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
+    if is_disk_full(error):
+        return Fault("storage", NO_SPACE)
     return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 

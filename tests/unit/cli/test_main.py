@@ -104,10 +104,23 @@ def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_unknown_host_is_one_line(tmp_path: Path) -> None:
-    arguments = ("serve", "--open", "--data", str(tmp_path), "--host", "no such host", "--port", str(free_port()))
+    arguments = ("serve", "--open", "--data", str(tmp_path), "--host", "nowhere.invalid", "--port", str(free_port()))
     status, printed, complaint = ended(*arguments)
     assert (status, printed) == (1, "")
-    assert re.fullmatch(r"quipu: Cannot listen on no such host, port \d+: .+\n", complaint)
+    assert re.fullmatch(r"quipu: Cannot listen on nowhere.invalid, port \d+: .+\n", complaint)
+
+
+@pytest.mark.parametrize("host", ["no such host", "a..b", "x" * 64, "../x", "\x1b[31m", "\u202e", "\udcff", "{" * 999])
+@pytest.mark.parametrize("words", [["health"], ["doctor"], ["ui"], ["serve"]])
+def test_a_host_that_can_be_none_is_one_line(
+    words: list[str], host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--host", host])
+    assert (ended.value.code, capsys.readouterr().err.count("\n")) == (2, 1)
+    monkeypatch.setenv("HOST", host)
+    assert main(words) == 1
+    assert capsys.readouterr().err == "quipu: HOST is a name or an address, such as 127.0.0.1\n"
 
 
 @pytest.mark.slow
@@ -138,7 +151,7 @@ def test_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             timeout=60,
         )
-    assert (done.returncode, done.stderr) == (1, b"quipu: [Errno 28] No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, b"quipu: Cannot write to storage, insufficient disk space.\n")
 
 
 def test_narrow_encoding_gets_escapes(kernel: Kernel, call: Call) -> None:
