@@ -5,14 +5,24 @@ from typing import TypeVar, TypeVarTuple
 
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
+from kernel.store.sqlite.errors import as_fault
 
 Args = TypeVarTuple("Args")
 Result = TypeVar("Result")
 
 
 def or_raise(work: Callable[[*Args], Result], *args: *Args) -> Result:
-    """Call `work(*args)`; SQLite errors are raised as Faults."""
-    result = catch_faults(work, *args)
+    """Call `work(*args)`; SQLite errors are raised as Faults, which the command prints: they are not logged too."""
+
+    def quiet() -> Result:
+        try:
+            return work(*args)
+        except Exception as error:
+            if not isinstance(error, Fault) and (known := as_fault(error)) is not None:
+                raise known from error
+            raise
+
+    result = catch_faults(quiet)
     if isinstance(result, Fault):
         raise result
     return result

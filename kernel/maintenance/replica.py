@@ -58,10 +58,13 @@ def _mark_of(data: Path) -> object:
 
 def _replace(file: Path, content: bytes) -> None:
     written = file.with_name(f".{file.name}")
-    written.unlink(missing_ok=True)
-    written.touch(mode=0o600)
-    written.write_bytes(content)
-    replace(written, file)
+    try:
+        written.unlink(missing_ok=True)
+        written.touch(mode=0o600)
+        written.write_bytes(content)
+        replace(written, file)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def refuse_replica(data: Path) -> None:

@@ -296,6 +296,17 @@ def test_audit_goes_out_as_values_that_no_spreadsheet_calculates(server: House) 
     assert {row[2] for row in rows} == {"paths"}
 
 
+def test_audit_goes_out_without_what_a_terminal_obeys(server: House) -> None:
+    orders = "\x1b]0;x\x07 \x9b2J \r \u202e \x7f"
+    entity = {"name": f"orders {orders}", "entityType": "x", "observations": []}
+    assert server.tool("create_entities", {"entities": [entity]}).status == 200
+    answer = server.ask("GET", "/ui/audit.csv?dialect=graph")
+    shown = answer.body.decode()
+    assert "\u27e8U+001B\u27e9]0;x\u27e8U+0007\u27e9 \u27e8U+009B\u27e92J" in shown
+    assert [sign for sign in "\x1b\x07\x9b\u202e\x7f" if sign in shown] == []
+    assert "\r" not in shown.replace("\r\n", "")
+
+
 def test_weights_of_the_search_are_those_of_recall(server: House) -> None:
     added(server, "weighed", "The mill at the river")
     usual = model(server, "/search", q="mill river")["memories"][0]["explained"]

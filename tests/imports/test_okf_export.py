@@ -47,6 +47,18 @@ def test_every_concept_has_front_matter_with_a_type_and_its_text(bundle: Path, s
         assert body.strip()
 
 
+def test_no_file_holds_what_a_terminal_obeys(shell: Shell, tmp_path: Path) -> None:
+    orders = "\x1b]0;x\x07 \x9b2J \u202e\u2066 \x7f a\rb"
+    rows = [{"id": orders, "memory": f"text {orders}\r\n\tnext \U0001f468\u200d\U0001f33e", "user_id": orders}]
+    (tmp_path / "orders.json").write_text(json.dumps(rows), encoding="ascii")
+    shell.bring(tmp_path / "orders.json")
+    files = [file for file in shell.export("okf").rglob("*.md") if file.is_file()]
+    texts = [file.read_bytes().decode() for file in files]
+    for text in texts:
+        assert re.findall("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)", text) == []
+    assert any("\u27e8U+001B\u27e9]0;x" in text and "next \U0001f468\u200d\U0001f33e" in text for text in texts)
+
+
 def test_names_are_safe_on_every_file_system(bundle: Path) -> None:
     names = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*")]
     assert len({name.lower() for name in names}) == len(names)

@@ -30,7 +30,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 def as_fault(error: BaseException) -> Fault | None:
     """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
-    if is_disk_full(error):
+    if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return Fault("storage", NO_SPACE)
     return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
