@@ -5,7 +5,7 @@ from typing import TypeVar, TypeVarTuple
 
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.store.sqlite.errors import as_fault
+from kernel.store.sqlite.errors import SQLITE_ERRORS, as_fault
 
 Args = TypeVarTuple("Args")
 Result = TypeVar("Result")
@@ -17,8 +17,8 @@ def or_raise(work: Callable[[*Args], Result], *args: *Args) -> Result:
     def quiet() -> Result:
         try:
             return work(*args)
-        except Exception as error:
-            if not isinstance(error, Fault) and (known := as_fault(error)) is not None:
+        except (*SQLITE_ERRORS, OSError) as error:
+            if (known := as_fault(error)) is not None:
                 raise known from error
             raise
 
