@@ -62,7 +62,8 @@ def _not_kept_now(tx: Tx, tool: Tool | None, entry: audit.Entry, hours: int) -> 
         return f"it expired: what a call changed is kept for {hours} hours, and it was at {entry.at}"
     if tool is not None and not tool.hints.destructive:
         return "it replaced nothing, so nothing was kept"
-    return "nothing of it is kept: it changed too much at once, or what was kept has been deleted since"
+    since = "by a redaction or `quipu compact --forget-undo`"
+    return f"nothing of it is kept: it changed too much at once, or what was kept has been deleted since, {since}"
 
 
 def changed_since(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:

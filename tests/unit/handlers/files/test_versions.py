@@ -103,7 +103,7 @@ def test_no_undo_brings_a_redacted_text_back(rest: RestClient, store: str, kerne
     ]
     undo(kernel.config.file, kernel.store.context, app.DIALECTS, entries[1].id)
     again: Any = catch_faults(undo, kernel.config.file, kernel.store.context, app.DIALECTS, entries[3].id)
-    assert again.code == "not_found"
+    assert again.code == "conflict"
 
 
 def test_the_present_version_is_not_redacted_until_the_memory_is_changed_or_deleted(

@@ -148,7 +148,7 @@ def test_what_is_as_it_was_before_the_call_counts_as_restored(
 
     assert (one.read_text(), two.read_text()) == (BY_HAND, BY_HAND)
     assert sorted(indexed(kernel)) == ["A\nWritten by a person.", "B\nWritten by a person."]
-    with pytest.raises(Fault, match="it was undone already"):
+    with pytest.raises(Fault, match="call 2 of local undid it at "):
         take_back(kernel, 1)
 
 
