@@ -436,15 +436,15 @@ def import_files(seed: int, count: int, folder: Path) -> dict[str, Any]:
     slowest, settled = (0.0, ""), 0
     config, made = _new_store(folder, 0), folder / "sources"
     for number, kept in enumerate([*sorted(KEPT_FILES.glob("*/*")), *[None] * count]):
-        if number % 200 == 199:
+        if kept is not None or number % 200 == 199:  # one that is kept meets nothing of those before
             shutil.rmtree(config.data)
-            config = _new_store(folder, number)
+            config = _new_store(folder, number + 1)
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
         kind, path = _hostile_source(chance, config, made) if kept is None else _copy(kept, made)
         begun = time.monotonic()
         bug = _outcome(("import", kind, str(path), "--json"), config, seen)
-        if number % 10 == 9:
+        if kept is not None or number % 10 == 9:
             bug = bug or _outcome(("export", "jsonl", os.devnull), config, seen) or _read(config, seen)
         slowest = max(slowest, (time.monotonic() - begun, f"import {number} of seed {seed}: {kind}"))
         if bug:

@@ -71,6 +71,8 @@ def seeded(port: int) -> dict[str, str]:
             added = {"path": f"seed/{number or 'one'}", "content": f"The API listens on port {number}."}
             client.post("/tools/add_memory", json=added)
         client.post("/tools/remember", json={"session_id": "s-1", "content": "The API uses a port."})
+        fact = {"db": "core", "category": "fact", "content": "The API uses port 80."}
+        client.post("/tools/save_memory", json=fact)
         scope = {"action": "create", "name": "web", "rootPath": "/w/web"}
         client.post("/tools/memory_project", json=scope)
         rule = {"action": "add", "scopeType": "global", "name": "never", "content": "Use port 80."}
