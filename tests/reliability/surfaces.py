@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
@@ -367,11 +368,15 @@ def damage(chance: random.Random, path: Path) -> None:
         damage(chance, chance.choice(inner))
         return
     data = path.read_bytes()
-    if data.startswith(b"SQLite format 3") and chance.random() < 0.8:
-        _cell(chance, path)
-    elif zipfile.is_zipfile(path) and chance.random() < 0.8:
-        _member(chance, path)
-    else:
+    inside = chance.random() < 0.8
+    try:
+        if inside and data.startswith(b"SQLite format 3"):
+            _cell(chance, path)
+        elif inside and data.startswith(b"PK"):
+            _member(chance, path)
+        else:
+            path.write_bytes(_damaged(chance, data))
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, apsw.Error):  # damaged once before
         path.write_bytes(_damaged(chance, data))
 
 
@@ -420,7 +425,7 @@ def _member(chance: random.Random, path: Path) -> None:
 
 
 def _cell(chance: random.Random, path: Path) -> None:
-    with contextlib.closing(apsw.Connection(str(path))) as db, contextlib.suppress(apsw.Error):
+    with contextlib.closing(apsw.Connection(str(path))) as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         table = chance.choice(tables)
         columns = [row[1] for row in db.execute(f'PRAGMA table_info("{table}")')]

@@ -1,8 +1,8 @@
 """Hostile calls of hooks, `prime`, commands, console, REST and importers: no 5xx, no hang, no growth, and SIGTERM ends
 the server at any moment of them.
 
-FUZZ_SURFACES is the number of calls; a fiftieth of them are imports. FUZZ_PAUSE is how long the event loop may stand
-still, in seconds, as another process sees it: a busy machine is given the time of LATE_SECONDS.
+FUZZ_SURFACES is the number of calls; a fiftieth of them are imports. FUZZ_PAUSE is how long the event loop may work on
+one thing, in seconds, as another process sees it.
 """
 
 import contextlib
@@ -30,38 +30,45 @@ from tests.reliability.test_mutations import Wire
 
 COUNT = int(os.environ.get("FUZZ_SURFACES", "3000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20261126"))
-PAUSE = float(os.environ.get("FUZZ_PAUSE", LATE))
+PAUSE = float(os.environ.get("FUZZ_PAUSE", "1"))
 IMPORTS = max(60, COUNT // 50)
 ROUNDS = max(2, COUNT // 20_000)
 CALLERS = 4
 ROOM = 64 << 20  # bytes by which the server may grow once it has seen a tenth of the calls
 GRACE = 5.0  # seconds from SIGTERM to the end
 GRAPH = {"CODE_MEMORY_ENABLE_GRAPH": "1"}
-# Asks /healthz without pause until its input ends, and prints the longest wait in seconds.
+# Asks /healthz without pause until its input ends. Prints the longest wait in seconds, and the longest in which the
+# server used the processor: on a busy machine a wait is mostly for others.
 _PROBE = """
-import http.client, sys, threading, time
+import http.client, os, sys, threading, time
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-connection, longest = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60), 0.0
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+tick = os.sysconf("SC_CLK_TCK")
+def used():
+    with open(f"/proc/{sys.argv[2]}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / tick
+longest = busiest = 0.0
 while not ended.is_set():
-    begun = time.monotonic()
+    begun, before = time.monotonic(), used()
     connection.request("GET", "/healthz")
     connection.getresponse().read()
-    longest = max(longest, time.monotonic() - begun)
+    took = time.monotonic() - begun
+    longest, busiest = max(longest, took), max(busiest, min(took, used() - before))
     time.sleep(0.002)
-print(longest)
+print(longest, busiest)
 """
 
 
 @contextlib.contextmanager
-def probing(port: int) -> Iterator[list[float]]:
-    """The longest wait of another process for /healthz is in the list at the end of the block."""
-    longest: list[float] = []
-    with subprocess.Popen(
-        [sys.executable, "-c", _PROBE, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as probe:
-        yield longest
-        longest.append(float(probe.communicate(timeout=90)[0]))
+def probing(server: Server) -> Iterator[list[float]]:
+    """The longest waits of another process for /healthz are in the list at the end of the block."""
+    waits: list[float] = []
+    command = [sys.executable, "-c", _PROBE, str(server.port), str(server.process.pid)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as probe:
+        yield waits
+        waits += map(float, probe.communicate(timeout=90)[0].split())
 
 
 def seeded(port: int) -> dict[str, str]:
@@ -150,7 +157,7 @@ def test_hostile_calls_beyond_the_tools_get_no_5xx_and_leave_the_server_sound(
     begun = time.monotonic()
     with serving(tmp_path / "data", **GRAPH) as server:
         fuzz = Fuzz(server, COUNT, SEED)
-        with probing(server.port) as longest:
+        with probing(server) as waits:
             fuzz.start()
             fuzz.join()
         grown = server.memory - fuzz.settled
@@ -160,10 +167,11 @@ def test_hostile_calls_beyond_the_tools_get_no_5xx_and_leave_the_server_sound(
         assert httpx.get(f"http://127.0.0.1:{server.port}/readyz").status_code == 200
         assert server.stop() == 0
     rate = fuzz.seen.total() / (time.monotonic() - begun)
-    outcome = f"{dict(sorted(fuzz.seen.items()))}; +{grown >> 20} MB, longest pause {longest[0]:.2f} s, {rate:.0f}/s"
+    paused = f"longest wait {waits[0]:.2f} s, {waits[1]:.2f} s of it work"
+    outcome = f"{dict(sorted(fuzz.seen.items()))}; +{grown >> 20} MB, {paused}, {rate:.0f}/s"
     catalogue("S32", injected="hostile call beyond the tools", times=fuzz.seen.total(), outcome=outcome)
     assert grown <= ROOM
-    assert longest[0] <= PAUSE
+    assert waits[1] <= PAUSE
 
 
 @pytest.mark.alone
