@@ -62,7 +62,7 @@ def _tell_of_clients(config: Config) -> None:
     commands = rekey_commands(config)
     if commands:
         lines = [f"  {title}: {command}" for title, command in commands]
-        note("\n".join(["Configured for this server, each asks for the key when its command runs:", *lines]))
+        note("\n".join(["Configured for this server, and in need of the key, for which each command waits:", *lines]))
 
 
 def list_keys(arguments: argparse.Namespace, config: Config) -> int:

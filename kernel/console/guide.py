@@ -12,7 +12,7 @@ from kernel.tools import Tool
 
 FIRST_KEY = "The first key: from now on every client needs one, those on this machine too"
 NOT_ADMIN = (
-    "No key of the scope admin is left then: nobody manages keys or sees Health in the console. "
+    "Without a key of the scope admin nobody manages keys or sees Health in the console. "
     "`quipu key create --scope admin` on this machine makes one."
 )
 _FRESH_SECONDS = 10.0
