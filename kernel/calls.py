@@ -163,7 +163,7 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
     if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
         try:
             plain = msgspec.json.decode(arguments)
-            return _with_whole_numbers(entry, without_nulls(entry.tool, plain) if nulls else plain)
+            return _with_whole_numbers(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
         except UNREADABLE as again:
             error = again
     raise argument_fault(entry, error)

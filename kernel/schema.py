@@ -186,14 +186,14 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
     return found
 
 
-def without_nulls(tool: Tool, arguments: Any) -> Any:
+def without_nulls(request: type[Request], arguments: Any) -> Any:
     """Return decoded arguments without each null that says that an optional parameter is not given.
 
     That is a null for a parameter with a default, of a type without null, or for one that only other actions of the
     tool have; the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key
     of `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
     """
-    return _without_nulls(arguments, inspect.type_info(tool.request))
+    return _without_nulls(arguments, inspect.type_info(request))
 
 
 def _without_nulls(value: Any, declared: inspect.Type) -> Any:

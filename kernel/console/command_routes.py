@@ -19,6 +19,7 @@ from kernel.http.access import AccessControl
 from kernel.http.fast_path import HttpResponse
 from kernel.http.rest import access_refusal, error_response, read_arguments, refusal_response, send_response
 from kernel.limits import Headers, Limits, Refusal, excess, refuse
+from kernel.schema import without_nulls
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, with_client_name
@@ -95,7 +96,7 @@ async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: 
     """The result of a command; raises Fault, and Forbidden."""
     request, command = COMMANDS[name]
     try:
-        asked: Any = msgspec.json.decode(arguments, type=request)
+        asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
     except UNREADABLE as error:
         raise Fault("invalid", f"{name}: {error}") from None
     return await command(dispatch, Visit(caller, {}), asked)

@@ -17,6 +17,7 @@ from kernel import app
 from kernel.app import Kernel, open_kernel
 from kernel.calls import ToolEntry
 from kernel.config import Config
+from kernel.console.commands import COMMANDS
 from kernel.schema import input_schema, output_schema
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.tools import Tool
@@ -186,6 +187,21 @@ def test_null_is_absent_in_rest_methods_except_for_a_key_of_metadata_that_it_rem
     assert memory["content"] is None
     shown = rest("POST", f"/{store['id']}/memories/{memory['id']}", {"precondition": None, "view": None}, view="full")
     assert shown["content"] == "Tea"
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("recall", {"query": "tea"}), ("list", {}), ("add", {"text": "Tea is green.", "dialect": "paths"}), ("stats", {})],
+)
+def test_null_is_absent_in_the_commands_for_memories(rest: RestClient, name: str, plain: Arguments) -> None:
+    optional = {"limit", "dialects", "tags", "actor", "after", "before", "name"} & {
+        field.encode_name for field in msgspec.structs.fields(COMMANDS[name][0])
+    }
+    answers = [
+        rest.send("POST", f"/memories/{name}", json=given) for given in ({**plain, **dict.fromkeys(optional)}, plain)
+    ]
+    assert [answer.status_code for answer in answers] == ([200, 409] if name == "add" else [200, 200])
+    assert answers[0].content == answers[1].content or name == "add"
 
 
 @pytest.mark.parametrize("tool", [*TOOLS.values(), *METHODS.values()], ids=lambda tool: tool.name)
