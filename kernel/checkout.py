@@ -60,11 +60,12 @@ def read_text(root: str, name: str, most: int) -> str:
     """Return the start of a file as text, at most so many bytes of it; raises Refused for what is no plain text."""
     data = read(root, name, most + 1)
     try:
-        text = data[:most].decode("utf-8-sig")
+        text = data[:most].decode()
     except UnicodeDecodeError as error:
         if len(data) <= most or error.start < most - 3:  # else it was cut inside a character
             raise Refused("no UTF-8 text") from None
-        text = data[: error.start].decode("utf-8-sig")
+        text = data[: error.start].decode()
+    text = text.removeprefix("\ufeff")
     if has_controls(text):
         raise Refused("a text with control characters")
     return text

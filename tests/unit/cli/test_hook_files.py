@@ -139,6 +139,27 @@ def test_key_goes_into_a_file_of_its_own_that_only_the_user_reads(
     assert args[-6:] == ["--client", "claude", "--url", "https://memory.example", "--key-file", str(key)]
 
 
+def test_hooks_name_the_data_directory_by_which_the_server_proves_itself(
+    home: Path, tmp_path: Path, quipu: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quipu("setup", "--client", "claude-code", "--hooks", "prime")
+    assert "--data" not in file_of(HOOK_CLIENTS[0], home).read_text(encoding="utf-8")
+    monkeypatch.setenv("QUIPU_DATA", str(tmp_path / "data"))
+    for client in HOOK_CLIENTS:
+        quipu("setup", "--client", client.name, "--hooks", "prime")
+        text = file_of(client, home).read_text(encoding="utf-8")
+        assert str(tmp_path / "data") in text.partition("--data")[2], client.name
+
+
+def test_a_program_that_a_client_starts_imports_nothing_from_its_folder(
+    home: Path, quipu: Callable[..., Output]
+) -> None:
+    for client in HOOK_CLIENTS:
+        quipu("setup", "--client", client.name, "--hooks", "prime")
+        text = file_of(client, home).read_text(encoding="utf-8")
+        assert text.count("-P") == text.count("-m"), client.name
+
+
 def test_hooks_to_another_machine_need_https(home: Path, quipu: Callable[..., Output]) -> None:
     status, _, errors = quipu(
         "setup", "--client", "cursor", "--hooks", "prime", "--url", "http://memory.example:7847/mcp"
