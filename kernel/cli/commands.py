@@ -192,7 +192,9 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Undo the changes of one call."""
-    entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours)
+    entry: audit.Entry = or_raise(
+        partial(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
+    )
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     print("undone", file=sys.stderr)
     return 0

@@ -81,6 +81,16 @@ def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
         tx = yield
 
 
+def differing_keys(tx: Tx, dialect: Dialect) -> list[Key]:
+    """The memories of a dialect that the index lacks or holds differently, and its documents without a memory."""
+    keys: set[tuple[str, str]] = set()
+    found: list[Key] = []
+    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+        found += [Key(source.space, source.key) for source, _ in _differing(tx, several)]
+        keys.update((source.space, source.key) for source in several)
+    return found + _extra(tx, dialect, keys)
+
+
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
     """Makes the index agree with the memories of a dialect, which are taken for right."""
     keys = _put_differing(tx, dialect.sources(tx) if dialect.sources else iter(()))

@@ -1,62 +1,161 @@
 """Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from kernel.errors import Fault
+from kernel.limits import BOUNDS
 from kernel.maintenance import undo_reasons
-from kernel.maintenance.index_check import rebuild_documents, rebuild_index
+from kernel.maintenance.index_check import differing_keys, mending_steps, rebuild_documents, rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
 from kernel.store.opening import open_writer
+from kernel.store.politeness import Turns
+from kernel.store.slices import Steps, run_steps
 from kernel.store.transaction import Target, Tx
 from kernel.tools import Dialect, Restored
 
 Key = tuple[str, str]
 UNDO_HOURS = 168  # the default of QUIPU_UNDO_HOURS
 IMPORT = "import "  # what the name of the tool of an import begins with
+_STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut between steps
+_HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
 
 def undo(
-    file: Path, context: StoreContext, dialects: Sequence[Dialect], number: int, hours: int = UNDO_HOURS
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    number: int,
+    hours: int = UNDO_HOURS,
+    *,
+    alone: bool = True,
 ) -> audit.Entry:
-    """`undo_call` in a file that no server needs to have open; raises its Fault, with nothing changed."""
-    with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
-        return undo_call(tx, dialects, number, hours=hours, whole_index=True)
+    """Undo a call in a file that others may have open: in slices, as `undo_steps` says, with the index after them.
+
+    Raises the Faults of `undo_steps`. Whether something has been changed again is looked at first, so that as a rule
+    nothing is changed then.
+    """
+    limits = context.call_limits._replace(milliseconds=BOUNDS["store_milliseconds"].high)
+    origin = CallContext("kernel", "undo")
+    with open_writer(file, context._replace(call_limits=limits)) as db:
+        changed = db.read(origin, partial(changed_since, number=number))
+        if changed is not None:
+            raise changed
+        turns = Turns(db, origin, alone=alone)
+        undone = turns.run(undo_steps(dialects, number, hours))
+        for dialect in undone.dialects:
+            keys = db.read(origin, partial(differing_keys, dialect=dialect))
+            turns.run(mending_steps(dialect, keys))
+        if not undone.finished:
+            turns.write(partial(_finish, undone=undone))
+        return undone.entry
 
 
-def undo_call(
-    tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = UNDO_HOURS, whole_index: bool = False
-) -> audit.Entry:
-    """Restores the memories to what they were before a call; returns the audit entry of that call.
+def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = UNDO_HOURS) -> audit.Entry:
+    """Undo a call in one transaction, which must be rolled back on a Fault; returns its entry.
 
     The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
-    dialect for `whole_index`, and where not all that it touched are known.
-
-    Raises Fault, and the transaction must then be rolled back: `not_found` for a number without an entry, `conflict`
-    for a call without undo data and if something the call changed has been changed again, `storage` where a file cannot
-    be restored. `hours` is how long undo data are kept, for the reason that is told.
+    dialect where not all that it touched are known. Raises the Faults of `undo_steps`.
     """
+    undone = run_steps(tx, undo_steps(dialects, number, hours))
+    if not undone.finished:
+        for dialect in undone.dialects:
+            rebuild_index(tx, dialect)
+        _finish(tx, undone)
+    return undone.entry
+
+
+def changed_since(tx: Tx, number: int) -> Fault | None:
+    """The Fault for a call of which something has been changed again; references to it are not looked at."""
+    call = audit.undo_call(tx, number)
+    if call is None or tx.can_revert(partial(_changes, tx, call)):
+        return None
+    part = next(audit.undo_parts(tx, call))
+    return undo_reasons.changed_since(tx, number, part.targets)
+
+
+def _changes(tx: Tx, call: str) -> Iterator[bytes]:
+    return (part.changes for part in audit.undo_parts(tx, call) if part.changes != audit.REVERTED)
+
+
+class _Undone(NamedTuple):
+    """The entry of a call that is undone, its dialects, how many memories were restored and the first of them.
+
+    It is not `finished` where not all that the call touched are known, before all of its dialects is compared with the
+    index.
+    """
+
+    entry: audit.Entry
+    dialects: list[Dialect]
+    touched: int
+    first: list[Target]
+    finished: bool
+
+
+def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_Undone]:
+    """Restore the memories to what they were before a call, in steps.
+
+    What one slice of the call has changed is restored at once, the last one first, and what that touched is indexed a
+    few memories at a time. An undo that was cut off is a call that was cut off earlier: another one goes on with it.
+
+    Raises Fault: `not_found` for a number without an entry, `conflict` for a call without undo data and if something
+    the call changed has been changed again, `storage` where a file cannot be restored. `hours` is how long undo data
+    are kept, for the reason that is told.
+    """
+    tx = yield
     entry, call = undoable(tx, dialects, number, hours)
     known = {dialect.name: dialect for dialect in dialects}
     touched = _served(known, number, {entry.dialect})
-    targets: list[Target] = []
-    for part in audit.undo_parts(tx, call):
-        targets += part.targets
+    begun = resumed = audit.first_with_outcome(tx, undo_reasons.begun(number), after=number) is not None
+    count = changed = 0
+    first: list[Target] = []
+    while (part := audit.last_part(tx, call)) is not None:
+        before = tx.touched[0]
         touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
-        if not tx.revert_changes(part.changes):
-            raise undo_reasons.changed_since(tx, number, part.targets)
-        _restore_outside(tx, touched, part.targets)
+        if part.changes != audit.REVERTED:
+            _revert(tx, number, part, touched, begun=begun)
+        count += _index(tx, entry, call, part, touched)
+        changed += tx.touched[0] - before
+        first = first or tx.touched[1]
+        if not audit.has_parts(tx, call):
+            break
+        if not begun:
+            audit.record(tx, undo_reasons.begun(number))
+            begun = True
+        tx = yield
+    undone = _Undone(entry, [*touched.values()], changed, first, not resumed and count == entry.touched and count > 0)
+    if undone.finished:
+        _finish(tx, undone)
+    return undone
+
+
+def _revert(tx: Tx, number: int, part: audit.UndoPart, touched: Mapping[str, Dialect], *, begun: bool) -> None:
+    if not tx.revert_changes(part.changes):
+        fault = undo_reasons.changed_since(tx, number, part.targets)
+        raise Fault(fault.code, f"{fault.message} {_HALF.format(number)}") if begun else fault
+    _restore_outside(tx, touched, part.targets)
+
+
+def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched: Mapping[str, Dialect]) -> int:
+    """Indexes what a part touched, or leaves it to smaller parts; the number of memories that are done."""
+    if len(part.targets) > _STEP_TARGETS:
+        audit.split_part(tx, call, part, _STEP_TARGETS)
+        return 0
     for name, dialect in touched.items():
-        own = [] if whole_index or len(targets) != entry.touched else targets
-        _update_index(tx, dialect, [target for target in own if _dialect_of(target[0]) == name])
-    for part in audit.undo_parts(tx, call):
-        _record(tx, number, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
-    audit.record(tx, undo_reasons.outcome_of(number))
-    audit.delete_undo(tx, number)
-    return entry
+        _update_index(tx, dialect, [target for target in part.targets if _dialect_of(target[0]) == name])
+    _record(tx, entry.id, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
+    audit.delete_part(tx, call, part)
+    return len(part.targets)
+
+
+def _finish(tx: Tx, undone: _Undone) -> None:
+    audit.record(tx, undo_reasons.outcome_of(undone.entry.id), touched=(undone.touched, undone.first))
+    audit.delete_undo(tx, undone.entry.id)
 
 
 def _served(known: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
@@ -99,11 +198,8 @@ def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tu
 
 
 def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
-    """Without targets all of the dialect is compared: a call that empties it names none."""
     if targets and dialect.sources_of is not None:
         rebuild_documents(tx, dialect.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets)))
-    else:
-        rebuild_index(tx, dialect)
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:

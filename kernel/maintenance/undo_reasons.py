@@ -19,6 +19,11 @@ def outcome_of(number: int) -> str:
     return f"{_UNDID}{number}"
 
 
+def begun(number: int) -> str:
+    """Return the outcome in the audit of the first of several slices of the undo of a call."""
+    return f"began to undo {number}"
+
+
 def no_call(tx: Tx, number: int) -> Fault:
     """Return the Fault for a number that no call has."""
     newest = next(iter(audit.read(tx, 1)), None)

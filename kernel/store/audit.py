@@ -11,6 +11,7 @@ from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
 _PAGE_ROWS = 1000
 _AMONG = 20_000  # later calls among which those that touched a memory are looked for: a tenth of a second
+REVERTED = b"\0"  # in place of the changes of a part that are reverted, while what it touched is indexed
 _EXPIRED_PARTS = 8  # deleted in one transaction: a large import has thousands
 
 
@@ -48,10 +49,11 @@ class _Head(NamedTuple):
 
 
 class UndoPart(NamedTuple):
-    """What a part of one call touched, and the changeset of what it changed."""
+    """What a part of one call touched, the changeset of what it changed, and its number."""
 
     targets: list[Target]
     changes: bytes
+    number: int = 0
 
 
 class ChangeRecorder(Protocol):
@@ -121,9 +123,9 @@ class UndoRecorder:
             self.parts += 1
 
 
-def record(tx: Tx, outcome: str = "done", *, call: str = "") -> None:
+def record(tx: Tx, outcome: str = "done", *, call: str = "", touched: tuple[int, list[Target]] | None = None) -> None:
     """Adds a row for the call that just ran: what it touched and, if it can be undone, the `call` of its parts."""
-    _defer_row(tx, outcome, *tx.touched, call)
+    _defer_row(tx, outcome, *(touched or tx.touched), call)
 
 
 def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
@@ -164,6 +166,31 @@ def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
     """What is needed to undo a call, the last change first."""
     for part in tx.all("kernel.audit.undo_parts", int, call=call):
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
+
+
+def last_part(tx: Tx, call: str) -> UndoPart | None:
+    """The last part of what is left to undo of a call."""
+    number = tx.one("kernel.audit.last_part", int, call=call)
+    part = None if number is None else tx.one("kernel.audit.undo_part", _undo_part, call=call, part=number)
+    return part and part._replace(number=number or 0)
+
+
+def has_parts(tx: Tx, call: str) -> bool:
+    """Whether something is left to undo of a call."""
+    return tx.one("kernel.audit.last_part", int, call=call) is not None
+
+
+def delete_part(tx: Tx, call: str, part: UndoPart) -> None:
+    """Deletes a part that is undone."""
+    tx.run("kernel.audit.delete_part", call=call, part=part.number)
+
+
+def split_part(tx: Tx, call: str, part: UndoPart, size: int) -> None:
+    """Leaves of a last part, of which the changes are reverted, the memories that it touched, in parts of some each."""
+    delete_part(tx, call, part)
+    for at, start in enumerate(range(0, len(part.targets), size)):
+        several = part.targets[start : start + size]
+        tx.run("kernel.audit.add_part", call=call, part=part.number + at, targets=several, changes=REVERTED)
 
 
 def delete_undo(tx: Tx, id_: int) -> None:

@@ -1,6 +1,6 @@
 """The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -129,6 +129,11 @@ class Tx:
     def tokenize(self, text: str) -> list[Token]:
         """The tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)
+
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Whether what the audit has kept of a call, the last part first, can be reverted, by what a read can see."""
+        self._take_snapshot()
+        return self._engine.can_revert(parts)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts what the audit has kept of a call; False, with nothing changed, where a row has changed since."""

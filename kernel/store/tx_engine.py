@@ -1,6 +1,6 @@
 """What a transaction needs of a database engine."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -100,6 +100,10 @@ class Engine(Protocol):
 
     def tokenize(self, text: str) -> list[Token]:
         """The full-text tokens of `text`."""
+        ...
+
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Whether no row of recorded changes, the last first, has changed since, as far as a read can tell."""
         ...
 
     def revert_changes(self, changes: bytes) -> bool:

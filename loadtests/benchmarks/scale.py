@@ -23,7 +23,7 @@ import msgspec
 
 from kernel.config import Config
 from kernel.ids import utc_now
-from kernel.maintenance.compact import compact
+from kernel.maintenance.compact import Choice, compact
 from loadtests.lib import charts, corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import Request, drive
 from loadtests.lib.recall_profile import RecallProfile
@@ -227,7 +227,7 @@ def _deletes(folder: Path, work: Path, sizes: Sequence[int], count: int, complai
     context, db = store_fixtures.opened(data)
     store_fixtures.dropped(db, [memory.path for number, memory in enumerate(corpus.memories(size)) if number % 2])
     db.close()
-    freed = compact(Config(data).file, context, lambda part: print(f"  {part}"), forget=utc_now())
+    freed = compact(Config(data).file, context, lambda part: print(f"  {part}"), Choice(forget=utc_now()))
     fresh = store_fixtures.filled(folder, size // 2)
     kept = range(0, size, max(2, size // _QUESTIONS // 2 * 2))
     # Questions about memories that exist in both stores.

@@ -71,6 +71,12 @@ SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC;
 -- name: undo_part
 SELECT targets, changes FROM undo_part WHERE call = :call AND part = :part;
 
+-- name: last_part
+SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC LIMIT 1;
+
+-- name: delete_part
+DELETE FROM undo_part WHERE call = :call AND part = :part;
+
 -- name: delete_parts
 DELETE FROM undo_part WHERE call = :call;
 

@@ -40,6 +40,7 @@ SPEAKING_SQL = {
     "kernel.store.postgres.session",
     "kernel.store.postgres.shared_file",
     "kernel.store.postgres.table_rows",
+    "kernel.store.sqlite.changesets",
     "kernel.store.sqlite.connection",
     "kernel.store.sqlite.integrity",
     "kernel.store.sqlite.copy_end",

@@ -282,6 +282,10 @@ class Connection(WordReader):
         """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
         return Recorder(self.command, self.query, limit_bytes)
 
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Only reverting them tells."""
+        return True
+
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
         if not changes:

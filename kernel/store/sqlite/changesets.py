@@ -1,10 +1,17 @@
 """Records what a call changed with SQLite's session extension, and reverts it (sqlite.org/sessionintro.html)."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
 import apsw
 
 _PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
 # Prefixes of tables that are not recorded. The rows of `notes` follow the files: who restores those restores the rows.
 _DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting", "notes_")
+
+
+_DEFINITION = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?"
+_COLUMNS = "SELECT name, hidden FROM pragma_table_xinfo(?)"
 
 
 class Recorder:
@@ -44,7 +51,7 @@ class Recorder:
         self._session.close()
 
 
-def revert(db: apsw.Connection, changes: bytes) -> bool:
+def revert(db: apsw.Connection, changes: bytes, *, foreign_keys: bool = True) -> bool:
     """Reverts recorded changes; False, with nothing changed, where a row has changed again since, or is referred to.
 
     Foreign keys are enforced meanwhile, so that no row loses the one that it refers to. Events that were added to the
@@ -56,7 +63,7 @@ def revert(db: apsw.Connection, changes: bytes) -> bool:
 
     if not changes:  # a call that changed files alone
         return True
-    db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, int(foreign_keys))
     try:
         apsw.Changeset.apply(
             apsw.Changeset.invert(changes),
@@ -69,6 +76,47 @@ def revert(db: apsw.Connection, changes: bytes) -> bool:
     finally:
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
     return True
+
+
+def can_revert(db: apsw.Connection, parts: Callable[[], Iterable[bytes]]) -> bool:
+    """Whether changesets, the last first, can be reverted: tried on copies of their rows, without foreign keys."""
+    trial = apsw.Connection("")
+    try:
+        copied: set[tuple[object, ...]] = set()
+        for changes in parts():
+            for change in apsw.Changeset.iter(changes) if changes else ():
+                if is_recorded(change.name):
+                    _copy_row(db, trial, change, copied)
+        return all(revert(trial, changes, foreign_keys=False) for changes in parts())
+    finally:
+        trial.close()
+
+
+def _copy_row(
+    db: apsw.Connection, trial: apsw.Connection, change: apsw.TableChange, copied: set[tuple[object, ...]]
+) -> None:
+    """Copies the row that was changed, as it is now, once."""
+    values = cast("Sequence[apsw.SQLiteValue]", change.new if change.op == "INSERT" else change.old)
+    columns = [(name, at) for at, name in enumerate(_columns(db, change.name)) if at in change.pk_columns]
+    key = [values[at] for _, at in columns]
+    name = (change.name, *key)
+    if name in copied:
+        return
+    if (change.name,) not in copied:
+        copied.add((change.name,))
+        ((text,),) = db.execute(_DEFINITION, (change.name,)).fetchall()
+        trial.execute(str(text))
+    copied.add(name)
+    where = " AND ".join(f'"{column}" IS ?' for column, _ in columns)
+    listed = ", ".join(f'"{column}"' for column in _columns(db, change.name))
+    rows = db.execute(f'SELECT {listed} FROM "{change.name}" WHERE {where}', key).fetchall()  # noqa: S608
+    marks = ", ".join("?" * len(_columns(db, change.name)))
+    trial.executemany(f'INSERT INTO "{change.name}" ({listed}) VALUES ({marks})', rows)  # noqa: S608
+
+
+def _columns(db: apsw.Connection, table: str) -> list[str]:
+    """The columns of a table, without those that are computed."""
+    return [str(name) for name, hidden in db.execute(_COLUMNS, (table,)).fetchall() if not hidden]
 
 
 def is_recorded(table: str) -> bool:

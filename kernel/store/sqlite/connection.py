@@ -1,7 +1,7 @@
 """SQLite connections: settings, transactions, savepoints, checkpoints and backups."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -216,6 +216,10 @@ class Connection:
     def record_changes(self, limit_bytes: int) -> changesets.Recorder:
         """Records what is changed from now on, in changesets of at most `limit_bytes`."""
         return changesets.Recorder(self._db, limit_bytes)
+
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Whether no row of some changesets, the last first, has changed since."""
+        return changesets.can_revert(self._db, parts)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts a changeset; False, with nothing changed, where a row has changed again since."""

@@ -11,7 +11,7 @@ from handlers.common.schemas import Recalled
 from kernel.app import DIALECTS, Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.maintenance.compact import compact
+from kernel.maintenance.compact import Choice, compact
 from kernel.maintenance.undo import undo
 from kernel.store import audit
 from tests.conftest import Call, Clock
@@ -215,7 +215,7 @@ def test_forgotten_history_is_gone_from_the_past(kernel: Kernel, ask: Ask, recal
     clock.move(seconds=1)
     ask("drop_memory", path="a")
     ask("replace_memory", path="b", content=DINNER)
-    compact(kernel.config.file, kernel.store.context, lambda _line: None, forget=clock.move(seconds=1))
+    compact(kernel.config.file, kernel.store.context, lambda _line: None, Choice(forget=clock.move(seconds=1)))
 
     for asked in ({}, {"query": "truck"}, {"ids": ["paths/a", "paths/b"]}):
         assert [memory.id for memory in recall(**asked, as_of=then).memories] == ["paths/b"]
