@@ -191,6 +191,24 @@ def test_theme_and_keys_are_remembered(browser: Browser, stores: dict[str, House
     check_quiet(browser, full)
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_the_first_key_keeps_its_maker_logged_in(browser: Browser, empty: House, scripts: bool) -> None:
+    browser.look(scripts=scripts)
+    browser.open(at(empty, "/ui/keys"))
+    assert "No key is needed here" in browser.text("main")
+    browser.write("#name", "laptop")
+    browser.click("form[action='/ui/do/create-key'] button")
+    assert "From now on every client needs a key" in browser.text("main")
+    assert "No key is needed here" not in browser.text("main")
+    if scripts:
+        assert browser.violations() == []
+    for page, words in (("keys", "laptop"), ("health", "Health"), ("", "Overview")):
+        browser.open(at(empty, f"/ui/{page}".removesuffix("/")))
+        assert words in browser.text("main")
+        assert "No key is needed here" not in browser.text("main")
+
+
+
 def test_session_of_a_key_begins_with_the_form_and_ends_with_its_revocation(browser: Browser, tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data")) as keyed:
         key = keyed.key("read")
