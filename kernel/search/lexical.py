@@ -21,7 +21,7 @@ from kernel.search.query import (
     partition_term,
 )
 from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
-from kernel.search.words import indexed_words, pair_terms, query_terms
+from kernel.search.words import as_written, indexed_words, pair_terms, query_terms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -109,8 +109,21 @@ def information(tx: Tx, text: str) -> float:
     """The BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count most."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
-    counts = [min(total, frequency.get(term.stem, 0)) for term in terms]
-    return sum(log1p((total - count + 0.5) / (count + 0.5)) for count in counts)
+    return sum(_inverse_frequency(total, frequency.get(term.stem, 0)) for term in terms)
+
+
+def word_starts(tx: Tx, text: str) -> dict[str, float]:
+    """Return the words of `text`, each as far as it and its stem agree, which any form of it contains, with their BM25
+    in a text of mean length.
+    """
+    terms = _terms(tx, text)
+    frequency, total = _frequencies(tx, terms, ())
+    starts: dict[str, float] = {}
+    for term in terms:
+        surface = term.surface.lower()
+        start = as_written(_shared_start(term.stem, surface) or surface)
+        starts.setdefault(start, _inverse_frequency(total, frequency.get(term.stem, 0)))
+    return starts
 
 
 def respelled_query(tx: Tx, text: str) -> str:
@@ -121,6 +134,15 @@ def respelled_query(tx: Tx, text: str) -> str:
     if reader is not tx or known is not terms:
         near = _near(tx, terms, _frequencies(tx, terms, ()).docs)
     return respelled(text, near)
+
+
+def _shared_start(one: str, other: str) -> str:
+    pairs = enumerate(zip(one, other, strict=False))
+    return one[: next((at for at, (letter, same) in pairs if letter != same), min(len(one), len(other)))]
+
+
+def _inverse_frequency(total: int, count: int) -> float:
+    return log1p((total - min(total, count) + 0.5) / (min(total, count) + 0.5))
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kernel.search import quarantine
+from kernel.search import passages, quarantine
 from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates, Reading
-from kernel.search.lexical import Ranks, information
+from kernel.search.lexical import Ranks, information, word_starts
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
 from kernel.search.vectors import embed_texts
-from kernel.search.words import as_written, indexed_words, query_terms
+from kernel.search.words import indexed_words, query_terms
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -173,7 +173,14 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     if embedder and held and weights.late > 0:
         tokens = [vectors[kept[at] + 1].tokens for at in held]
         late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
-    evidence = np.array(words, np.float64), np.array(meaning, np.float64), late, exact
+    near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
+    long = [at for at in held if len(texts[kept[at]]) > passages.READ_CHARS and by_words[at] > 0]
+    if long and weights.late > 0 and weights.meaning > 0:
+        judged = passages.judge(tx, query, vectors[0], [passages.Body(texts[kept[at]], "") for at in long])
+        if judged is not None:
+            at = np.array(long)[judged.at]
+            near, late, exact = map(passages.raised, (near, late, exact), (at, at, at), judged[1:])
+    evidence = by_words, near, late, exact
     return Candidates(np.array(docs, np.int64), *evidence, Reading(query, information(tx, query)))
 
 
@@ -207,15 +214,8 @@ def _document(state: PastText, source: PastSource) -> Document:
 
 
 def _parts_of_words(tx: Tx, query: str) -> list[str]:
-    """The longest beginnings that the words of a query and their stems share: what any form of a word contains."""
-    terms = query_terms(query, tx.tokenize)
-    shared = {as_written(_shared_start(term.stem, term.surface.lower()) or term.surface) for term in terms}
-    return sorted(shared, key=len, reverse=True)[:_MAX_WORDS]
-
-
-def _shared_start(one: str, other: str) -> str:
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((at for at, (letter, same) in pairs if letter != same), min(len(one), len(other)))]
+    """What any form of a word of the query contains, the longest first."""
+    return sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
 
 
 def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
+from kernel.search import passages
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates, positions
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
@@ -26,6 +27,8 @@ _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is un
 # Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
+_ALL = 0.99  # of the query, but for rounding
+_HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tags, do not make it a hit; not measured
 
 
 Passing = Callable[[Sequence[int]], Collection[int]]
@@ -55,11 +58,12 @@ class Ranking(NamedTuple):
 
 class _Pool(NamedTuple):
     """The documents to rerank, each between its neighbours (see `fuse_candidates`), their tokens, none without a
-    vector, and their near-duplicates.
+    vector, the bytes of their text and of the words beside it, and their near-duplicates.
     """
 
     windows: "Ids"
     tokens: list[bytes]
+    sizes: list[tuple[int, int]]
     duplicates: NearDuplicates
 
 
@@ -93,6 +97,7 @@ def rerank(
             found = _with_neighbours(found, added[kept], units[kept], query[0] if weights.meaning > 0 else None)
     if weights.late > 0:
         found = _with_late(found, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
+    found = _with_passages(tx, text, found, query[0], pool, weights)
     fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
     if weights.words > 0 and np.isnan(found.words).all() and _is_in_pieces(embedder, query[0], text):
         fused = fused._replace(strengths=np.zeros(len(fused.scores)))
@@ -107,6 +112,50 @@ def _with_late(found: Candidates, embedder: Embedder, query: Embedding, pool: _P
     at = found.docs.searchsorted(pool.windows[held, 2])
     found.late[at], found.exact[at] = scores, exact
     return found
+
+
+def _with_passages(tx: Tx, text: str, found: Candidates, query: Embedding, pool: _Pool, weights: Weights) -> Candidates:
+    """The candidates with the evidence of a passage where that is better than that of the whole text."""
+    import numpy as np
+
+    chosen = _judged_by_passages(found, pool)
+    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=chosen)) if chosen else {}
+    judged = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
+    if judged is None:
+        return found
+    at = found.docs.searchsorted(np.array([*bodies], np.int64)[judged.at])
+    if weights.meaning > 0:
+        found = found._replace(meaning=passages.raised(found.meaning, at, judged.meaning))
+    if weights.late > 0:
+        found = found._replace(
+            late=passages.raised(found.late, at, judged.late), exact=passages.raised(found.exact, at, judged.exact)
+        )
+    return found
+
+
+def _judged_by_passages(found: Candidates, pool: _Pool) -> list[int]:
+    """The documents of the pool that are found by words and whose vector may not see these: long ones, and of those
+    with words beside their text the best by words.
+    """
+    import numpy as np
+
+    docs = pool.windows[:, 2]
+    at = found.docs.searchsorted(docs)
+    words, missing = np.nan_to_num(found.words[at]), ~(found.exact[at] >= _ALL)
+    asked = (words > 0) & missing & ~np.isnan(found.meaning[at])
+    high = words >= _HIGH_SHARE * words.max(initial=0.0)
+    left, chosen = passages.MOST_BYTES, list[int]()
+    for number in np.flatnonzero(asked).tolist():
+        size, beside = pool.sizes[number]
+        is_unseen = size > passages.READ_CHARS or (beside and high[number])
+        if is_unseen and size + beside <= left and len(chosen) < passages.MOST:
+            left -= size + beside
+            chosen.append(int(docs[number]))
+    return chosen
+
+
+def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
+    return doc, passages.Body(text, words)
 
 
 def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
@@ -127,7 +176,7 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Po
         long = embedder.counts([row[5] for row in held]) > LONG_TEXT_TOKENS
         duplicates.add([row[2] for row in held], units, long)
         kept += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
-    return _Pool(_windows(kept), [row[5] for row in kept], duplicates)
+    return _Pool(_windows(kept), [row[5] for row in kept], [row[8:] for row in kept], duplicates)
 
 
 def _rows(tx: Tx, model: int, docs: "Ids") -> list[Any]:

@@ -21,6 +21,7 @@ _USUAL_EXACT = 0.3  # where the tokens of no hit were compared
 _MOST_WORDS = 1.5  # of `information`: short texts score more
 _FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; at 8 LoCoMo loses 1.7 % of its answers
 _MUCH = 0.5  # of the query; a hit that holds so much of it always counts
+_ALL = 0.99  # of the query, for rounding; what holds every word of it may answer, however long it is
 
 
 def strengths(found: Candidates) -> "Floats":
@@ -36,6 +37,8 @@ def strengths(found: Candidates) -> "Floats":
     odds = BIAS + MEANING * np.where(unread, 0.0, found.meaning) + EXACT * exact
     far = (odds < odds.max(initial=-np.inf) - _FAR) & (exact < _MUCH)
     by_meaning = np.where(far, 0.0, _logistic(odds))
+    whole = ~np.isnan(found.words) & (found.exact >= _ALL)
+    by_meaning[whole] = np.maximum(by_meaning[whole], WEAK)
     if not unread.any():
         return by_meaning
     by_words = np.where(np.isnan(found.words), 0.0, _logistic(WORDS_BIAS + WORDS * _words(found)))

@@ -2,14 +2,15 @@
 -- Each side of a document is read once.
 SELECT
     coalesce(n.before [2], 0), coalesce(n.before [1], 0), n.id, coalesce(n.after [1], 0), coalesce(n.after [2], 0),
-    coalesce(v.tokens, x''), coalesce(v.vector, x''), coalesce(v.scale, 0.0)
+    coalesce(v.tokens, x''), coalesce(v.vector, x''), coalesce(v.scale, 0.0),
+    n.size, n.beside
 FROM (
     SELECT
-        d.id,
+        d.id, octet_length(d.text) AS size, octet_length(d.grams) AS beside,
         ARRAY(SELECT n.id FROM doc AS n WHERE n.place = d.place AND n.id < d.id ORDER BY n.id DESC LIMIT 2) AS before,
         ARRAY(SELECT n.id FROM doc AS n WHERE n.place = d.place AND n.id > d.id ORDER BY n.id LIMIT 2) AS after
     FROM (SELECT CAST(value AS bigint) AS id FROM json_each(:ids)) AS i
-    CROSS JOIN LATERAL (SELECT id, place FROM doc WHERE id = i.id OFFSET 0) AS d
+    CROSS JOIN LATERAL (SELECT id, place, text, grams FROM doc WHERE id = i.id OFFSET 0) AS d
     OFFSET 0
 ) AS n
 LEFT JOIN doc_vector AS v ON v.doc = n.id AND v.model = :model AND v.scale > 0;

@@ -1,0 +1,120 @@
+"""Passages: the part of a document in which words of a query stand that its vector does not see.
+
+A vector is that of a text's beginning, as far as the model reads, and not of the words beside it, such as tags. What is
+found by words further on is judged by the passage around them.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kernel.embed.model import Embedding
+from kernel.lazy_regex import regex
+from kernel.search.lexical import word_starts
+from kernel.search.vectors import embed_texts
+from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+READ_CHARS = 1500  # of a text, which the model reads for sure: 512 tokens of three characters
+MOST = 16  # documents of a query, those that rank best; not measured
+MOST_BYTES = 4 << 20  # of their texts
+_MOST_WORDS = 16  # of a query, the rarest, as in late interaction
+_BEFORE, _AFTER = 80, 160  # characters around the first of the words; some 50 tokens, as a turn of a conversation
+_OPENING_CHARS = 80  # of the text, which says what the passage is from
+_MOST_PLACES = 8  # of a word that are tried
+_MOST_LOOKED_AT = 256  # places of a short word, most of which are within others
+_SHORT = 4  # letters of a word that is looked for at the beginning of words only
+_MARKS = regex("[\u0300-\u036f]+")
+
+
+class Body(NamedTuple):
+    """The text of a document and the words beside it."""
+
+    text: str
+    words: str
+
+
+class Judged(NamedTuple):
+    """The evidence of passages, each of the document at a position: cosine, late interaction, share of the query."""
+
+    at: list[int]
+    meaning: "Floats"
+    late: "Floats"
+    exact: "Floats"
+
+
+def judge(tx: Tx, text: str, query: Embedding, bodies: Sequence[Body]) -> Judged | None:
+    """Return the evidence of the passages of documents; None where no beginning leaves out a word of the query."""
+    import numpy as np
+
+    found = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
+    embedder, chosen = tx.context.embedder, [*found.values()]
+    embedded = embed_texts(tx, chosen) if found and embedder else None
+    if not embedded or embedder is None:
+        return None
+    tx.drop_embeddings(chosen)
+    late, exact = embedder.interaction(query.tokens, [one.tokens for one in embedded])
+    cosines = [query.cosine(one) for one in embedded]
+    return Judged([*found], *(np.array(values, np.float64) for values in (cosines, late, exact)))
+
+
+def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
+    """Return of each document the passage that holds most of a query, with the opening before it; empty if the
+    beginning lacks no word that the rest has.
+    """
+    starts = dict(nlargest(_MOST_WORDS, word_starts(tx, text).items(), key=lambda item: item[1]))
+    return [_passage(body, starts) for body in bodies]
+
+
+def raised(values: "Floats", at: "NDArray[Any]", others: "Floats") -> "Floats":
+    """Return the values, of which those at some positions are at least as large as others."""
+    import numpy as np
+
+    values = values.copy()
+    values[at] = np.fmax(values[at], others)
+    return values
+
+
+def _passage(body: Body, starts: Mapping[str, float]) -> str:
+    begun = _folded(body.text[:READ_CHARS])
+    missing = [start for start in starts if not _holds(begun, start)]
+    if not missing:
+        return ""
+    rest = f"{body.text[READ_CHARS - _BEFORE :]}\n{body.words}" if len(body.text) > READ_CHARS else body.words
+    rest = _folded(rest)
+    best, most = "", 0.0
+    for start in missing:
+        for at in islice(_places(rest, start), _MOST_PLACES):
+            window = rest[max(0, at - _BEFORE) : at + _AFTER]
+            held = sum(weight for one, weight in starts.items() if _holds(window, one))
+            if held > most:
+                best, most = window, held
+    opening = body.text[:_OPENING_CHARS].partition("\n")[0]
+    return f"{opening}\n{best}" if best else ""
+
+
+def _holds(text: str, start: str) -> bool:
+    return next(_places(text, start), None) is not None
+
+
+def _places(text: str, start: str) -> Iterator[int]:
+    """Where a word begins, or for a longer one where it stands, as in a name."""
+    at = text.find(start)
+    for _ in range(_MOST_LOOKED_AT):
+        if at < 0:
+            return
+        if len(start) >= _SHORT or not (at and text[at - 1].isalnum()):
+            yield at
+        at = text.find(start, at + 1)
+
+
+def _folded(text: str) -> str:
+    """A text as the tokenizer of the index sees it: in small letters without diacritics."""
+    return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
