@@ -323,7 +323,7 @@ def warm(
 
 
 def _completed(store: Store, stopping: threading.Event) -> bool:
-    catch_faults(complete_index, store, stopping.is_set)
+    catch_faults(complete_index, store, app.DIALECTS, stopping.is_set)
     return True
 
 

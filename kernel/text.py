@@ -23,6 +23,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
+_MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
 _HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
@@ -114,6 +115,18 @@ def one_line(text: str, limit: int) -> str:
             return _cut(longer, limit)
         line = longer
     return line
+
+
+def begins_with(text: str, title: str) -> bool:
+    """Return whether a text begins with a title: as its first words or heading, or, for a title that ends in an
+    ellipsis, as far as that goes. Case and blanks do not count.
+    """
+    bare = title.strip().removesuffix("…")
+    begun = text[: 2 * len(title) + _MOST_MARKS].lstrip("# \t\r\n")  # twice for further blanks
+    wanted, held = (" ".join(part.split()).casefold() for part in (bare, begun))
+    if not wanted or not held.startswith(wanted):
+        return False
+    return bare != title.strip() or not held[len(wanted) : len(wanted) + 1].isalnum()
 
 
 def _cut(line: str, limit: int) -> str:

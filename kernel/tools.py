@@ -195,14 +195,33 @@ class RestMethod(NamedTuple):
     body: int = 0
 
 
+class Concept(NamedTuple):
+    """A memory as a page of its own: its title and summary, if it has them, and its text without these.
+
+    `points` are short texts beside it that `IndexSource.text` does not hold.
+    """
+
+    title: str = ""
+    summary: str = ""
+    body: str = ""
+    tags: Sequence[str] = ()
+    points: Sequence[str] = ()
+
+
 class IndexSource(NamedTuple):
-    """What the index must hold for one memory."""
+    """What the index must hold for one memory.
+
+    `text` is all of it that a person or agent reads: what `recall` searches, judges and returns. Its opening is the
+    line of a list, and most of its vector. `words` are found too. `concept` is the same for an export of pages; its
+    body is `text` if it is empty.
+    """
 
     space: str
     key: str
     scope: str
     text: str
     words: str = ""
+    concept: Concept = Concept()
 
 
 class Restored(NamedTuple):

@@ -1,7 +1,7 @@
 """How a person edits and forgets what `brain` holds: memories, entities, notes, resources and links."""
 
 from handlers.brain.immutability import lock_of
-from handlers.brain.index_text import resource_text
+from handlers.brain.index_text import resource_source
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
@@ -33,8 +33,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     if (note := tx.one("brain.notes.get", Note, **place)) is not None:
         return Curation(note.content, ToolCall("update_note", place, "content"), ToolCall("forget_note", place))
     if (resource := tx.one("brain.resources.get", Resource, **place)) is not None:
-        text = resource_text(resource.title, resource.description, resource.notes)
-        return Curation(text, None, ToolCall("forget_resource", place))
+        return Curation(resource_source(space, resource).text, None, ToolCall("forget_resource", place))
     if (link := tx.one("brain.links.get", Link, **place)) is not None:
         return Curation(f"{link.source_id} {link.relationship} {link.target_id}", None, ToolCall("delete_link", place))
     return None

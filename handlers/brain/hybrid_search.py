@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from handlers.brain import decay, querylog, repository
 from handlers.brain.base import NO_PREFIX, space
 from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
-from handlers.brain.index_text import entity_text, note_text
+from handlers.brain.index_text import entity_text, join_sentences
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import ConfigRow, Database, Entity, Fraction, Limit, Memory, Note
 from handlers.brain.scoring import (
@@ -72,7 +72,9 @@ class SemanticSearch(Struct, forbid_unknown_fields=True):
 
 
 class HybridResult(Struct):
-    """One result: `score` is the sum of its signals, `content` what was searched, `data` the whole row."""
+    """One result: `score` is the sum of its signals, `content` its text, of a note with a summary title and summary,
+    `data` the whole row.
+    """
 
     id: str
     type: ResultKind
@@ -222,7 +224,9 @@ def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind])
         found.update((row.id, _ResultRow("entity", entity_text(row.name, row.description), row)) for row in entities)
     if "note" in types:
         notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=ids)
-        found.update((row.id, _ResultRow("note", note_text(row.title, row.summary, row.content), row)) for row in notes)
+        found.update(
+            (row.id, _ResultRow("note", join_sentences(row.title, row.summary or row.content), row)) for row in notes
+        )
     return found
 
 

@@ -7,7 +7,8 @@ from handlers.brain.schemas import Entity, Memory, Note, Resource
 from kernel.search import index
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource
+from kernel.text import begins_with
+from kernel.tools import Concept, IndexSource
 
 ACTIVE = "active"
 ARCHIVED = "archived"
@@ -20,13 +21,22 @@ def entity_text(name: str, description: str | None) -> str:
 
 
 def note_text(title: str, summary: str | None, content: str) -> str:
-    """The text of a note: its title, and its summary or else its content."""
-    return join_sentences(title, summary or content)
+    """Return the text of a note: title and summary, which a line of it shows, then the whole content.
+
+    A title or summary that a later part begins with is left out, as of a note whose title is its first line.
+    """
+    short = summary if summary and not begins_with(content, summary) else ""
+    if not short:
+        return content if begins_with(content, title) else join_sentences(title, content)
+    opening = short if begins_with(short, title) or begins_with(content, title) else join_sentences(title, short)
+    return f"{opening}\n\n{content}"
 
 
-def resource_text(title: str, description: str | None, notes: str | None) -> str:
-    """The text of a resource: its title, description and notes."""
-    return join_sentences(title, description, notes)
+def resource_text(
+    title: str, description: str | None, notes: str | None, takeaways: Sequence[str] = (), url: str | None = None
+) -> str:
+    """Return the text of a resource: title, description and notes, then a line each for takeaways and address."""
+    return "\n".join(part for part in (join_sentences(title, description, notes), *takeaways, url) if part)
 
 
 def join_sentences(*parts: str | None) -> str:
@@ -36,26 +46,33 @@ def join_sentences(*parts: str | None) -> str:
 
 def memory_source(space: str, row: Memory) -> IndexSource:
     """An active memory: its content is embedded; category and tags are full-text only."""
-    return IndexSource(space, row.id, "memory", row.content, full_text_words(row.category, row.tags))
+    words = full_text_words(row.category, row.tags)
+    return IndexSource(space, row.id, "memory", row.content, words, Concept(tags=decode_words(row.tags)))
 
 
 def entity_source(space: str, row: Entity) -> IndexSource:
-    """An active entity: name and description are embedded; type and tags are full-text only."""
-    return IndexSource(
-        space, row.id, "entity", entity_text(row.name, row.description), full_text_words(row.type, row.tags)
-    )
+    """An active entity: name and description are embedded; type, tags and aliases are full-text only."""
+    words = full_text_words(row.type, row.tags, row.aliases)
+    concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags))
+    return IndexSource(space, row.id, "entity", entity_text(row.name, row.description), words, concept)
 
 
 def note_source(space: str, row: Note) -> IndexSource:
-    """A note: see `note_text`; tags, and the content if there is a summary, are full-text only."""
-    text = note_text(row.title, row.summary, row.content)
-    return IndexSource(space, row.id, "note", text, full_text_words(row.content if row.summary else "", row.tags))
+    """A note: see `note_text`; key points and tags are full-text only."""
+    points, tags = decode_words(row.key_points), decode_words(row.tags)
+    text, words = note_text(row.title, row.summary, row.content), full_text_words("", row.key_points, row.tags)
+    return IndexSource(
+        space, row.id, "note", text, words, Concept(row.title, row.summary or "", row.content, tags, points)
+    )
 
 
 def resource_source(space: str, row: Resource) -> IndexSource:
     """A resource that is not archived; its tags are full-text only."""
-    text = resource_text(row.title, row.description, row.notes)
-    return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags))
+    takeaways, tags = decode_words(row.key_takeaways), decode_words(row.tags)
+    text = resource_text(row.title, row.description, row.notes, takeaways, row.url)
+    body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
+    concept = Concept(row.title, row.description or "", body, tags)
+    return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags), concept)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
@@ -77,6 +94,7 @@ def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:
         index.drop(tx, source.space, source.key)
 
 
-def full_text_words(first: str, tags: str | None) -> str:
-    """A word and the tags of a JSON column, separated by spaces."""
-    return " ".join(part for part in (first, *decode_words(tags)) if part)
+def full_text_words(first: str, *columns: str | None) -> str:
+    """Return a word and the texts of JSON columns, separated by spaces."""
+    texts = (text for column in columns for text in decode_words(column))
+    return " ".join(part for part in (first, *texts) if part)

@@ -35,7 +35,9 @@ class SaveNote(Struct, forbid_unknown_fields=True):
     title: Annotated[Title, Meta(description="Title of the note")]
     content: Annotated[Text, Meta(description="The whole text, in Markdown")]
     note_type: Annotated[NoteType, Meta(description="What kind of note it is")] = "note"
-    summary: Annotated[LongText | None, Meta(description="What it says in short; search by meaning goes by it")] = None
+    summary: Annotated[
+        LongText | None, Meta(description="What it says in short; lines of it begin with title and summary")
+    ] = None
     key_points: Annotated[Points | None, Meta(description="Its main points")] = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     category: Annotated[ShortText | None, Meta(description="Category")] = None

@@ -117,7 +117,7 @@ def _record_access(tx: Tx, request: GetResources, result: list[Resource]) -> Non
 
 
 def _saved_text(request: SaveResource) -> list[str]:
-    return [resource_text(request.title, request.description, request.notes)]
+    return [resource_text(request.title, request.description, request.notes, request.key_takeaways or (), request.url)]
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -9,7 +9,7 @@ from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, IndexSource, Keys, Tool, write
+from kernel.tools import Concept, Hints, Hooks, IndexSource, Keys, Tool, write
 
 STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
 _STORE_NAME = "memories"
@@ -189,7 +189,8 @@ def _texts_to_embed(request: View | Create | StrReplace | Insert | Delete | Rena
 
 def _source(store: str, id_: str, path: str, content: str) -> IndexSource:
     text = records.document_text(path, content)
-    return IndexSource(records.space_of(store), id_, records.scope_of(path), text)
+    concept = Concept(path, body=content)
+    return IndexSource(records.space_of(store), id_, records.scope_of(path), text, concept=concept)
 
 
 def _pair(path: str, size: int) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, IndexSource, Keys, Tool, read
+from kernel.tools import Concept, Hints, IndexSource, Keys, Tool, read
 
 SPACE = "graph"
 _FALLBACK_ENTITIES = 10
@@ -53,7 +53,10 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def _source(entity: Entity) -> IndexSource:
-    return IndexSource(SPACE, entity.name, "", "\n".join(fields(entity)))
+    texts = fields(entity)
+    return IndexSource(
+        SPACE, entity.name, "", "\n".join(texts), concept=Concept(entity.name, body="\n".join(texts[1:]))
+    )
 
 
 def each_entity(tx: Tx) -> Iterator[Entity]:

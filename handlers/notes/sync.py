@@ -14,7 +14,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource, Keys
+from kernel.tools import Concept, IndexSource, Keys
 
 _WRITE_FILES = 1000  # bounds one transaction, because other writes wait for it
 _WRITE_BYTES = 16 << 20
@@ -190,7 +190,8 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 def _source(project: str, path: str, modified: int, content: str) -> IndexSource:
     memory = note_file.parse_memory(path, content, modified)
-    return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
+    concept = Concept(memory.title, body=memory.content, tags=memory.tags)
+    return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory), concept=concept)
 
 
 def scan_project(project: Project) -> Scan | None:

@@ -27,6 +27,7 @@ from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import (
+    Concept,
     Deviation,
     Hints,
     Hooks,
@@ -146,14 +147,14 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
-        yield IndexSource(SPACE, row.path, "", index_text(row.path, row.content))
+        yield _source(row.path, row.content)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """The index content of some memories."""
     for _, path in keys:
         if (found := get_memory(tx, path)) is not None:
-            yield IndexSource(SPACE, path, "", index_text(path, found.content))
+            yield _source(path, found.content)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
@@ -178,6 +179,10 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 def index_text(path: str, content: str) -> str:
     """What the index holds of a memory."""
     return f"{path}\n{content}"
+
+
+def _source(path: str, content: str) -> IndexSource:
+    return IndexSource(SPACE, path, "", index_text(path, content), concept=Concept(path, body=content))
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:

@@ -24,7 +24,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource, Keys
+from kernel.tools import Concept, IndexSource, Keys
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
 _NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
@@ -198,7 +198,7 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[A
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every active entry."""
     for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
-        yield IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
+        yield _source(row, current)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
@@ -207,7 +207,14 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     for space, key in keys:
         found = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
         if found is not None and found[0].is_active:
-            yield IndexSource(space, key, entry_scope_key(found[0]), entry_text(*found))
+            yield _source(*found)
+
+
+def _source(row: EntryRow, current: VersionRow) -> IndexSource:
+    kind, text, values = KINDS[row.kind], entry_text(row, current), current._asdict()
+    data = [f"{field}: {values[field]}" for field in kind.version_fields if field in _JSON_COLUMNS and values[field]]
+    concept = Concept(row.name, body=text[len(row.name) + 1 :], points=data)
+    return IndexSource(kind.space, row.id, entry_scope_key(row), text, concept=concept)
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

@@ -24,13 +24,13 @@ from kernel.search import index
 from kernel.security.secrets import sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, IndexSource, Tool, read, write
+from kernel.tools import Concept, Deviation, Hints, IndexSource, Tool, read, write
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
 _SETTING = "CODE_MEMORY_ENABLE_GRAPH"
 _MAX_RELATIONS = 1000  # of one result
-_MAX_INDEX_TEXT = 4000  # characters
+_MAX_OF_MEMORIES = 64_000  # characters of observations that memories hold too: each memory that mentions it adds one
 _SCORE_DIGITS = 6
 
 
@@ -38,7 +38,8 @@ class _EntityText(NamedTuple):
     id: int
     name: str
     entity_type: str
-    observations: str | None
+    stated: str | None
+    of_memories: str | None
 
 
 class _Observation(NamedTuple):
@@ -246,7 +247,8 @@ def _all_texts(tx: Tx) -> Iterator[_EntityText]:
 
 
 def _source(row: _EntityText) -> IndexSource:
-    return IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row))
+    concept = Concept(row.name, body=_index_text(row).partition("\n")[2])
+    return IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row), concept=concept)
 
 
 def checked_name(field: str, given: str) -> str:
@@ -310,7 +312,8 @@ def _entity_row(number: int, name: str, kind: str, created_at: str) -> GraphEnti
 
 
 def _index_text(row: _EntityText) -> str:
-    return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_MAX_INDEX_TEXT]
+    observations = (row.stated, (row.of_memories or "")[:_MAX_OF_MEMORIES])
+    return "\n".join((row.name, row.entity_type, "\n".join(text for text in observations if text)))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -17,7 +17,7 @@ from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.imports import stable_id
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
+from kernel.tools import Concept, Deviation, Hints, Hooks, IndexSource, Tool, write
 
 SPACE = "sessions"
 DELETED_SPACE = f"{SPACE}:imported"  # of the history: what an import brought and has been deleted
@@ -132,7 +132,9 @@ def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
 
 
 def _source(row: MemoryRow) -> IndexSource:
-    return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
+    said, tags = _given_summary(row), _given_tags(row).split(",")
+    concept = Concept(summary=said, body=row.content, tags=[tag.strip() for tag in tags if tag.strip()])
+    return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row), concept)
 
 
 def keep_deleted(tx: Tx, gone: Sequence[Deleted], action: str) -> None:
@@ -173,12 +175,16 @@ def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
 
 def extra_index_text(row: MemoryRow) -> str:
     """The text indexed as words beside the content: summary, tags and metadata, unless they are generated or empty."""
-    parts = [
-        row.summary if row.summary != summary.first_line(row.content) else "",
-        row.tags if row.tags != summary.default_tags(row.content) else "",
-        row.metadata if row.metadata != "{}" else "",
-    ]
+    parts = (_given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")
     return "\n".join(part for part in parts if part)
+
+
+def _given_summary(row: MemoryRow) -> str:
+    return row.summary if row.summary != summary.first_line(row.content) else ""
+
+
+def _given_tags(row: MemoryRow) -> str:
+    return row.tags if row.tags != summary.default_tags(row.content) else ""
 
 
 def resolve_session(tx: Tx, given: str | None) -> str:

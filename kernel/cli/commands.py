@@ -101,7 +101,7 @@ def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, *
 def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = or_raise(partial(consistency.reindex, config.file, shared, bar, alone=alone))
+        done = or_raise(partial(consistency.reindex, config.file, shared, app.DIALECTS, bar, alone=alone))
     show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 

@@ -75,7 +75,7 @@ def _check(
         words, parts = db.check_full_text()
         found.append(Finding("full text", int(not words), "differs from the documents"))
         found.append(Finding("parts of words", int(not parts), "differ from the documents"))
-        turns.run(renewal_steps())
+        turns.run(renewal_steps(dialects))
         found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         differing: list[tuple[Dialect, list[Key]]] = []
         found += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
@@ -126,7 +126,14 @@ def _repair_steps(parts: Set[str]) -> Steps[None]:
             tx = yield
 
 
-def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None, *, alone: bool = True) -> int:
+def reindex(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    progress: OnProgress | None = None,
+    *,
+    alone: bool = True,
+) -> int:
     """Rebuilds full text and every vector from the rows; returns the number of vectors.
 
     It goes on in slices, so that others write meanwhile, and searches find by what is not rebuilt yet. One that was cut
@@ -134,7 +141,7 @@ def reindex(file: Path, context: StoreContext, progress: OnProgress | None = Non
     """
     with open_writer(file, context) as db:
         turns = Turns(db, alone=alone)
-        turns.run(renewal_steps())
+        turns.run(renewal_steps(dialects))
         turns.run(db.rebuild_full_text())
         return turns.run(_embedding_steps(progress), _Ahead(db, context.embedder))
 
@@ -230,9 +237,9 @@ def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> "list[_Pending]
     return tx.all("kernel.consistency.documents_after", _Pending, after=doc, upto=upto, limit=limit, bytes=SLICE_BYTES)
 
 
-def complete_index(store: Store, stop: Callable[[], bool]) -> None:
+def complete_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
     """Brings what other releases and models have left to the present form, while calls are served."""
-    renew_index(store, stop)
+    renew_index(store, dialects, stop)
     embed_missing(store, stop)
 
 

@@ -91,6 +91,40 @@ def differing_keys(tx: Tx, dialect: Dialect) -> list[Key]:
     return found + _extra(tx, dialect, keys)
 
 
+def differing_among(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> list[Key]:
+    """Return those of the memories of which the index holds something else than their rows say."""
+    found = (_differing(tx, several) for several in _slices(_sources_of(tx, dialects, keys)))
+    return [Key(source.space, source.key) for pairs in found for source, held in pairs if held is not None]
+
+
+def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
+    """Index what the rows of some documents say, with the author and the times that they have; what contradicts the
+    history is left to a check.
+    """
+    docs = index.documents(tx, index.doc_ids(tx, keys)).values()
+    origins = {
+        (doc.space, doc.key): index.Origin((doc.dialect, doc.tool, doc.actor), doc.created_at, doc.updated_at)
+        for doc in docs
+    }
+    for several in _slices(_sources_of(tx, dialects, keys)):
+        for source, held in _differing(tx, several):
+            if held is not None and not _contradicts_history(tx, source, held.text):
+                _put(tx, source, origins[source.space, source.key])
+
+
+def _sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[IndexSource]:
+    asked = set(keys)
+    for dialect in dialects:
+        own = [key for key in keys if key[0].partition(":")[0] == dialect.name]
+        for source in dialect.sources_of(tx, own) if own and dialect.sources_of else ():
+            if (source.space, source.key) in asked:
+                yield source
+
+
+def _put(tx: Tx, source: IndexSource, origin: index.Origin | None = None) -> None:
+    index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
+
+
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
     """Makes the index agree with the memories of a dialect, which are taken for right."""
     keys = _put_differing(tx, dialect.sources(tx) if dialect.sources else iter(()))
@@ -113,7 +147,7 @@ def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str
     keys: set[tuple[str, str]] = set()
     for several in _slices(sources):
         for source, _ in _differing(tx, several):
-            index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+            _put(tx, source)
         keys.update((source.space, source.key) for source in several)
     return keys
 

@@ -46,12 +46,15 @@ INSERT INTO sessions_relation_memory (memory_id, relation_id) VALUES (:memory_id
 ON CONFLICT (memory_id, relation_id) DO NOTHING;
 
 -- name: index_texts
--- The parts of the indexed text: name, type, and the newest 50 observations.
+-- The parts of the indexed text: name, type, the observations of no memory, and the newest 50 of memories.
 SELECT e.id, e.name, e.entity_type, (
+    SELECT group_concat(s.content, char(10) ORDER BY s.id DESC) FROM sessions_observation AS s
+    WHERE s.entity_id = e.id AND s.memory_id IS NULL
+), (
     SELECT group_concat(n.content, char(10) ORDER BY n.id DESC)
     FROM (
         SELECT o.id, o.content FROM sessions_observation AS o
-        WHERE o.entity_id = e.id ORDER BY o.id DESC LIMIT 50
+        WHERE o.entity_id = e.id AND o.memory_id IS NOT NULL ORDER BY o.id DESC LIMIT 50
     ) AS n
 )
 FROM json_each(:ids) AS i

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
+from kernel import app
 from kernel.app import Kernel
 from kernel.config import MODEL
 from kernel.maintenance import consistency
@@ -238,7 +239,7 @@ from kernel import app
 from kernel.config import MODEL
 from kernel.maintenance import consistency
 consistency._BATCH_ROWS = 4
-consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: print(done, flush=True))
+consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), app.DIALECTS, lambda done, _: print(done, flush=True))
 """
 
 
@@ -261,7 +262,7 @@ def test_killed_reindex_keeps_full_text_and_the_next_one_completes_it(
         assert begun < 400
         assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
 
-    consistency.reindex(shelf.file, shelf.context)
+    consistency.reindex(shelf.file, shelf.context, app.DIALECTS)
     refreshed(shelf)
     assert findings(shelf) == []
     assert shelf.keys("bread", lexical=False, limit=400) == living

@@ -231,7 +231,7 @@ def test_reindex_rebuilds_every_vector_and_reports_progress(config: Config, call
         db.execute(DAMAGE["full text emptied"][0])
     reports: list[tuple[int, int]] = []
     done = consistency.reindex(
-        config.file, app.base_context(config.model), lambda done, total: reports.append((done, total))
+        config.file, app.base_context(config.model), app.DIALECTS, lambda done, total: reports.append((done, total))
     )
     assert (done, reports) == (4, [(4, 4)])
     assert check(config) == []
@@ -247,7 +247,9 @@ def test_wal_of_a_reindex_stays_short(config: Config, monkeypatch: pytest.Monkey
     running.store.close()
     log = config.file.with_name(f"{config.file.name}-wal")
     sizes: list[int] = []
-    consistency.reindex(config.file, app.base_context(config.model), lambda *_: sizes.append(log.stat().st_size))
+    consistency.reindex(
+        config.file, app.base_context(config.model), app.DIALECTS, lambda *_: sizes.append(log.stat().st_size)
+    )
     assert max(sizes) < 1 << 20
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
+from kernel import app
 from kernel.maintenance import consistency
 from kernel.store import politeness
 from kernel.store.context import CallContext
@@ -49,7 +50,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[int], None]]:
 
 
 def reindexed(shelf: IndexedStore, *, alone: bool = False) -> int:
-    return consistency.reindex(shelf.file, shelf.context, alone=alone)
+    return consistency.reindex(shelf.file, shelf.context, app.DIALECTS, alone=alone)
 
 
 def test_others_write_between_the_slices_of_a_reindex_and_find_all_that_is_there(

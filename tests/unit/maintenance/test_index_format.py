@@ -1,5 +1,6 @@
 """A store of an earlier release gets the words and vectors of today, while the server runs or by a command."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ TEXTS = {
     "plain": "The dog sleeps on the sofa.",
 }
 SPELLED = {"thai", "russian", "chinese"}
+OLD = "2020-01-02T03:04:05.678Z"
+MIGRATION = "0024_index_texts.sql"
 INDEX = "SELECT key, grams, scale > 0 FROM doc JOIN doc_vector AS v ON v.doc = doc.id ORDER BY key"
 
 
@@ -75,7 +78,7 @@ def found(config: Config, query: str) -> list[str]:
 
 def by_server(config: Config) -> None:
     running = open_kernel(config)
-    consistency.complete_index(running.store, lambda: False)
+    consistency.complete_index(running.store, app.DIALECTS, lambda: False)
     running.store.close()
 
 
@@ -84,7 +87,7 @@ def by_check(config: Config) -> None:
 
 
 def by_reindex(config: Config) -> None:
-    consistency.reindex(config.file, app.base_context(MODEL))
+    consistency.reindex(config.file, app.base_context(MODEL), app.DIALECTS)
 
 
 @pytest.mark.parametrize("renewed_by", [by_server, by_check, by_reindex])
@@ -111,7 +114,7 @@ def test_a_renewal_that_is_stopped_goes_on_later(config: Config, monkeypatch: py
     mark_outdated(config)
     answers = iter([False, True])
     running = open_kernel(config)
-    index_format.renew_index(running.store, lambda: next(answers))
+    index_format.renew_index(running.store, app.DIALECTS, lambda: next(answers))
     running.store.close()
 
     assert [row[1] == index.indexed_words(TEXTS[row[0]]) for row in rows(config)].count(True) < len(TEXTS)
@@ -127,3 +130,72 @@ def test_a_new_store_has_nothing_to_renew(migrated: Path, tmp_path: Path) -> Non
 
     assert running.store.read_sync(lambda tx: tx.one("kernel.index_format.outdated_to", int)) is None
     running.store.close()
+
+
+OF_BRAIN = {"title": "deploy guide", "summary": "How we deploy", "content": "Watch the zebra dashboard."}
+SHORT = "deploy guide. How we deploy"
+
+
+@pytest.fixture
+def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config:
+    """A closed file of the release before, whose index holds title and summary of a note; other memories are as now."""
+    config = Config(data=shutil.copytree(migrated, tmp_path / "data"), environment={"CODE_MEMORY_ENABLE_GRAPH": "1"})
+    running = open_kernel(config)
+    call = caller(running.dispatch)
+    call("save_note", db="core", **OF_BRAIN)
+    call("add_memory", path="car", content="The car is red.")
+    observations = json.dumps([f"{'Ada rows. ' * 500}quagga"])
+    call("upsert_entity", name="Ada", observations_json=observations)
+    running.store.write_sync(shorten)
+    running.store.close()
+    db = apsw.Connection(str(config.file))
+    migration = (Path(app.statements.ROOT) / "schema" / MIGRATION).read_text(encoding="utf-8").partition("CREATE")[0]
+    db.execute(migration)
+    db.close()
+    return config
+
+
+def shorten(tx: Tx) -> None:
+    for doc in index.documents(tx, [1, 3]).values():
+        origin = index.Origin((doc.dialect, doc.tool, doc.actor), OLD, OLD)
+        short = SHORT if doc.space == "brain:core" else doc.text[:4000]
+        words = OF_BRAIN["content"] if doc.space == "brain:core" else ""
+        index.put(tx, doc.space, doc.key, short, scope=doc.scope, words=words, origin=origin)
+
+
+@pytest.mark.parametrize("renewed_by", [by_server, by_check, by_reindex])
+@pytest.mark.parametrize("batch", [1, 256])
+def test_texts_of_which_the_index_held_a_part_are_whole_after_a_start_or_a_command(
+    before: Config, renewed_by: Callable[[Config], None], batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_format, "_BATCH_ROWS", batch)
+    renewed_by(before)
+
+    db = apsw.Connection(str(before.file))
+    held = db.execute(
+        "SELECT id, text, tool, actor, created_at, updated_at FROM doc WHERE id <> 2 ORDER BY id"
+    ).fetchall()
+    assert [(row[0], *row[2:]) for row in held] == [
+        (1, "save_note", "tester", OLD, OLD),
+        (3, "upsert_entity", "tester", OLD, OLD),
+    ]
+    assert held[0][1] == f"{SHORT}\n\n{OF_BRAIN['content']}"
+    assert str(held[1][1]).endswith("quagga")
+    assert db.execute("SELECT count(*) FROM setting WHERE name LIKE 'index_%'").fetchall() == [(0,)]
+    assert db.execute("SELECT count(*) FROM doc_vector").fetchall() == [(3,)]
+    db.close()
+    assert consistency.check(before.file, app.base_context(MODEL), app.DIALECTS) == []
+
+
+def test_a_row_that_contradicts_the_history_is_not_taken_into_the_index(before: Config) -> None:
+    db = apsw.Connection(str(before.file))
+    db.execute("UPDATE sessions_observation SET content = 'damaged'")
+    db.execute("UPDATE history SET after = ? WHERE space = 'sessions:entity'", ("Ada\nentity\nAda rows.",))
+    db.close()
+
+    by_server(before)
+
+    db = apsw.Connection(str(before.file))
+    ((text,),) = db.execute("SELECT text FROM doc WHERE id = 3")
+    assert str(text).startswith("Ada\nentity\nAda rows.")
+    db.close()

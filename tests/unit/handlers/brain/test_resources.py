@@ -57,7 +57,7 @@ def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock:
     assert full == row("res_2", "Quipu", **given, key_takeaways='["one"]', tags='["t"]', domain="github.com")
     found = [by_words(kernel, words) for words in ("tea", "quipu", "knots", "cords", "t")]
     assert found == [{"res_1"}, *[{"res_2"}] * 4]
-    assert events(kernel, "res_2") == [("created", None, "Quipu. Knots. Cords", None)]
+    assert events(kernel, "res_2") == [("created", None, "Quipu. Knots. Cords\none\nhttps://GitHub.com/a/b?c#d", None)]
 
 
 @pytest.mark.parametrize(

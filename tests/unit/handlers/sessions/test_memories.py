@@ -11,7 +11,7 @@ from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import IndexSource
+from kernel.tools import Concept, IndexSource
 from tests.conftest import TESTER, Call, Clock
 from tests.unit.handlers.sessions.calls import Ask, ids, opened
 
@@ -178,7 +178,7 @@ def test_a_memory_has_a_history_and_matches_the_index(kernel: Kernel, ask: Ask, 
     sources = kernel.dispatch.tools["remember"].dialect.sources
     assert sources is not None
     assert kernel.store.read_sync(lambda tx: list(sources(tx))) == [
-        IndexSource("sessions", "1", "s", "green tea", "drinks")
+        IndexSource("sessions", "1", "s", "green tea", "drinks", Concept(body="green tea", tags=["drinks"]))
     ]
 
 
