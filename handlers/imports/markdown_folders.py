@@ -17,6 +17,7 @@ from handlers.imports.records import (
     clean_line,
     damaged,
     filled,
+    list_in,
     mapping_in,
     tags_of,
     text_of,
@@ -32,7 +33,8 @@ from kernel.text import utc_time
 SUFFIXES = (".md", ".markdown")
 _RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
 _OKF = "okf"
-_OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name"}
+_OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
+_OF_QUIPU = {"generated", "sources", "tool", "scope"}  # where a page of an export comes from, no text of it
 _HEAD_BYTES = 4096
 _MOST_LOOKED_AT = 50
 
@@ -104,7 +106,10 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
         details={
             "note_type": text_of(page.head, "type") or text_of(mapping_in(page.head.get("metadata")), "type"),
             "summary": text_of(page.head, "description"),
-            "points": [f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items()],
+            "points": [
+                *_points(system, page.head),
+                *(f"{key}: {_compact(it)}" for key, it in _unknown(page.head).items()),
+            ],
         },
     )
     yield note
@@ -177,5 +182,13 @@ def _compact(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def _points(system: str, head: dict[str, Any]) -> list[str]:
+    """The key points of a page that Quipu exported, without the one that says where an import found it."""
+    points = [point for point in list_in(head.get("key_points")) if isinstance(point, str)]
+    return [point for point in points if point.strip() and not point.startswith(f"source: {system} ")]
+
+
 def _unknown(head: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in head.items() if key not in _OWN_KEYS}
+    ours = text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
+    known = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
+    return {key: value for key, value in head.items() if key not in known}

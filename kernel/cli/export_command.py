@@ -63,7 +63,7 @@ def _write_bundle(target: Path, tx: Tx) -> okf_export.Written:
         raise _taken(target)
     try:
         with TemporaryDirectory(dir=target.absolute().parent, prefix=f"{target.name}.") as beside:
-            done = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION)
+            done = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION, app.DIALECTS)
             (Path(beside) / "bundle").rename(target)
         return done
     except OSError as error:

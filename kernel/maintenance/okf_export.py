@@ -10,17 +10,22 @@ a file system that ignores case, and none means something to Windows.
 
 import hashlib
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from kernel.store.transaction import Tx
+from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.text import harmless, one_line, yaml_block
+from kernel.tools import Concept, Dialect
 
 OKF_VERSION = "0.2"
 _TITLE_CHARS = 80
+_MOST_TITLE = 1000
 _NAME_CHARS = 60
+_MOST_HEAD = 16_000  # characters of a summary or of points in the front matter; importers read 64 KiB of it
+_SLICE_ROWS = 200
 _DIGEST_CHARS = 16  # 64 bits: of 100,000 memories without a Latin letter, two of 32 bits would be the same
 _RESERVED = {"con", "prn", "aux", "nul", "index", "log", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))}
 
@@ -34,8 +39,8 @@ class Written(NamedTuple):
 
 class _Memory(NamedTuple):
     space: str
-    key: str
     scope: str
+    key: str
     text: str
     dialect: str
     tool: str
@@ -52,23 +57,22 @@ class _Day(NamedTuple):
     times: int
 
 
-def write_bundle(tx: Tx, root: Path, version: str) -> Written:
-    """Writes a bundle into an empty folder; memories are read one by one."""
+def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) -> Written:
+    """Writes a bundle into an empty folder; what a page says is read from the rows of the dialects, in slices."""
     concepts = quarantined = 0
     with _new(root / "index.md") as top:
         top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
-        memories = tx.each("kernel.okf_export.memories", _Memory)
-        for folder, group in groupby(memories, lambda one: (one.space, one.scope)):
+        for folder, group in groupby(_pages(tx, dialects), lambda one: one[0][:2]):
             kept = 0
             with ExitStack() as stack:
                 opened: IO[str] | None = None
-                for memory in group:
+                for memory, concept in group:
                     if memory.flag:
                         quarantined += 1
                         continue
                     if opened is None:
                         opened = stack.enter_context(_folder(root, *folder))
-                    opened.write(_written(root / folder_of(*folder), memory, version))
+                    opened.write(_written(root / folder_of(*folder), memory, concept, version))
                     kept += 1
             if kept:
                 place = folder_of(*folder)
@@ -102,14 +106,45 @@ def _folder(root: Path, space: str, scope: str) -> IO[str]:
     return file
 
 
-def _written(folder: Path, memory: _Memory, version: str) -> str:
+def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
+    """The memories in the order of their folders; what no row tells of any more is as the index holds it."""
+    by_name = {dialect.name: dialect for dialect in dialects}
+    for several in _slices(tx.each("kernel.okf_export.memories", _Memory)):
+        keys: dict[str, list[tuple[str, str]]] = {}
+        for one in several:
+            keys.setdefault(one.space.partition(":")[0], []).append((one.space, one.key))
+        known: dict[tuple[str, str], Concept] = {}
+        for name, own in keys.items():
+            sources_of = by_name[name].sources_of if name in by_name else None
+            for source in sources_of(tx, own) if sources_of else ():
+                concept = source.concept
+                whole = concept if concept.body or concept.summary else concept._replace(body=source.text)
+                known[source.space, source.key] = whole
+        for one in several:
+            yield one, known.get((one.space, one.key)) or Concept(body=one.text)
+
+
+def _slices(memories: Iterator[_Memory]) -> Iterator[list[_Memory]]:
+    several, size = list[_Memory](), 0
+    for memory in memories:
+        several.append(memory)
+        size += len(memory.text)
+        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
+            yield several
+            several, size = [], 0
+    yield several
+
+
+def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> str:
     """Writes the file of one memory; its line in the index of the folder."""
-    title = one_line(memory.text, _TITLE_CHARS) or memory.key
+    title = one_line(concept.title or concept.body, _MOST_TITLE if concept.title else _TITLE_CHARS) or memory.key
     name = f"{safe_name(title, always=f'{memory.space}/{memory.key}')}.md"
     identity = f"{memory.space}/{memory.key}"
+    beside, body = _beside(concept)
     head = {
         "type": memory.space.replace(":", " "),
         "title": title,
+        **beside,
         "created": memory.created_at,
         "modified": memory.updated_at,
         "generated": {"by": f"quipu/{version} {memory.actor or memory.tool}", "at": memory.updated_at},
@@ -119,8 +154,19 @@ def _written(folder: Path, memory: _Memory, version: str) -> str:
     if memory.scope:
         head["scope"] = memory.scope
     with _new(folder / name) as file:
-        file.write(f"---\n{yaml_block(head)}---\n\n{harmless(memory.text)}\n")
+        file.write(f"---\n{yaml_block(head)}---\n\n{harmless(body)}\n")
     return f"- [{_label(title)}]({name})\n"
+
+
+def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
+    """What the front matter holds besides title and origin, and the body, with what is too long for the other."""
+    summary, points, body = concept.summary, [*concept.points], concept.body
+    if sum(map(len, points)) > _MOST_HEAD:
+        points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])
+    if len(summary) > _MOST_HEAD:
+        summary, body = "", f"{summary}\n\n{body}".strip()
+    beside = {"description": summary, "tags": [*concept.tags], "key_points": points}
+    return {name: value for name, value in beside.items() if value}, body
 
 
 def _write_log(tx: Tx, root: Path) -> None:

@@ -1,0 +1,346 @@
+"""Every text that `quipu show` shows is found by its words, read whole by recall, and part of each export.
+
+What can be shown is made by the tools that write, called with the arguments that their schemas describe. So a new kind
+of memory is among them as soon as a tool makes it.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+import yaml
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.console import commands
+from kernel.console.requests import Visit
+from kernel.dispatch import Dispatch
+from kernel.search import index
+from kernel.security.permissions import ANONYMOUS_CALLER
+from tests.conftest import Call
+from tests.imports.harness import Shell
+
+# What is no text of its own; a parameter of another name that takes text gets words of its own.
+VALUES: dict[str, Any] = {
+    "db": "core",
+    "scopeType": "global",
+    "session_id": "terminal",
+    "agent_id": "tester",
+    "file_path": "/srv/locked",
+    "memory_store_id": "memstore_memories",
+    "memoryType": "context",
+    "project": "web",
+}
+ERASING = {"clear_memory", "maintenance", "memory_init", "archive_memory_store", "delete_memory_store"}
+OF_ANOTHER = re.compile(
+    r".*(_id|Id|_ids|Ids|_until|Until|_from|_at|At|Version|sha256|since)|id|view|filePath|asOf|valid\w+"
+)
+FILLER = "It is a plain day in the garden, and the neighbour cooks soup for supper. "
+LONG = 20_000  # characters before the words that are looked for, where that many are taken
+NAMES = {"name", "title", "url", "entityType", "relationType", "from", "to", "tag"}  # which are short in any dialect
+LETTERS = "bdfgklmnprstvz"
+
+
+@dataclass
+class Words:
+    """Makes the texts of arguments: each has two words that nothing else has."""
+
+    filler: str = ""
+    folder: str = ""
+    made: set[str] = field(default_factory=set)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def text(self, room: int = 0) -> str:
+        two = [self._word(), self._word()]
+        return f"{self.filler if room > 2 * LONG else ''}{' '.join(two)}"
+
+    def _word(self) -> str:
+        number, size = next(self._numbers), len(LETTERS)
+        digits = [number % size, number // size % size, number // size**2, (7 * number + 3) % size]
+        word = "".join(LETTERS[digit] + vowel for digit, vowel in zip(digits, "aoiu", strict=True)) + "x"
+        self.made.add(word)
+        return word
+
+
+def calls(dispatch: Dispatch, words: Words) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A call of each tool that writes, and of each action of those that have several."""
+    for dialect in dispatch.dialects:
+        for tool in (*dialect.tools, *(method.tool for method in dialect.rest)):
+            if tool.mode == "read" or tool.name in ERASING:
+                continue
+            for arm in get_args(tool.request) or (tool.request,):
+                schema = msgspec.json.schema(arm)
+                kinds = schema.get("$defs", {})
+                words.folder = "" if dialect.name == "paths" else "/memories/"
+                yield tool.name, argument("", schema, kinds, words)
+
+
+def argument(name: str, schema: dict[str, Any], kinds: dict[str, Any], words: Words) -> Any:
+    """A value for a schema; every text in it has its own words."""
+    schema = kinds[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    schema = schema | next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), {})
+    if name in VALUES or "enum" in schema:
+        return VALUES[name] if name in VALUES else schema["enum"][0]
+    match schema.get("type"):
+        case "array":
+            return [argument(name.rstrip("s"), schema.get("items", {"type": "string"}), kinds, words)]
+        case "object":
+            needed, known = schema.get("required", []), schema.get("properties", {}).items()
+            given = [(key, value) for key, value in known if key in (*needed, *VALUES) or takes_text(key, value)]
+            return {key: argument(key, value, kinds, words) for key, value in given}
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return False
+        case _:
+            return text_argument(name, schema.get("maxLength", 10 * LONG), words)
+
+
+def text_argument(name: str, room: int, words: Words) -> str:
+    """A text with words of its own, as JSON or a path where the parameter takes those."""
+    if name == "path":
+        return f"{words.folder}{words.text().replace(' ', '-')}.md"
+    if name == "observations_json":
+        return json.dumps([words.text(room)])
+    if name.endswith("_json"):
+        return json.dumps({words.text(): words.text()})
+    return words.text(0 if name in NAMES else room)
+
+
+def takes_text(name: str, schema: dict[str, Any]) -> bool:
+    """Whether an argument that may be left out is a text, or several."""
+    kinds = {one.get("type", "") for one in schema.get("anyOf", [schema])}
+    return not OF_ANOTHER.fullmatch(name) and "enum" not in schema and bool(kinds & {"string", "array"})
+
+
+@pytest.fixture(params=["short", "long"])
+def made(
+    request: pytest.FixtureRequest,
+    config: Config,
+    caller: Callable[[Dispatch], Call],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator["Made"]:
+    """A memory of every kind, in a store that other memories share."""
+    (tmp_path / "web").mkdir()
+    environment = {"CODE_MEMORY_ENABLE_GRAPH": "1", "QUIPU_NOTES_ROOTS": str(tmp_path / "web")}
+    kernel = app.open_kernel(config._replace(environment=environment))
+    call = caller(kernel.dispatch)
+    for number in range(40):
+        call("add_memory", path=f"garden/{number}", content=f"The soup of day {number} was cooked by a neighbour.")
+    words = Words(FILLER * (LONG // len(FILLER)) if request.param == "long" else "")
+    before = documents(kernel)
+    for name, arguments in calls(kernel.dispatch, words):
+        call(name, **arguments)
+    new = documents(kernel) - before
+    yield Made(kernel, call, words, sorted(new), Shell(kernel.config, capsys, tmp_path))
+    kernel.store.close()
+
+
+@dataclass
+class Made:
+    """A store, and what the tools have put there."""
+
+    kernel: Kernel
+    call: Call
+    words: Words
+    memories: list[tuple[str, str, str]]  # space, scope and key
+    shell: Shell
+
+    def shown(self, memory: tuple[str, str, str], run: Callable[[Any], Any]) -> list[str]:
+        """The text that `quipu show` prints, and the lists of texts beside it."""
+        space, _, key = memory
+        visit = Visit(ANONYMOUS_CALLER, {})
+        shown = run(commands.show(self.kernel.dispatch, visit, commands.One(f"{space}/{key}")))
+        lists = [value for value in msgspec.structs.asdict(shown).values() if isinstance(value, list)]
+        return [shown.text, *(text for texts in lists for text in texts if isinstance(text, str))]
+
+    def recall(self, **arguments: Any) -> dict[str, dict[str, Any]]:
+        """The memories of an answer by their ids."""
+        body = self.call("recall", max_tokens=100_000, **arguments).body
+        return {one["id"]: one for one in json.loads(body)["memories"]}
+
+
+def documents(kernel: Kernel) -> set[tuple[str, str, str]]:
+    found = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(index.last_doc_id(tx) + 1)]))
+    return {(one.space, one.scope, one.key) for one in found.values()}
+
+
+def kinds_of(made: Made) -> set[tuple[str, str]]:
+    """Space and scope, for dialects that have kinds as scopes."""
+    return {(space, scope if space.startswith("brain") else "") for space, scope, _ in made.memories}
+
+
+def test_every_text_that_is_shown_is_found_and_read_and_exported(made: Made, runner: asyncio.Runner) -> None:
+    shown = {memory: made.shown(memory, runner.run) for memory in made.memories}
+    missing = {one for memory, texts in shown.items() for one in missing_from_recall(made, memory, texts)}
+    made.kernel.store.close()
+    pages = {page["sources"][0]["id"]: (page, body) for page, body in map(parsed, pages_of(made.shell.export("okf")))}
+    lines = made.shell.export("jsonl").read_text(encoding="utf-8").lower()
+    for (space, scope, key), texts in shown.items():
+        words = words_of(made, "\n".join(texts))
+        head, body = pages[f"{space}/{key}"]
+        page = f"{head['title']}\n{head.get('description', '')}\n{body}".lower()
+        if any(word not in page for word in words):
+            missing.add(f"{space} {scope}: not all of it in the bundle")
+        if any(word not in lines for word in words):
+            missing.add(f"{space} {scope}: not all of it in the export")
+    assert missing == set()
+
+
+def missing_from_recall(made: Made, memory: tuple[str, str, str], texts: list[str]) -> Iterator[str]:
+    """What of the shown texts is not found by its words, singly and in pairs, or not read by its id."""
+    space, scope, key = memory
+    id_, words = f"{space}/{key}", words_of(made, "\n".join(texts))
+    assert words, f"{id_}: no text of its own"
+    whole = made.recall(ids=[id_]).get(id_, {}).get("text", "")
+    if any(text not in whole for text in texts):
+        yield f"{space} {scope}: not all of it read by its id"
+    if any(id_ not in made.recall(query=query) for query in (*words, " ".join(words[:2]))):
+        yield f"{space} {scope}: not found by each of its words"
+
+
+def words_of(made: Made, text: str) -> list[str]:
+    """The words of a text that nothing else has, in its order."""
+    words = dict.fromkeys(re.findall(r"[a-z]+", text.lower()))
+    return [word for word in words if word in made.words.made]
+
+
+def test_the_tools_make_every_kind_of_memory(made: Made) -> None:
+    """A kind that appears here for the first time is looked at by the other test already."""
+    assert {(space.partition(":")[0], space, scope) for space, scope in kinds_of(made)} >= {
+        ("brain", "brain:core", kind) for kind in ("memory", "entity", "note", "resource")
+    }
+    assert {space.partition(":")[0] for space, _ in kinds_of(made)} == {
+        dialect.name for dialect in app.DIALECTS if dialect.sources is not None
+    }
+    assert {"scopes:tools", "scopes:guidelines", "scopes:knowledge", "sessions", "sessions:entity"} <= {
+        space for space, _ in kinds_of(made)
+    }
+
+
+def pages_of(bundle: Path) -> list[Path]:
+    return [file for file in bundle.rglob("*.md") if file.name not in {"index.md", "log.md"}]
+
+
+def parsed(page: Path) -> tuple[dict[str, Any], str]:
+    _, head, body = page.read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(head), body
+
+
+DEPLOY = (
+    "---\nname: deploy guide\ndescription: How we deploy\n---\n"
+    "Step 1: run kamal deploy. Step 2: watch the zebra dashboard.\n"
+)
+INVOICES = "---\ndescription: When invoices are made\n---\nThe ostrich job makes invoices at midnight.\n"
+# Of each program: its files, what is asked, and words of the body below the description.
+DESCRIBED: dict[str, tuple[dict[str, str], str, str]] = {
+    "claude-code": ({"memory/MEMORY.md": "- a list\n", "memory/deploy_guide.md": DEPLOY}, "zebra dashboard", "kamal"),
+    "codex": ({"memory_summary.md": "-", "rollout_summaries/one.md": DEPLOY}, "zebra dashboard", "kamal"),
+    "obsidian": ({".obsidian/app.json": "{}", "jobs.md": INVOICES}, "ostrich job", "midnight"),
+    "basic-memory": ({"jobs.md": INVOICES.replace("---\n", "---\npermalink: jobs\n", 1)}, "ostrich job", "midnight"),
+    "okf": (
+        {"index.md": "---\nokf_version: '0.2'\n---\n", "jobs.md": INVOICES.replace("---\n", "---\ntype: note\n", 1)},
+        "ostrich job",
+        "midnight",
+    ),
+}
+
+
+@pytest.mark.parametrize("system", DESCRIBED)
+def test_a_note_with_a_description_is_found_and_read_and_exported_by_its_body(
+    system: str, shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Call]
+) -> None:
+    files, query, rest = DESCRIBED[system]
+    for name, text in files.items():
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source" / name).write_text(text)
+    source = tmp_path / "source" / "memory" if system == "claude-code" else tmp_path / "source"
+    assert shell.bring(source)["kind"] == system
+    kernel = app.open_kernel(shell.config)
+    call = caller(kernel.dispatch)
+    for number in range(20):
+        call(
+            "add_memory", path=f"jobs/{number}", content=f"The dashboard of job {number} shows when it makes a report."
+        )
+    hits = json.loads(call("recall", query=query).body)["memories"]
+    (id_,) = [one["id"] for one in hits if one["id"].startswith("brain:core/note_")]
+    (read,) = json.loads(call("recall", ids=[id_]).body)["memories"]
+    kernel.store.close()
+
+    assert hits[0]["id"] == id_
+    assert rest in read["text"]
+    assert [
+        body.strip() for head, body in map(parsed, pages_of(shell.export("okf"))) if head["sources"][0]["id"] == id_
+    ] == [next(text for text in files.values() if "description" in text).rpartition("---\n")[2].strip()]
+
+
+def test_a_bundle_there_and_back_keeps_titles_summaries_and_texts(
+    shell: Shell,
+    other: Shell,
+    config: Config,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    caller: Callable[[Dispatch], Call],
+) -> None:
+    kernel = app.open_kernel(shell.config)
+    call = caller(kernel.dispatch)
+    long = "Restart the web server after each deploy, and look at the queue of mails before and after it. Then rest."
+    call("add_memory", path="infra/deploy", content="Runbook. Restart the web server after each deploy.")
+    call(
+        "save_note",
+        db="core",
+        title="Runbook",
+        content="Runbook. Restart.",
+        summary="What to do",
+        key_points=["one, two"],
+        tags=["ops"],
+    )
+    call("save_note", db="core", title="Plain", content="# Plain\n\nA heading says the same.")
+    call("save_memory", db="core", content=long, category="fact", tags=["web"])
+    call("create_entity", db="core", name="Kamal", type="system")
+    call(
+        "save_resource",
+        db="core",
+        title="Docs",
+        url="https://example.org/docs",
+        description="Of the tool",
+        key_takeaways=["read it"],
+    )
+    call("remember", session_id="s", content=f"{long}\n\nSecond.", summary="A short one", tags="mail, web")
+    call(
+        "memory_guideline", action="add", scopeType="global", name="Tabs", content="Use tabs.", rationale="Less typing."
+    )
+    call("create_entities", entities=[{"name": "Ada", "entityType": "person", "observations": ["Likes tea.", "Rows."]}])
+    call("memory", command="create", path="/memories/a.txt", file_text="A file.")
+    kernel.store.close()
+    third = Shell(config._replace(data=tmp_path / "third"), capsys, tmp_path)
+
+    bundles = [shell.export("okf")]
+    for store in (other, third):
+        store.bring(bundles[-1])
+        bundles.append(store.export("okf"))
+
+    said = [sorted(map(told, pages_of(bundle))) for bundle in bundles]
+    assert said[1] == said[0]
+    assert said[2] == said[0]
+    opened = app.open_kernel(third.config)
+    recalled = json.loads(caller(opened.dispatch)("recall", query="restart the web server", detail="text").body)
+    opened.store.close()
+    for memory in recalled["memories"]:
+        assert memory["text"].count("Restart the web server after each deploy") == 1, memory
+
+
+def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
+    """What a page says, without where it comes from."""
+    head, body = parsed(page)
+    points = [point for point in head.get("key_points", []) if not point.startswith("source: ")]
+    return head["title"], head.get("description", ""), body.strip(), head.get("tags", []), points
