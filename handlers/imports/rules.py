@@ -45,7 +45,7 @@ _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
 _IMPORT = regex(r"(?:^|(?<=\s))@((?:\./)?[\w][\w./-]{0,200}\.(?:md|mdc|txt))\b")
 _CODE_SPAN = regex(r"`[^`\n]{1,500}`")
-_MOST_HEADING = 200  # characters
+_MOST_HEADING, _MOST_ABOVE = 200, 100  # characters
 _NO_IMPORT = "an import from outside the project, or of a file that is not there"
 _SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply")
 
@@ -159,7 +159,7 @@ def _guidelines(
             f"{SYSTEM}:{file.name}#{heading}{_count(keys[heading])}",  # as before there were paths
             section.text,
             place=project,
-            title=f"{clean_line(file.name)}{f': {path}' if path else ''}{_count(titles[path])}",
+            title=clean_line(f"{file.name}{f': {path}' if path else ''}{_count(titles[path])}"),
             category="rules",
             tags=tags_of(["imported"]),
             created_at=file.modified,
@@ -170,7 +170,7 @@ def _guidelines(
 
 def _path(name: str, section: markdown.Section) -> str:
     """Return the headings above a section and its own, which may turn its meaning round: `Never do > Force push`."""
-    headings = [clean_line(one, _MOST_HEADING) for one in (*section.above, section.heading)]
+    headings = [*(clean_line(one, _MOST_ABOVE) for one in section.above), clean_line(section.heading, _MOST_HEADING)]
     own = name.rpartition("/")[2].casefold()
     return " > ".join(one for one in headings if one and one.casefold() != own)
 

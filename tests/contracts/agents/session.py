@@ -47,7 +47,7 @@ def session(folder: Path) -> str:
             client.call("add_memory", path="web/stack", content=STACK)
             client.call("add_memory", path="ops/port", content=PORT)
             client.close()
-            values = environment(home, model.url, server.port)
+            values = environment(home, model.url, server.port, folder / "data")
             setup = [sys.executable, "-m", "kernel", "setup", "--client", "gemini-cli", "--hooks", "recall"]
             subprocess.run(setup, cwd=ROOT, env=values, check=True, capture_output=True, timeout=SECONDS)
             configure(home / ".gemini" / "settings.json")
@@ -70,12 +70,13 @@ def configure(file: Path) -> None:
     file.write_text(json.dumps(settings), encoding="utf-8")
 
 
-def environment(home: Path, model: str, port: int) -> dict[str, str]:
-    """The variables of the client, with a home of its own."""
+def environment(home: Path, model: str, port: int, data: Path) -> dict[str, str]:
+    """The variables of the client, with a home of its own; by its data directory the server proves itself to hooks."""
     return {
         **os.environ,
         "HOME": str(home),
         "PORT": str(port),
+        "QUIPU_DATA": str(data),
         "GEMINI_API_KEY": "none",
         "GOOGLE_GEMINI_BASE_URL": model,
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
