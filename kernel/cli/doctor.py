@@ -147,6 +147,8 @@ def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
     missing = catch_faults(_documents_without_vector, config, shared)
     if isinstance(missing, Fault):
         remedy = "`quipu restore` a backup, or choose another data directory"
+        if "fts5" in missing.message.lower():
+            remedy = "`quipu check --repair` makes the full-text index anew"
         return Diagnosis("wrong", subject, missing.message, "" if "quipu restore" in missing.message else remedy)
     if not config.file.is_file():
         return Diagnosis("ok", subject, "none yet; created at the first start")
@@ -163,7 +165,7 @@ def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     check_log(file)
     if not file.is_file():
         return 0
-    if damage := damage_of(file, shared, quick=False):
+    if damage := damage_of(file, shared):
         raise Fault("storage", f"The file is damaged: {damage}")
     with closing(Connection(file, shared, readonly=True)) as db:
         # The tables of an older release get their vectors after its migrations.

@@ -23,7 +23,7 @@ from kernel.store.politeness import Turns
 from kernel.store.progress import OnProgress
 from kernel.store.slices import Steps, run_steps
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite.errors import DAMAGED, WRONG_SCHEMA
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect
@@ -58,7 +58,11 @@ def check(
     """
     try:
         return _check(file, context, dialects, repair=repair, report=report, alone=alone)
-    except (*DAMAGED, UnicodeDecodeError) as error:  # of a kind that SQLite's integrity check does not see
+    except (
+        *DAMAGED,
+        *WRONG_SCHEMA,
+        UnicodeDecodeError,
+    ) as error:  # of a kind that SQLite's integrity check does not see
         raise Fault("storage", f"The file is damaged: {error}; put a backup in its place: `quipu restore`") from None
 
 

@@ -11,7 +11,7 @@ from kernel.maintenance.index_check import LOST_OR_DAMAGED, Finding, Report, che
 from kernel.search import ann_storage
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite.errors import DAMAGED, WRONG_SCHEMA
 from kernel.store.sqlite.integrity import MALFORMED
 from kernel.store.sqlite.vacuum import vacuum
 from kernel.store.transaction import Tx
@@ -64,21 +64,21 @@ def check_file(
     return [Finding("file", len(first), "errors of SQLite's integrity check")]
 
 
-def damage_of(file: Path, context: StoreContext, *, quick: bool) -> str:
+def damage_of(file: Path, context: StoreContext, *, quick: bool = False, full_text: bool = True) -> str:
     """Return the first error of SQLite's check of a file that others may use meanwhile; empty for none.
 
     A `quick` check does not compare indexes with their tables.
     """
     try:
         with closing(Connection(file, context, readonly=True)) as reader:
-            return next(iter(reader.integrity_errors(quick=quick)), "")
+            return next(iter(reader.integrity_errors(quick=quick, full_text=full_text)), "")
     except DAMAGED as error:
         return str(error)
 
 
 def find_damage(file: Path, context: StoreContext, dialects: Sequence[Dialect]) -> str:
     """Return the first damage that a reader can find, empty for none: also a row that index and history contradict."""
-    damage = damage_of(file, context, quick=False)
+    damage = damage_of(file, context, full_text=False)
     if damage:
         return damage
     lines: list[str] = []
@@ -90,7 +90,7 @@ def find_damage(file: Path, context: StoreContext, dialects: Sequence[Dialect]) 
                 findings = check_dialect(tx, dialect, [], lines.append)
                 if any(finding.kept and finding.rows for finding in findings):
                     return next(line for line in lines if line.endswith(LOST_OR_DAMAGED))
-        except (*DAMAGED, UnicodeDecodeError) as error:
+        except (*DAMAGED, *WRONG_SCHEMA, UnicodeDecodeError) as error:
             return str(error)
         finally:
             reader.rollback()
@@ -142,6 +142,6 @@ def _report_memories(db: Connection, dialects: Sequence[Dialect], report: Report
     """Report the memories that differ between rows and index."""
     with closing(Connection(Path(db.filename), db.context, readonly=True)) as reader:
         for dialect in dialects:
-            with suppress(*DAMAGED, UnicodeDecodeError):
+            with suppress(*DAMAGED, *WRONG_SCHEMA, UnicodeDecodeError):
                 check_dialect(Tx(reader, CallContext(), readonly=True), dialect, [], report)
             reader.rollback()

@@ -1,6 +1,8 @@
 """Durable writes over HTTP: group commit against one commit per request, FULL against NORMAL, every row verified.
 
 A write is one memory with its row, full text, vector and history. Each server has its own file and its own memories.
+With `--against` a server of another checkout takes the place of all sides but the first, and the ratio of processor
+time for one write is printed.
 """
 
 import tempfile
@@ -34,6 +36,7 @@ from loadtests.lib.servers import (
 )
 
 _FULL, _TOOLS, _SINGLE, _NORMAL, _NAIVE = "quipu /mcp", "quipu /tools", "quipu group=1", "quipu NORMAL", "naive"
+_AGAINST = "against"
 _READY = 4000
 
 
@@ -86,19 +89,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=5,
         callers={"type": int, "default": 64},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
+        against={"type": Path, "help": "another checkout, whose server is compared"},
     )
     seconds = 0.3 if chosen.quick else chosen.seconds
     machine()
     with tempfile.TemporaryDirectory() as folder:
         with ExitStack() as stack:
-            sides = _sides(stack, Path(folder), int(_READY * 5 * seconds))
+            size = int(_READY * 5 * seconds)
+            sides = (
+                _two(stack, Path(folder), size, chosen.against) if chosen.against else _sides(stack, Path(folder), size)
+            )
             for side in sides.values():
                 side.run(chosen.callers, min(0.3, seconds))
             found = rounds(
                 chosen.rounds,
                 {name: lambda side=side: side.run(chosen.callers, seconds) for name, side in sides.items()},
             )
-        _report(found, chosen.callers)
+        (_report_two if chosen.against else _report)(found, chosen.callers)
         complaints = [run.seen.complaint for runs in found.values() for run in runs if run.seen.errors]
         complaints += [f"{name}: {wrong}" for name, side in sides.items() for wrong in _missing(side)]
     return finish(complaints)
@@ -117,6 +124,24 @@ def _sides(stack: ExitStack, folder: Path, size: int) -> dict[str, Side]:
     server.wait()
     sides[_NAIVE] = Side(server, data, "naive", size)
     return sides
+
+
+def _two(stack: ExitStack, folder: Path, size: int, other: Path) -> dict[str, Side]:
+    sides: dict[str, Side] = {}
+    for name, checkout in ((_FULL, None), (_AGAINST, other)):
+        data = folder / f"q{len(sides)}"
+        sides[name] = Side(stack.enter_context(quipu(data, checkout=checkout)), data, "mcp", size)
+    return sides
+
+
+def _report_two(found: dict[str, list[Run]], callers: int) -> None:
+    cpu = {name: [run.cpu for run in runs] for name, runs in found.items()}
+    rows = [
+        (name, median(run.seen.rate for run in runs), min(cpu[name]) * 1e6, median(cpu[name]) * 1e6)
+        for name, runs in found.items()
+    ]
+    table(f"{callers} callers, {len(cpu[_FULL])} rounds", ("server", "rows/s", "least cpu us/row", "median"), rows)
+    budgets([budget("processor time of a write over the other's", paired(cpu[_FULL], cpu[_AGAINST]), 0.95)])
 
 
 def _report(found: dict[str, list[Run]], callers: int) -> None:
@@ -158,6 +183,7 @@ def _missing(side: Side) -> list[str]:
         db.close()
         return _compare(side.sent, held, "row")
     config = Config(side.data)
+    app.prepare_data(config, app.base_context(None))  # of an older checkout
     context = app.base_context(config.model)
     db = Connection(config.file, context, readonly=True)
     found = {

@@ -24,6 +24,15 @@ _TIMEOUT_SECONDS = 60.0
 _PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "sqlite-vec", "simsimd", "numpy", "mcp")
 
 
+_RUN_FROM = """
+import os, runpy, sys
+os.chdir({checkout!r})
+sys.path[0] = {checkout!r}
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
 class Server:
     """One server process on a free loopback port."""
 
@@ -128,10 +137,14 @@ def served(
 
 
 @contextmanager
-def quipu(data: Path, **settings: str) -> Generator[Server]:
-    """Quipu over a data directory, with the model loaded; settings are QUIPU_... variables in lower case."""
+def quipu(data: Path, *, checkout: Path | None = None, **settings: str) -> Generator[Server]:
+    """Quipu, or that of another checkout, over a data directory, with the model loaded.
+
+    Settings are QUIPU_... variables in lower case.
+    """
     environ = {f"QUIPU_{name.upper()}": value for name, value in settings.items()}
-    with served("kernel", "serve", "--data", str(data), environ=environ) as server:
+    program = (sys.executable, "-c", _RUN_FROM.format(checkout=str(checkout.resolve()))) if checkout else None
+    with served("kernel", "serve", "--data", str(data), environ=environ, program=program) as server:
         server.wait("/readyz", b'"model":"ready"')
         yield server
 

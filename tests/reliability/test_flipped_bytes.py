@@ -91,13 +91,13 @@ def outcome(config: Config, before: Rows) -> str:
     findings = checked(config, repair=False)
     told = {diagnosis.grade for diagnosis in doctor.database(config)}
     if findings == []:
-        unseen = "not seen by SQLite either" if sound else "silent"
+        unseen = "not seen by SQLite either" if sound else "wrong: silent"
         return "without effect" if catch_faults(rows_of, config) == before else unseen
     if not sound and "wrong" not in told:
-        return "sound to the doctor"
+        return f"wrong: sound to the doctor: {findings}"
     repaired = checked(config, repair=True)
     if isinstance(repaired, Fault):
-        return "named" if repaired.code == "storage" else "a bug"
+        return "named" if repaired.code == "storage" else f"wrong: {findings}, {repaired.message}"
     if checked(config, repair=False) != []:
         return "named"
     return "mended" if catch_faults(rows_of, config) == before else "named, then taken as it is"
@@ -124,7 +124,7 @@ def test_a_changed_byte_of_a_file_that_sqlite_sees_is_named_or_mended(
         shutil.rmtree(config.data)
     told = ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
     catalogue("R34", injected="one byte of the file changed", times=PLACES, outcome=f"{told}; 0 silent")
-    assert not seen.keys() & {"silent", "sound to the doctor", "a bug"}, seen
+    assert not [name for name in seen if name.startswith("wrong")], seen
 
 
 @pytest.fixture(scope="module")

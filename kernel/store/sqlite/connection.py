@@ -116,12 +116,13 @@ class Connection:
         """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
         return self.execute(text, params).fetchall()
 
-    def integrity_errors(self, *, quick: bool = False) -> list[str]:
-        """Return at most a hundred errors of SQLite's integrity check, without those of full text.
+    def integrity_errors(self, *, quick: bool = False, full_text: bool = False) -> list[str]:
+        """Return at most a hundred errors of SQLite's integrity check, those of `full_text` only if asked for.
 
-        `quick` does not compare indexes with their tables.
+        A `quick` check does not compare indexes with their tables.
         """
-        return [text for text in integrity_errors(self._db, quick=quick) if "fts5" not in text.lower()]
+        errors = integrity_errors(self._db, quick=quick)
+        return errors if full_text else [text for text in errors if "fts5" not in text.lower()]
 
     def empty_tree(self, name: str, *, rowid_table: bool) -> None:
         """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""

@@ -7,6 +7,7 @@ from kernel.store.tx_engine import ConstraintFailed
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
+WRONG_SCHEMA = (apsw.SQLError,)  # raised by a statement of ours if the text of the schema is damaged
 SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError, ConstraintFailed)
 DISK_FULL = (apsw.FullError,)

@@ -321,7 +321,7 @@ def test_check_and_backup_tell_damage_that_sqlite_sees(config: Config, kernel: K
     with pytest.raises(Fault, match=r"^The database is damaged: .* Run `quipu check`; no copy was made\.$"):
         run("backup", str(config.data / "copy.db"))
     assert not (config.data / "copy.db").exists()
-    assert doctor.damage_of(config.file, kernel.store.context, quick=False)
+    assert doctor.damage_of(config.file, kernel.store.context)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "okf"])
