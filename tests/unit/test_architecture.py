@@ -112,6 +112,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.near_duplicates",
         "kernel.search.paraphrase",
         "kernel.search.paraphrase_weights",
+        "kernel.search.passages",
         "kernel.search.past",
         "kernel.search.rerank",
         "kernel.search.semantic",
