@@ -186,7 +186,7 @@ class Dispatch:
             work,
             context,
             deliver,
-            texts=texts(request) if texts else (),
+            texts=partial(texts, request) if texts else (),
             merge=Merge(entry.batch, request) if entry.batch else None,
             exclusive=tool.mode == "exclusive",
             audited=True,

@@ -91,6 +91,7 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
     where = {"space": place.space, "key": place.key}
     found = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
     for event in found[:_COMPARED_EVENTS]:
+        tx.check_time()
         event.diff = compare(event.before, event.after)
     return found
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kernel.embed.model import Embedding
@@ -78,12 +79,20 @@ class GroupRunner:
 
         A model that cannot be read is left to the calls: each of them fails, or does without.
         """
-        texts = [text for job in group for text in job.texts]
+        texts = [text for job in group for text in self._texts(job)]
         embedder = self._context.embedder
         if embedder is not None and texts:
             with suppress(OSError, ValueError):
                 return dict(zip(texts, embedder.embed(texts), strict=True))
         return {}
+
+    def _texts(self, job: Job) -> Sequence[str]:
+        """What a call will embed; to find it out takes time that the event loop must not spend. It may refuse."""
+        found = self._catch_faults(job.texts) if callable(job.texts) else job.texts
+        if not isinstance(found, Fault):
+            return found
+        job.work, job.merge = partial(_refuse, found), None
+        return ()
 
     def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:
         """Runs merged calls as one; False, with nothing changed, where each of them must run by itself."""
@@ -97,3 +106,7 @@ class GroupRunner:
         if run[0].audited:
             audit.record(tx)
         return True
+
+
+def _refuse(fault: Fault, _tx: Tx) -> None:
+    raise fault

@@ -17,6 +17,7 @@ from kernel.store.transaction import Tx
 R = TypeVar("R")
 Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
+Texts = Sequence[str] | Callable[[], Sequence[str]]
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -30,9 +31,9 @@ class Merge(NamedTuple):
 class Job:
     """One call in a queue; a job that is cancelled before it starts never runs.
 
-    `texts` are embedded before the write lock is taken, an `exclusive` call has a transaction of its own, the changes
-    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo. `earlier` is what the
-    audit keeps of the slices of the call that have committed.
+    `texts`, or what they return, are embedded before the write lock is taken, an `exclusive` call has a transaction of
+    its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
+    `earlier` is what the audit keeps of the slices of the call that have committed.
     """
 
     __slots__ = (
@@ -63,7 +64,7 @@ class Job:
         self.exclusive = False
         self.audited = False
         self.undoable = False
-        self.texts: Sequence[str] = ()
+        self.texts: Texts = ()
         self.merge: Merge | None = None
         self.earlier: EarlierSlices | None = None
         self.cancelled = False

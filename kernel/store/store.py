@@ -14,6 +14,7 @@ from kernel.store.queue import (
     Deliver,
     Job,
     Merge,
+    Texts,
     Work,
     answer_all,
     commit_groups,
@@ -119,7 +120,7 @@ class Store:
         context: CallContext,
         deliver: Deliver,
         *,
-        texts: Sequence[str] = (),
+        texts: Texts = (),
         merge: Merge | None = None,
         exclusive: bool = False,
         audited: bool = False,
@@ -150,7 +151,7 @@ class Store:
         context: CallContext,
         *,
         merge: Merge | None = None,
-        texts: Sequence[str] = (),
+        texts: Texts = (),
         **options: bool,
     ) -> tuple[Job, asyncio.Future[Any]]:
         """`begin_write` with a future of a value or a Fault."""

@@ -1,5 +1,7 @@
 """The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
 
+import math
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
 from kernel.store.context import CallContext
-from kernel.store.tx_engine import Cursor, Engine, Tables, Token
+from kernel.store.tx_engine import TOO_LONG, Cursor, Engine, Tables, Token
 from kernel.text import json_text
 
 if TYPE_CHECKING:
@@ -39,10 +41,12 @@ class Tx:
         "_begin_pending",
         "_budget",
         "_call_start",
+        "_deadline",
         "_deferred",
         "_deferred_bytes",
         "_engine",
         "_first_targets",
+        "_last_moment",
         "_now",
         "_on_rollback",
         "_rollback_start",
@@ -81,6 +85,24 @@ class Tx:
         self._rollback_start = 0
         self._after_commit: dict[tuple[Callable[..., None], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
+        self._deadline = self._last_moment = math.inf
+
+    def within(self, seconds: float, work: Callable[["Tx"], R]) -> R:
+        """Return `work(tx)`, which this thread may spend so many seconds of processor time on.
+
+        Raises Fault("invalid") at the first statement or `check_time` after that: SQL and Python count alike.
+        """
+        self._deadline, self._last_moment = time.monotonic() + seconds, time.thread_time() + seconds
+        try:
+            return work(self)
+        finally:
+            self._deadline = math.inf
+
+    def check_time(self) -> None:
+        """Raise Fault("invalid") if the call has used up its processor time; for loops that run no statement."""
+        # The first clock costs a tenth of the second, which is never ahead of it.
+        if time.monotonic() > self._deadline and time.thread_time() > self._last_moment:
+            raise Fault("invalid", TOO_LONG)
 
     @property
     def now(self) -> str:
@@ -119,6 +141,7 @@ class Tx:
         """The rows of `query` as they are read; what it reads must not be changed meanwhile."""
         self._budget.streamed = True
         for values in self._execute(query, params):
+            self.check_time()
             yield row(*values)
 
     def run(self, query: str, /, **params: object) -> int:
@@ -277,6 +300,7 @@ class Tx:
                 params[name] = json_text(value)
         if self._begin_pending:
             self._take_snapshot()
+        self.check_time()
         self._budget.new_statement = True
         return self._run(self.context.statements[query], params)
 

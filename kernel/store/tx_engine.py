@@ -9,6 +9,8 @@ from kernel.store.context import StoreContext
 Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
 Token = tuple[int, int, str]  # start byte, end byte, stem
 
+TOO_LONG = "The call takes too long, ask for less."
+
 
 class ConstraintFailed(Exception):
     """A constraint of a table was violated, in an engine whose own errors are not known here."""

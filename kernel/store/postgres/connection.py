@@ -187,7 +187,7 @@ class Connection(WordReader):
         # The savepoint of the call before goes with the command of this one: a round trip less. COMMIT ends the last.
         self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
         self._called = True
-        answer = catch_faults(work, tx)
+        answer = catch_faults(tx.within, self.context.call_limits.milliseconds / 1000 * budget, work)
         if isinstance(answer, Fault):
             if not self.in_transaction:
                 raise answer
@@ -250,14 +250,14 @@ class Connection(WordReader):
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
         try:
-            return work(Tx(self, call_context, readonly=True))
+            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
         except Fault:
             if not self._has_lost_replica():
                 raise
         finally:
             self.rollback()
         try:
-            return work(Tx(self, call_context, readonly=True))
+            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
         finally:
             self.rollback()
 

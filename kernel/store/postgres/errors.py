@@ -3,8 +3,8 @@
 from typing import Any
 
 from kernel.errors import NO_SPACE, Code, Fault
+from kernel.store.tx_engine import TOO_LONG
 
-TOO_LONG = "The call takes too long, ask for less."
 CANCELED = "57014"
 CONSTRAINTS = "23"  # the class of violated constraints
 _FAULTS: dict[str, tuple[Code, str]] = {

@@ -16,13 +16,13 @@ from kernel.store.sqlite import changesets, full_text, pragmas, vacuum
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.integrity import integrity_errors
 from kernel.store.sqlite.online_backup import copy_database
-from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
+from kernel.store.sqlite.query_budget import apply_limits
 from kernel.store.sqlite.schema_tables import schema_tables
 from kernel.store.sqlite.table_rows import TableRows
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Tx
-from kernel.store.tx_engine import Cursor, Params, Token
+from kernel.store.tx_engine import TOO_LONG, Cursor, Params, Token
 
 R = TypeVar("R")
 
@@ -205,7 +205,7 @@ class Connection:
         tx.begin_call(call_context)
         self._db.execute("SAVEPOINT call")
         self.budget.left = self._call_seconds * budget
-        answer = self._end(catch_faults(work, tx))
+        answer = self._end(catch_faults(tx.within, self.budget.left, work))
         if isinstance(answer, Fault):
             if not self._db.in_transaction:  # a full disk or an interrupt makes SQLite roll back the transaction
                 raise answer
@@ -231,7 +231,7 @@ class Connection:
         tx = Tx(self, call_context, readonly=True)
         self.budget.left = self._call_seconds
         try:
-            return work(tx)
+            return tx.within(self._call_seconds, work)
         except apsw.InterruptError as error:
             raise self._end(error) from None
         finally:

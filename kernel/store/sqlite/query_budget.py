@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 from kernel.limits import CallLimits
+from kernel.store.tx_engine import TOO_LONG
 
-TOO_LONG = "The call takes too long, ask for less."
+__all__ = ["LIMITS", "SETTINGS", "STEPS", "TOO_LONG", "Budget", "apply_limits"]
+
 # As sqlite.org/security.html advises: no double-quoted strings, no functions run by a foreign schema, no writes to
 # shadow tables, no triggers (the schema has none; a rebuild of the full-text indexes has some, which writers then run).
 SETTINGS: Mapping[str, int] = MappingProxyType(
