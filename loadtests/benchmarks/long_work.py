@@ -6,6 +6,8 @@ processor time a memory over that of the smallest store. Commands are processes 
 counted; a tool answers in one call, so that its time is that of its answer.
 """
 
+import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -204,16 +206,14 @@ def _import(data: Path, size: int) -> None:
     with source.open("w") as file:
         file.write('{"results": [')
         for number in range(size):
-            text = corpus.memory(number).text.replace("\\", "").replace('"', "")
-            file.write(f'{"," if number else ""}{{"id": "m{number}", "memory": "{text}"}}\n')
+            memory = {"id": f"m{number}", "memory": corpus.memory(number).text, "created_at": "2026-03-01T10:00:00Z"}
+            file.write(f"{',' if number else ''}{json.dumps(memory)}\n")
         file.write("]}")
     assert _command("import", str(source))(data, 0) >= 0
 
 
 def _undo(data: Path, _port: int) -> float:
     """Undo the import, the only call before the load that can be undone."""
-    import sqlite3
-
     with sqlite3.connect(f"file:{Config(data).file}?mode=ro", uri=True) as db:
         ((number,),) = db.execute("SELECT min(audit) FROM undo").fetchall()
     return _command("undo", str(number))(data, 0)

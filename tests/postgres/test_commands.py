@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kernel.cli.main import main
@@ -108,4 +109,43 @@ def test_what_an_earlier_release_indexed_is_renewed(filled: Path, address: str) 
     with stores.connect(address) as db:
         after = db.execute("SELECT value FROM quipu_data.setting WHERE name = 'index_outdated_to'").fetchall()
     assert (len(before), after) == (1, [])
+    assert main(["check"]) == 0
+
+
+def test_a_reindex_makes_words_and_vectors_anew(filled: Path, address: str) -> None:
+    counted = "SELECT count(*), coalesce(max(doc), 0) FROM quipu_data.{} WHERE tenant = %s"
+    with stores.connect(address) as db:
+        tenant = db.execute("SELECT id FROM quipu.directory WHERE name = 'main'").fetchone()
+        before = [db.execute(counted.format(name), tenant).fetchone() for name in ("doc_words", "doc_vector")]
+        db.execute("DELETE FROM quipu_data.doc_vector WHERE tenant = %s", tenant)
+        db.execute("UPDATE quipu_data.doc_words SET doc = doc + 99999 WHERE tenant = %s", tenant)
+    assert main(["check"]) == 1
+
+    assert main(["reindex"]) == 0
+
+    with stores.connect(address) as db:
+        after = [db.execute(counted.format(name), tenant).fetchone() for name in ("doc_words", "doc_vector")]
+        totals = db.execute("SELECT last FROM quipu_data.counter WHERE name = 'words_docs' AND tenant = %s", tenant)
+        assert totals.fetchone() == before[0][:1]
+    assert after == before
+    assert main(["check"]) == 0
+    assert main(["check", "--repair"]) == 0
+
+
+def test_an_import_is_undone_in_slices(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.slices.SLICE_SECONDS", -1.0)
+    before = exported(tmp_path / "before.jsonl")
+    source = tmp_path / "memory.jsonl"
+    line = '{{"type":"entity","name":"new {0}","entityType":"t","observations":["seen {0}"]}}\n'
+    source.write_text("".join(line.format(number) for number in range(60)))
+    assert main(["import", "server-memory", str(source)]) == 0
+    capsys.readouterr()
+    assert main(["audit", "--limit", "1", "--json"]) == 0
+    number = msgspec.json.decode(capsys.readouterr().out)["id"]
+
+    assert main(["undo", str(number)]) == 0
+
+    assert exported(tmp_path / "after.jsonl").count(b"new ") == before.count(b"new ")
     assert main(["check"]) == 0
