@@ -175,6 +175,12 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "tool", "no", "yes", "`hybrid_search` and `batch_embed` handle notes, and no other tool creates one"
             ),
+            Deviation(
+                "behaviour: embedding",
+                "title and summary, or else content",
+                "title, summary and content, as far as the model reads; `content` in `hybrid_search` as there",
+                "Else what the content of a note with a summary says is not found",
+            ),
         ),
     ),
     read(
