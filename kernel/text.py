@@ -24,6 +24,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
 _HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
@@ -245,6 +246,24 @@ def utc_time(text: str) -> str | None:
     except (ValueError, OverflowError):
         return None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def stored_time(text: str) -> datetime:
+    """Return a time of a row; 1970 for a text that is none, which a row from elsewhere may hold."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return _EPOCH
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def stored_object(text: str | None) -> dict[str, Any]:
+    """Return a JSON object of a row; an empty one for a text that is none, which a row from elsewhere may hold."""
+    try:
+        found: Any = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def harmless(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from handlers.brain.settings import HALF_LIFE_DAYS
 from kernel.settings import setting
 from kernel.store.transaction import Tx
+from kernel.text import stored_time
 
 ACCESS_GAIN = 0.1  # what one access adds to a decay score
 _SECONDS_PER_DAY = 86_400
@@ -35,5 +36,5 @@ def half_life_days(tx: Tx) -> float:
 
 def decayed(decay_score: float, since: str, now: str, half_life: float) -> float:
     """A decay score in [0, 1] after halving with every half-life since a time."""
-    age = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds() / _SECONDS_PER_DAY
+    age = (datetime.fromisoformat(now) - stored_time(since)).total_seconds() / _SECONDS_PER_DAY
     return max(0.0, min(1.0, decay_score)) * 0.5 ** (max(0.0, age) / half_life)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kernel.search.index import Document, Parts, Scored
+from kernel.text import stored_time
 
 _SECONDS_PER_DAY = 86_400.0
 
@@ -60,7 +61,7 @@ def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, 
 
 def recency(updated_at: str, now: str, half_life: float) -> float:
     """1 for a document updated now, halved after each half-life in days; times are ISO 8601."""
-    age = (datetime.fromisoformat(now) - datetime.fromisoformat(updated_at)).total_seconds() / _SECONDS_PER_DAY
+    age = (datetime.fromisoformat(now) - stored_time(updated_at)).total_seconds() / _SECONDS_PER_DAY
     return 0.5 ** (max(0.0, age) / half_life)
 
 

@@ -18,6 +18,7 @@ from handlers.files.rest_schemas import (
 )
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
+from kernel.text import stored_object
 from kernel.tools import Hints, RestMethod, exclusive, read, write
 
 _MAX_PAIRS = 16
@@ -60,7 +61,7 @@ def update_memory_store(tx: Tx, request: UpdateStore) -> MemoryStore:
     records.check_open(row)
     if request.name is not None:
         _check_name(request.name)
-    metadata = {**msgspec.json.decode(row.metadata, type=dict[str, str]), **(request.metadata or {})}
+    metadata = {**_metadata(row), **(request.metadata or {})}
     metadata = {key: value for key, value in metadata.items() if value is not None}
     if len(metadata) > _MAX_PAIRS:
         raise Fault("invalid", f"metadata: would have {len(metadata)} pairs, more than {_MAX_PAIRS}")
@@ -114,9 +115,14 @@ def _numbered(number: int, *columns: str) -> tuple[int, StoreRow]:
     return number, StoreRow._make(columns)
 
 
+def _metadata(row: StoreRow) -> dict[str, str]:
+    return {name: value for name, value in stored_object(row.metadata).items() if isinstance(value, str)}
+
+
 def _shown(row: StoreRow) -> MemoryStore:
-    metadata = msgspec.json.decode(row.metadata, type=dict[str, str])
-    return MemoryStore(row.id, row.name, row.description, metadata, row.created_at, row.updated_at, row.archived_at)
+    return MemoryStore(
+        row.id, row.name, row.description, _metadata(row), row.created_at, row.updated_at, row.archived_at
+    )
 
 
 METHODS = (

@@ -11,6 +11,7 @@ from handlers.scopes.results import VersionRow
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
+from kernel.text import stored_time
 
 _ALL_WORDS = 0.6  # the relevance of an entry that the index cannot rank, but holds each word of the text
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
@@ -132,7 +133,7 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
 
 
 def _julian_day(time: str) -> float:
-    return (datetime.fromisoformat(time) - _EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
+    return (stored_time(time) - _EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:

@@ -1,7 +1,7 @@
 """The rows of tools, guidelines and knowledge: one implementation for all kinds; versions are only ever added."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
+from kernel.text import stored_time
 from kernel.tools import Concept, IndexSource, Keys
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
@@ -245,7 +246,7 @@ def entry_text(row: EntryRow, current: VersionRow) -> str:
 
 def within_conflict_window(earlier: str, later: str) -> bool:
     """Whether two stored times are less than `CONFLICT_WINDOW` apart."""
-    return abs(datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) < CONFLICT_WINDOW
+    return abs(stored_time(later) - stored_time(earlier)) < CONFLICT_WINDOW
 
 
 def _name(request: Any) -> str:

@@ -3,6 +3,8 @@
 import math
 from datetime import datetime, timedelta
 
+from kernel.text import stored_time
+
 # The points and the days are those of the original.
 RELATION_POINTS = 5.0
 POINTS_PER_TAG = 3.0
@@ -62,7 +64,7 @@ def recency_points(age_days: float) -> float:
 
 def age_days(created_at: str, now: datetime) -> float:
     """Days from a stored time to `now`."""
-    return (now - datetime.fromisoformat(created_at)) / _DAY
+    return (now - stored_time(created_at)) / _DAY
 
 
 def cosine(similarity: float) -> float:

@@ -1,10 +1,7 @@
 """The tools search_memory, list_recent and list_entities (seed 002)."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-
-import msgspec
 
 from handlers.sessions.memories import (
     SPACE,
@@ -29,6 +26,7 @@ from handlers.sessions.settings import option, weights
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
+from kernel.text import stored_object, stored_time
 from kernel.tools import Deviation, Hints, Tool, read
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
@@ -105,11 +103,11 @@ def _candidate(row: MemoryRow, found: index.Scored | None, query: str) -> Candid
 
 
 def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()
+    return stored_time(time).timestamp()
 
 
 def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
-    return (*row[:7], msgspec.json.decode(row.metadata), _display_time(row.created_at))
+    return (*row[:7], stored_object(row.metadata), _display_time(row.created_at))
 
 
 def _display_time(moment: str) -> str:

@@ -14,6 +14,7 @@ from kernel.limits import BOUNDS
 from kernel.maintenance.file_check import check_file
 from kernel.maintenance.index_check import Finding, Key, Report, check_dialect, mending_steps
 from kernel.maintenance.index_format import renew_index, renewal_steps
+from kernel.maintenance.stored_rows import problems
 from kernel.search import ann_storage, day_counts, index, quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -102,10 +103,21 @@ def _look(
     for dialect in dialects:
         keys: list[Key] = []
         found += check_dialect(tx, dialect, keys, report)
+        found.append(_impossible(tx, dialect, report))
         differing.append((dialect, keys))
     wrong = run_steps(tx, quarantine.flag_steps(repair=False))
     found.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
     return found
+
+
+def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:
+    """Names the rows that no tool would have written, such as an import of an older version has."""
+    count = 0
+    for line in problems(tx, dialect):
+        count += 1
+        if report is not None:
+            report(line)
+    return Finding(dialect.name, count, "rows with a time or a path that is none", True)
 
 
 def _repair_steps(parts: Set[str]) -> Steps[None]:

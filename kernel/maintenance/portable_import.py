@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from kernel.errors import Fault
 from kernel.maintenance.portable_export import FORMAT, VERSION, Document, Event, Release, tables
+from kernel.maintenance.stored_rows import problem_of
 from kernel.search import index
 from kernel.store.imports import Imported, Source
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.text import one_line
+from kernel.text import harmless, one_line, utc_time
 from kernel.tools import Dialect
 
 _MAX_LINE = 64 << 20
@@ -170,13 +171,20 @@ def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
         if line.row is not None:
             _add_row(tx, state, number, line.table, line.row)
         elif line.history is not None:
+            _check_times(state, number, line.history.at)
             _add_event(tx, state, line.history)
         elif line.release is not None and not tx.readonly:
             tx.run("kernel.portable_import.add_release", **msgspec.structs.asdict(line.release))
         elif line.doc is not None:
+            _check_times(state, number, line.doc.created_at, line.doc.updated_at)
             documents.append(line.doc)
     if documents and not tx.readonly:
         _index(tx, state, documents)
+
+
+def _check_times(state: _State, number: int, *times: str) -> None:
+    if wrong := next((time for time in times if utc_time(time) is None), None):
+        raise _refused(state.name, number, f"holds {harmless(one_line(wrong, 40))}, which is no time")
 
 
 def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Value]) -> None:
@@ -191,6 +199,8 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
     if outside is not None and outside.restore is not None:
         state.counts[dialect.name if outside.restore(tx, row) else _ALREADY] += 1
         return
+    if problem := problem_of(table, row):
+        raise _refused(state.name, number, problem)
     there = tx.tables.found(table, row)
     if there == row:
         state.counts[_ALREADY] += 1

@@ -194,5 +194,8 @@ class Replica:
             return
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
         if stamp != self._keys:
-            _replace(target, read_bytes(source))
+            try:
+                _replace(target, read_bytes(source))
+            except OSError as error:
+                raise Fault("storage", f"Cannot copy {source}: {error.strerror}") from None
             self._keys = stamp

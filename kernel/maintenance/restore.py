@@ -219,7 +219,7 @@ class _Setting(NamedTuple):
 
 def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
     """What the database in use remembers of itself, such as that it had keys; a backup must not make it forget that."""
-    if not file.exists():
+    if not file.is_file():
         return []
     try:
         db = Connection(file, context, readonly=True)

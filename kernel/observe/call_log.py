@@ -1,7 +1,7 @@
 """The newest calls in memory, and how often which client called which tool: what the console shows as it happens."""
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -16,8 +16,9 @@ from kernel.ids import call_id, current_call, now_ns, utc_now
 from kernel.limits import Header
 from kernel.tools import Reply
 
-_MOST_CALLS = 1000
-_MOST_COUNTS = 1000  # clients choose their names; what comes after so many is counted as of `others`
+_MOST_CALLS = 1000  # of a tenant
+_MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way
+_MOST_COUNTS = 1000  # of a tenant: clients choose their names; what comes after so many is counted as of `others`
 _MOST_CHARS = 4000  # of the arguments and of the answer of a call
 _AGENT_CHARS = 80
 _HOUR_MINUTES = 60
@@ -69,8 +70,8 @@ class CallLog:
     def __init__(self, keeps: KeptCalls) -> None:
         self.keeps: KeptCalls = keeps
         self.since = utc_now()
-        self._calls: deque[SeenCall] = deque(maxlen=_MOST_CALLS)
-        self._counts: dict[tuple[str, str, str], Count] = {}
+        self._calls: defaultdict[str, deque[SeenCall]] = defaultdict(_no_calls)  # by tenant
+        self._counts: defaultdict[str, dict[tuple[str, str], Count]] = defaultdict(dict)
         self._number = 0
         self._minutes: dict[tuple[str, str, int], Hour] = {}  # of the last hour, by tenant and dialect
         self._used: dict[str, str] = {}  # when, by the id of a key; there are as many as keys
@@ -93,7 +94,7 @@ class CallLog:
                 if self.keeps == "texts":
                     seen.arguments = _text(arguments)
                     seen.answer = _text(body) if answer is not None else None
-                self._calls.append(seen)
+                self._keep(seen)
             self._tell()
 
         return on_outcome
@@ -114,18 +115,12 @@ class CallLog:
 
     def newest(self, tenant: str, dialects: Sequence[str] | None) -> list[SeenCall]:
         """The kept calls of a tenant to some dialects, the newest first; None for all dialects."""
-        return [
-            call
-            for call in reversed(self._calls)
-            if call.tenant == tenant and (dialects is None or call.dialect in dialects)
-        ]
+        return [call for call in reversed(self._calls.get(tenant, ())) if dialects is None or call.dialect in dialects]
 
     def counts(self, tenant: str, dialects: Sequence[str] | None) -> list[Count]:
         """How often each client of a tenant has called each tool, the last called first."""
         found = [
-            count
-            for (owner, _, _), count in self._counts.items()
-            if owner == tenant and (dialects is None or count.dialect in dialects)
+            count for count in self._counts.get(tenant, {}).values() if dialects is None or count.dialect in dialects
         ]
         return sorted(found, key=lambda count: count.last, reverse=True)
 
@@ -164,14 +159,19 @@ class CallLog:
             if not called.done():
                 called.set_result(None)
 
+    def _keep(self, seen: SeenCall) -> None:
+        self._calls[seen.tenant].append(seen)
+        if sum(map(len, self._calls.values())) > _MOST_OF_ALL:
+            max(self._calls.values(), key=len).popleft()
+
     def _count(self, call: Call, outcome: str, milliseconds: float) -> None:
         tool, caller = call.entry.tool.name, call.caller
-        key = (caller.tenant, tool, caller.actor)
-        if key not in self._counts and len(self._counts) >= _MOST_COUNTS:
-            key = (caller.tenant, tool, "others")
-        count = self._counts.get(key)
+        counts, key = self._counts[caller.tenant], (tool, caller.actor)
+        if key not in counts and len(counts) >= _MOST_COUNTS:
+            key = (tool, "others")
+        count = counts.get(key)
         if count is None:
-            count = self._counts[key] = Count(call.entry.dialect.name, tool, key[2], 0, 0, 0.0, "")
+            count = counts[key] = Count(call.entry.dialect.name, *key, 0, 0, 0.0, "")
         count.calls += 1
         count.failed += outcome not in ("ok", "asked")
         count.milliseconds = round(count.milliseconds + milliseconds, 3)
@@ -190,6 +190,10 @@ class CallLog:
             self._minutes[key].reads += 1
         else:
             self._minutes[key].writes += 1
+
+
+def _no_calls() -> deque[SeenCall]:
+    return deque(maxlen=_MOST_CALLS)
 
 
 def _minute() -> int:

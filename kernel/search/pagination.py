@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from kernel.errors import Fault
+from kernel.text import stored_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -74,7 +75,7 @@ def decode_cursor(cursor: str, query: str) -> SeenPage:
 
 
 def _pack_time(time: str) -> bytes:
-    return ((datetime.fromisoformat(time) - _EPOCH) // _MILLISECOND).to_bytes(_TIME_BYTES, "big")
+    return max(0, (stored_time(time) - _EPOCH) // _MILLISECOND).to_bytes(_TIME_BYTES, "big")
 
 
 def _unpack_time(data: bytes) -> str:

@@ -208,7 +208,6 @@ def test_the_first_key_keeps_its_maker_logged_in(browser: Browser, empty: House,
         assert "No key is needed here" not in browser.text("main")
 
 
-
 def test_session_of_a_key_begins_with_the_form_and_ends_with_its_revocation(browser: Browser, tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data")) as keyed:
         key = keyed.key("read")
