@@ -202,7 +202,25 @@ def _checked(arguments: list[str] | None) -> int:
         return _run(chosen, config_of(chosen))
     except Fault as fault:
         output.note(f"quipu: {output.describe(fault)}")
-        return 1
+    except _engine_errors() as error:
+        output.note(f"quipu: {_told(error)}")
+    return 1
+
+
+def _engine_errors() -> tuple[type[BaseException], ...]:
+    """Return the errors of the engine; it is imported for them only once there is an error."""
+    from kernel.store.sqlite.errors import SQLITE_ERRORS
+
+    return SQLITE_ERRORS
+
+
+def _told(error: BaseException) -> str:
+    from kernel.store.sqlite.errors import as_fault
+
+    fault = as_fault(error)
+    if fault is None:
+        raise error
+    return fault.message
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
