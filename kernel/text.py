@@ -108,14 +108,14 @@ def one_line(text: str, limit: int) -> str:
             line = " ".join(line.split())
         if (plain or line.isprintable()) and (len(line) > limit or len(head) == len(text)):
             return line if len(line) <= limit else _cut(line, limit)
-    line = ""
+    words, length = list[str](), -1
     for found in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one
-        word = _DROPPED.sub("", _SURROGATE.sub("\ufffd", found[0]))
-        longer = f"{line} {word}" if line and word else line or word
-        if len(longer) > limit:
-            return _cut(longer, limit)
-        line = longer
-    return line
+        if word := _DROPPED.sub("", _SURROGATE.sub("\ufffd", found[0])):
+            words.append(word)
+            length += 1 + len(word)
+            if length > limit:
+                return _cut(" ".join(words), limit)
+    return " ".join(words)
 
 
 def begins_with(text: str, title: str) -> bool:

@@ -133,8 +133,9 @@ def _names(text: str) -> _Names:
 
 
 def _lacks(words: frozenset[str], names: frozenset[str]) -> bool:
-    return any(name not in words and not any(_is_form(name, word) for word in words) for name in names)
-
-
-def _is_form(name: str, word: str) -> bool:
-    return name[:_STEM_LETTERS] == word[:_STEM_LETTERS] and abs(len(name) - len(word)) <= _MAX_ENDING
+    lengths: dict[str, set[int]] = {}  # of the words, by their first letters
+    for word in words:
+        lengths.setdefault(word[:_STEM_LETTERS], set()).add(len(word))
+    near = range(-_MAX_ENDING, _MAX_ENDING + 1)
+    forms = (name for name in names if name not in words)
+    return any(lengths.get(name[:_STEM_LETTERS], set()).isdisjoint(len(name) + more for more in near) for name in forms)

@@ -10,6 +10,7 @@ from kernel.config import MODEL
 from kernel.embed.model import Embedder
 from kernel.search import index
 from kernel.search.equivalence import is_common, is_negated, tell_apart
+from tests.security.growth import growth
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
 EMBEDDER = Embedder(MODEL)
@@ -95,3 +96,19 @@ def test_no_text_is_told_from_itself_and_order_does_not_matter(one: str, other: 
 
 def test_long_numbers_take_no_time() -> None:
     assert tell_apart("1" * 100_000, "1" * 99_999 + "2")
+
+
+def test_names_are_told_apart_in_time_that_grows_with_the_texts() -> None:
+    """Each name has a form among the words of the other text, so that all of them are looked for."""
+
+    def compare(size: int) -> bool:
+        one = " ".join(f"Namex{_letters(number)}" for number in range(size))
+        long = " ".join(f"Name{'z' * 20}{_letters(number)}" for number in range(size))
+        return tell_apart(f"{one} {long[:40]}", f"{long} nameyyyyy")
+
+    grown = growth(compare, lambda size: size, (500, 1000, 4000))
+    assert grown.linear, grown
+
+
+def _letters(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:04}")

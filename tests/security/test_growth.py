@@ -1,0 +1,172 @@
+"""What runs over texts of clients, memories and files takes time in proportion to them, whatever they are."""
+
+import heapq
+import io
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from handlers.brain import smart
+from handlers.common import fence
+from handlers.imports import json_files, markdown
+from handlers.notes import admin, front_matter, slug
+from handlers.notes.memory_types import _TOKEN, _strip_jsonc
+from handlers.paths.curation import _NOT_IN_PATHS
+from handlers.scopes import lock_paths
+from handlers.scopes import markdown as pages
+from handlers.sessions import entity_extraction, summary
+from kernel import limits, text
+from kernel.cli import jsonc, token_cost
+from kernel.config import MODEL
+from kernel.console import records, rendering
+from kernel.embed.model import Embedder
+from kernel.embed.wordpiece import load_encoder
+from kernel.errors import Fault
+from kernel.search import equivalence, paraphrase, query, words
+from kernel.security import injection, secrets
+from kernel.store import yaml
+from tests.security.adversarial_texts import GENERAL, Shape
+from tests.security.growth import KIB, growth, spent
+
+SIZES = (4 * KIB, 16 * KIB, 64 * KIB)
+SCREENED = 4 * KIB
+SLOWEST = 4
+SCREEN_SECONDS = 0.2
+# Numbered, so that no part of a text is like another.
+NUMBERED = (
+    "a{} ", "Name{} ", "Name{}x", "{}. ", "{} ", "a{}: b\n", "- a{}: b\n", "# a{}\n", "[[a{}]] ", "[a{}](b) ", "`a{}` ",
+    "<a{}>", "a{}/", "a{}_", "aB{}", "a{}\n\n", "password: a{} ", "key=a{}x9 ", "{}日 ", "Ж{} ", "a{}b\u200bc ",
+    "@a{} ",
+    '"a{}": 1, ', "[a{}/b, c, 2026-01-01]\n", "<quipu-memories>{}\n", "</quipu-memories>{}", "http://a{}.b/c ",
+    "#a{} ", "$A{}B ", "def a{}(b)\n", "---\na: {}\n---\n", "```a{}\nb\n", "ignore {} previous ", "not a{} ",
+    "word{} word word ",
+)  # fmt: skip
+NESTED = (
+    ("[", "]"),
+    ("{", "}"),
+    ('{"a":', "}"),
+    ("(", ")"),
+    ("- ", ""),
+    ("> ", ""),
+    ("  ", "a"),
+    ("<a>", "</a>"),
+    ("**", "**"),
+)
+
+
+def texts() -> Iterator[Callable[[int], str]]:
+    """Texts of any size: one piece again and again, numbered ones, pieces in one another."""
+    for piece in GENERAL:
+        yield Shape("", piece, "", "").text
+    for one, other in (("a ", "\n"), ("a", " "), ("- ", "a\n"), ("a: ", "\n"), (" ", "\n"), ("x", "!"), ("[", "]")):
+        yield Shape("", one, other, "!").text
+    for form in NUMBERED:
+        yield lambda size, form=form: "".join(form.format(number) for number in range(size // len(form)))
+    for opening, closing in NESTED:
+        yield (
+            lambda size, one=opening, other=closing: (
+                one * (size // (2 * len(one))) + "a" + other * (size // (2 * len(one)))
+            )
+        )
+
+
+def refused(work: Callable[[str], object]) -> Callable[[str], object]:
+    """The work, which may refuse a text."""
+
+    def run(given: str) -> object:
+        try:
+            found = work(given)
+            return deque(found, maxlen=0) if isinstance(found, Iterator) else found
+        except (Fault, ValueError, RecursionError) as error:
+            return error
+
+    return run
+
+
+EMBEDDER = Embedder(MODEL)
+ENCODER = load_encoder((MODEL / "tokenizer.json").read_bytes(), 4)
+
+
+def _says_the_same(given: str) -> object:
+    other = given[::-1] + " Other"
+    return equivalence.differences(given, other), equivalence.differences(f"{given} Zzzzzzzzz", given.swapcase())
+
+
+def _encoded(given: str) -> object:
+    assert ENCODER is not None
+    ENCODER.clear()
+    ENCODER._packed.cache_clear()
+    return ENCODER.encode(given)
+
+
+def _compared(given: str) -> object:
+    one, other = EMBEDDER.embed([given, given[::-1]])
+    return EMBEDDER.unmatched(one.tokens, other.tokens), EMBEDDER.interaction(one.tokens, [other.tokens], 0.5)
+
+
+WORK: Mapping[str, Callable[[str], object]] = {
+    "a prompt": lambda given: fence.without_fenced(fence.without_private(given)),
+    "a line of a hook": lambda given: (
+        fence.harmless(given),
+        fence.line(given, 200),
+        fence.item(given, given, given, given),
+    ),
+    "a search for secrets": lambda given: secrets.find_secret([given]),
+    "secrets redacted": lambda given: secrets.redact(given, "***"),
+    "injection rules": injection.matched_rule,
+    "front matter": lambda given: front_matter.value(front_matter.parse(f"---\n{given}\n---\n{given}"), "a"),
+    "front matter of one value": lambda given: front_matter.to_list(
+        front_matter.value(front_matter.parse(f"---\na: [{given}]\n---\n"), "a")
+    ),
+    "a slug": lambda given: (slug.slug(given), slug.kebab(given)),
+    "memory types": lambda given: _TOKEN.sub(_strip_jsonc, given),
+    "a path": lambda given: _NOT_IN_PATHS.sub("-", given),
+    "links of a note": lambda given: admin._WIKI_LINK.findall(admin._CODE.sub("", given)),
+    "Markdown sections": lambda given: [(one, *markdown.observations(one.text)) for one in markdown.sections(given)],
+    "Markdown links": markdown.links,
+    "a Markdown page": lambda given: (markdown.page(given), markdown.first_heading(given), markdown.plain_lines(given)),
+    "a span": markdown.span,
+    "JSON elements": lambda given: json_files.elements(io.BytesIO(given.encode()), "a"),
+    "JSON lines": lambda given: json_files.lines(io.BytesIO(given.encode()), "a"),
+    "a document of scopes": lambda given: (pages._escaped(given), pages._code_span(given), pages._quotation(given)),
+    "a locked path": lock_paths.normal_path,
+    "entities": entity_extraction.extract_mentions,
+    "tags": lambda given: (summary.default_tags(given), summary.first_line(given)),
+    "words in common": lambda given: smart.word_overlap(given, given[::-1]),
+    "a YAML block": lambda given: text.yaml_block({"a": given, given: [given, {"b": given}]}),
+    "a YAML list": lambda given: text.yaml_flow([given, *given.split()]),
+    "one line": lambda given: (text.one_line(given, 200), text.one_line(given, 10_000), text.visible(given)),
+    "one word": lambda given: (text.one_word(given), text.utc_time(given)),
+    "YAML read": lambda given: yaml.read(given, 50_000),
+    "JSONC": jsonc.parse,
+    "JSON of a request": lambda given: limits.excess(given.encode(), limits.Limits()),
+    "tokens counted": lambda given: sum(len(one) for one in token_cost._PIECES.findall(given)),
+    "marked words": lambda given: rendering.highlight(given, given[:400]),
+    "typed text": rendering.as_typed,
+    "a comparison": lambda given: records.compare(given, given[::-1]),
+    "indexed words": lambda given: (words.indexed_words(given, given), [*words.name_parts(given)]),
+    "character pairs": lambda given: (words.character_pairs(given), words.pair_terms(given)),
+    "grams": lambda given: (query.grams(given), query.query_grams(given), query.words_beside_cjk(given)),
+    "texts told apart": _says_the_same,
+    "a question": lambda given: (paraphrase.is_question(given), equivalence.is_common(given)),
+    "WordPiece": _encoded,
+    "an embedding": lambda given: EMBEDDER.embed([given]),
+    "late interaction": _compared,
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_over_a_text_takes_time_in_proportion_to_it(name: str) -> None:
+    work, slow = refused(WORK[name]), list[str]()
+    work("warm it up")
+
+    def took(made: Callable[[int], str]) -> float:
+        given = made(SCREENED)
+        return spent(lambda: work(given), SCREEN_SECONDS)
+
+    for _, _, made in heapq.nlargest(SLOWEST, ((took(made), at, made) for at, made in enumerate(texts()))):
+        grown = growth(work, made, SIZES)
+        if not grown.linear:
+            slow.append(f"{made(40)[:40]!r}: {grown}")
+    assert slow == []

@@ -1,0 +1,106 @@
+"""However long and strange a text is, the server answers others meanwhile.
+
+PAUSE_SECONDS is how long a probe may wait (0.5 by default, for a machine with other work), PAUSE_TEXTS how many texts
+are sent to each place (12).
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.catalogue import Catalogue
+from tests.reliability.server_process import Server, serving
+from tests.security.test_growth import texts
+
+PAUSE = float(os.environ.get("PAUSE_SECONDS", "0.5"))
+TEXTS = int(os.environ.get("PAUSE_TEXTS", "12"))
+HOOK = {"client": "claude", "session_id": "s", "cwd": "/w/web"}
+# Where a text goes, and as what; at most so many characters.
+PLACES: Mapping[str, tuple[str, dict[str, Any], int]] = {
+    "/hook/claude/first-prompt": ("prompt", HOOK, 60_000),
+    "/hook/claude/post-compact": ("compact_summary", HOOK, 60_000),
+    "/hook/claude/session-start": ("intro", HOOK, 60_000),
+    "/prime": ("intro", {"root": "/w/web", "query": "web"}, 60_000),
+    "/tools/recall": ("query", {}, 4_096),
+    "/tools/add_memory": ("content", {}, 60_000),
+    "/tools/remember": ("content", {"session_id": "s"}, 60_000),
+    "/tools/save_memory": ("content", {"db": "core", "category": "fact"}, 60_000),
+    "/tools/memory_knowledge": ("content", {"action": "add", "scopeType": "global", "title": "long"}, 60_000),
+}
+# What stopped the server for minutes.
+SHAPES = (
+    lambda size: "Please look at [a" + "/" * (size // 3) + ", " * (size // 3),
+    lambda size: f"We changed [{', '.join(f'src/part/file{number}.py' for number in range(300))}] and its tests."[
+        :size
+    ],
+    lambda size: ("<quipu-memories>" * 4000)[:size],
+)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(tmp_path / "data", QUIPU_LIMIT_RATE=0) as running:
+        yield running
+
+
+class Probe(threading.Thread):
+    """Asks for the health again and again on a connection of its own; `longest` is the longest wait in seconds."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        self.ended = threading.Event()
+        self.longest = 0.0
+        self.waits = list[float]()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.002):
+            begun = time.monotonic()
+            self._connection.request("GET", "/healthz")
+            assert self._connection.getresponse().read()
+            self.waits.append(time.monotonic() - begun)
+        self.longest = max(self.waits)
+        self._connection.close()
+
+
+def test_a_probe_is_answered_at_once_whatever_text_another_client_sends(server: Server, catalogue: Catalogue) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    probe = Probe(server.port)
+    statuses = set[int]()
+    sent, slowest = 0, 0.0
+
+    def send(path: str, body: dict[str, Any]) -> None:
+        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        statuses.add(answer.status)
+
+    for path, (field, more, _) in PLACES.items():  # what is loaded at the first call
+        send(path, {**more, field: "warm", **({"path": "a"} if path.endswith("add_memory") else {})})
+    probe.start()
+    try:
+        for path, (field, more, most) in PLACES.items():
+            step = max(1, len([*texts()]) // TEXTS)
+            for made in (*SHAPES, *islice(texts(), sent % step, None, step)):
+                own = {"path": f"long/{sent}"} if path.endswith("add_memory") else {}
+                begun = time.monotonic()
+                send(path, {**more, **own, field: made(most)[:most]})
+                slowest = max(slowest, time.monotonic() - begun)
+                sent += 1
+    finally:
+        probe.ended.set()
+        probe.join(60)
+        connection.close()
+    outcome = f"the longest wait of a probe {1000 * probe.longest:.0f} ms, of the call itself {1000 * slowest:.0f} ms"
+    print(outcome)
+    assert max(statuses) < 500
+    assert probe.longest <= PAUSE, outcome
+    catalogue("S11", injected="long texts by hooks and tools beside a probe", times=sent, outcome=outcome)
