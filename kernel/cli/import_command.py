@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -140,6 +140,7 @@ def _import(
         job.exclusive = job.undoable = True
         runner = GroupRunner(shared, catch_faults, undo_hours)
         with open_writer(file, shared) as db:
+            orphans = db.orphans() if chosen.trial else 0  # only rows that are taken as they are may refer to nothing
             politeness = Politeness(db, alone=alone)
             while job.answer in (None, MORE):
                 vectors = _embedded(shared, source)
@@ -147,6 +148,12 @@ def _import(
                 with politeness, db.writing(origin) as tx:
                     tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)
+            astray = chosen.trial is not None and not isinstance(job.answer, Fault) and db.orphans() > orphans
+    if astray:
+        _take_back(file, shared, origin, ("done", "begun"))
+        raise Fault(
+            "invalid", f"{source.path.name} holds rows that refer to a row that is not there. Nothing was imported."
+        )
     if isinstance(job.answer, Fault):
         raise _failed(job, partial(_take_back, file, shared, origin) if chosen.matches else None)
     return job.answer
@@ -177,11 +184,11 @@ def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
     return fault
 
 
-def _take_back(file: Path, shared: StoreContext, origin: CallContext) -> None:
-    """Undoes the newest import of this kind that was begun."""
+def _take_back(file: Path, shared: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
+    """Undoes the newest import of this kind that was begun, or has one of these outcomes."""
     with open_writer(file, shared) as db, db.writing() as tx:
         rows = audit.read(tx, _ROWS_SEARCHED)
-    number = next((row.id for row in rows if (row.tool, row.outcome) == (origin.tool, "begun")), 0)
+    number = next((row.id for row in rows if row.tool == origin.tool and row.outcome in outcomes), 0)
     undo.undo(file, shared, app.DIALECTS, number)
 
 

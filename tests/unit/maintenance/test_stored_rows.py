@@ -143,6 +143,29 @@ def test_an_import_refuses_what_no_tool_writes(
     assert main(["import", "jsonl", str(export), "--data", str(tmp_path / "sound")]) == 0
 
 
+def test_an_import_refuses_a_row_that_refers_to_nothing(
+    kernel: Kernel, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("create_entities", entities=[{"name": "a", "entityType": "b", "observations": ["c", "d"]}])
+    kernel.store.close()
+    export, hostile = tmp_path / "export.jsonl", tmp_path / "hostile.jsonl"
+    assert main(["export", "jsonl", str(export), "--data", str(kernel.config.data)]) == 0
+
+    def change(line: dict[str, Any]) -> None:
+        if line.get("table") == "graph_observation" and line["row"]["text"] == "d":
+            line["row"]["entity"] = 99
+
+    forged(export, hostile, change)
+    where = ["--data", str(tmp_path / "other")]
+    capsys.readouterr()
+    for words in (["--dry-run"], []):
+        assert main(["import", "jsonl", str(hostile), *where, *words]) == 1
+        assert "refer to a row that is not there" in capsys.readouterr().err
+    assert main(["check", *where]) == 0
+    assert main(["import", "jsonl", str(export), *where]) == 0
+    assert main(["check", *where]) == 0
+
+
 @pytest.mark.parametrize(
     ("table", "row", "wrong"),
     [
