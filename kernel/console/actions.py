@@ -19,13 +19,14 @@ from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance.shared_store import changing_keys
-from kernel.maintenance.undo import called, undo_call
+from kernel.maintenance.undo import called, changed_since, whole_undo
 from kernel.search import quarantine
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
 from kernel.store.curation import Curation, ToolCall
+from kernel.store.slices import Slices
 from kernel.store.transaction import Tx
 from kernel.tools import Reply, Tool
 
@@ -34,6 +35,7 @@ Fields = Mapping[str, str]
 _CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
 _LIFTING = "An admin can forget it all the same: `quipu forget --immutable`, or the tick in the form of the console."
 _REPLY_CHARS = 2000  # of a dialect's words for a failure
+_SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
 
 
 class Done(NamedTuple):
@@ -162,7 +164,9 @@ async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entr
     require(visit, "Undo", Permission.write)
     entry = await read(dispatch, visit, lambda tx: called(tx, number))
     _check_may_undo(dispatch, visit, entry)
-    work = partial(undo_call, dialects=dispatch.dialects, number=number, hours=dispatch.store.undo_hours)
+    await _check_unchanged(dispatch, visit, number)
+    work = Slices(whole_undo(dispatch.dialects, number, dispatch.store.undo_hours))
+    work.seconds = _SLICE_SECONDS
     await _write(dispatch, visit, work, "undo")
     _tell_observers(dispatch, visit, entry)
     return entry
@@ -306,6 +310,18 @@ def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> Non
         raise Forbidden(f"Call {entry.id}", None)
     needed = max(Permission.write, tool.required.most) if tool else Permission.admin
     require(visit, f"Undo of {entry.tool}", needed)
+
+
+async def _check_unchanged(dispatch: Dispatch, visit: Visit, number: int) -> None:
+    """Raises the Fault for a call of which something has changed again, if a read has the time to see it."""
+    try:
+        changed = await read(dispatch, visit, partial(changed_since, number=number))
+    except Fault as fault:
+        if fault.code != "invalid":
+            raise
+        return
+    if changed is not None:
+        raise changed
 
 
 async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], tool: str) -> None:

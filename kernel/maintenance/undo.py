@@ -62,8 +62,14 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = 
     The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
     dialect where not all that it touched are known. Raises the Faults of `undo_steps`.
     """
-    undone = run_steps(tx, undo_steps(dialects, number, hours))
+    return run_steps(tx, whole_undo(dialects, number, hours))
+
+
+def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
+    """The same in steps, for a server; what it looks at as a whole is one step."""
+    undone = yield from undo_steps(dialects, number, hours)
     if not undone.finished:
+        tx = yield
         for dialect in undone.dialects:
             rebuild_index(tx, dialect)
         _finish(tx, undone)
