@@ -29,7 +29,7 @@ from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
 RESTORE = "../reliability/test_restore.py"
-FLIPPED = "../reliability/test_flipped_bytes.py"
+CORRUPTED = "../reliability/test_corruption.py"
 
 
 class Broken(NamedTuple):
@@ -318,7 +318,7 @@ BUILDS: Mapping[str, Broken] = {
     "unverified": Broken(
         "R32", "a manifest is not compared", _unverified, "../unit/maintenance/test_backup.py -k as_it_was_made"
     ),
-    "unchecked file": Broken("R34", "SQLite checks no file", _unchecked_file, f"{FLIPPED} -k of_a_file"),
+    "unchecked file": Broken("R10", "SQLite checks no file", _unchecked_file, f"{CORRUPTED} -k told_by_what"),
     "uncommitted": Broken(
         "R33", "a rollback journal stays behind", _uncommitted, "../unit/store/test_external.py -k committed"
     ),
