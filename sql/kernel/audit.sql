@@ -39,7 +39,7 @@ LIMIT 1;
 SELECT a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash, false AS undoable
 FROM audit AS a
 WHERE
-    a.id > :id AND a.id <= :id + :among
+    a.id > :id AND a.id <= CAST(:id AS INTEGER) + CAST(:among AS INTEGER)
     AND EXISTS (
         SELECT 1
         FROM json_each(a.targets) AS t
