@@ -57,6 +57,7 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
     ),
     ("kernel.search.typos", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
     ("kernel.embed.wordpiece", "_added_pattern"): _of_the_model,
+    ("kernel.store.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),
     ("kernel.lazy_regex", "__getattr__"): lambda: iter(()),  # compiles those that are found
 }
 
