@@ -245,7 +245,7 @@ def test_every_command_that_prints_data_prints_json(
         ["restored"],
     ]
     assert printed("key", "reset", *data) == [{"keys": 0}]
-    assert [sorted(line) for line in printed("compact", *data)] == [["after", "before"]]
+    assert [sorted(line) for line in printed("compact", *data)] == [["after", "before", "free", "undoable"]]
     assert [line["space"] for line in printed("quarantine", *data)] == ["paths"]
     assert [line["tool"] for line in printed("audit", *data)][:2] == ["undo", "drop_memory"]
     assert {"dialect", "mode", "name", "description"} == {*printed("tools")[0]}
