@@ -4,14 +4,13 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
-from operator import itemgetter
 
 import msgspec
 
 _CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
 _MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
-_PREFIX_LENGTH = 4  # characters by which the longest possible piece is looked up; not measured
-_PREFIX = itemgetter(slice(_PREFIX_LENGTH))
+_PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
+_SHORTER = tuple(range(_PREFIX_LENGTH - 1, 0, -1))
 # Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _CJK_IDEOGRAPHS = (
@@ -100,10 +99,13 @@ class WordPieceEncoder(dict[str, bytes]):
         self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
 
     @cached_property
-    def _longest_piece(self) -> dict[str, int]:
-        """The length of the longest piece with each prefix: bounds the look-ups of a word."""
-        pieces = sorted(self.vocabulary, key=len)
-        return dict(zip(map(_PREFIX, pieces), map(len, pieces), strict=True))
+    def _piece_lengths(self) -> dict[str, tuple[int, ...]]:
+        """Return the lengths of the pieces with each prefix, the longest first: others need no look-up."""
+        lengths: dict[str, set[int]] = {}
+        for piece in self.vocabulary:
+            if len(piece) >= _PREFIX_LENGTH:
+                lengths.setdefault(piece[:_PREFIX_LENGTH], set()).add(len(piece))
+        return {prefix: (*sorted(longer, reverse=True), *_SHORTER) for prefix, longer in lengths.items()}
 
     def encode(self, text: str) -> bytes:
         """The packed ids of any text, unknown tokens included."""
@@ -143,13 +145,13 @@ class WordPieceEncoder(dict[str, bytes]):
         ids: list[int] = []
         rest, prefix_length = word, 0
         while len(rest) > prefix_length:
-            longest = self._longest_piece.get(rest[:_PREFIX_LENGTH], _PREFIX_LENGTH - 1)
-            for end in range(min(len(rest), longest), prefix_length, -1):
-                if (found := self.vocabulary.get(rest[:end])) is not None:
+            size = len(rest)
+            for end in self._piece_lengths.get(rest[:_PREFIX_LENGTH], _SHORTER):
+                if prefix_length < end <= size and (piece := self.vocabulary.get(rest[:end])) is not None:
                     break
             else:
                 return [self.unknown]
-            ids.append(found)
+            ids.append(piece)
             rest, prefix_length = self.prefix + rest[end:], len(self.prefix)
         return ids
 

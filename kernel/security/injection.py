@@ -198,9 +198,9 @@ def matched_rule(text: str) -> str:
 
 def _normalized(text: str) -> str:
     """The text without invisible characters and homoglyphs, followed by what its tag characters spell."""
-    for typographic, plain in _TYPOGRAPHY:
-        text = text.replace(typographic, plain)
     if not text.isascii():
+        for typographic, plain in _TYPOGRAPHY:
+            text = text.replace(typographic, plain)
         hidden = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
         text = _INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
         if _MIXED_SCRIPTS.search(text):
