@@ -31,7 +31,7 @@ WHERE rowid IN (
     SELECT s.id
     FROM (
         SELECT m.rowid AS id, m.content_size, sum(m.content_size) OVER (ORDER BY m.rowid) AS total
-        FROM (SELECT rowid, content_size FROM paths_memory ORDER BY rowid LIMIT 1000) AS m
+        FROM (SELECT rowid, content_size FROM paths_memory ORDER BY rowid LIMIT 5000) AS m
     ) AS s
     WHERE s.total - s.content_size < :bytes
 )

@@ -105,8 +105,8 @@ def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
     numbers = [one.seq for one in stored.values()]
     tx.run("graph.changes.delete_observations_of", entities=numbers)
     tx.run("graph.changes.delete_entities", entities=numbers)
+    history.append_deleted(tx, SPACE, "deleted", [(one.name, _stored_text(one), None) for one in stored.values()])
     for one in stored.values():
-        history.append(tx, SPACE, one.name, "deleted", before=_stored_text(one))
         index.drop(tx, SPACE, one.name)
     _note_deleted(tx, tx.all("graph.changes.delete_relations_at", _triple, names=request.entityNames))
     return Deleted(True, "Entities deleted successfully")

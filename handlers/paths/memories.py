@@ -118,8 +118,7 @@ def clear_memory(tx: Tx, request: ClearMemory, interaction: Interaction | None) 
         return question
     count = 0
     while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
-        for memory in cleared:
-            history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
+        history.append_deleted(tx, SPACE, "cleared", [(memory.path, memory.content, None) for memory in cleared])
         count += len(cleared)
     index.drop_scope(tx, SPACE, "")
     return Cleared("ok", count, tx.now)

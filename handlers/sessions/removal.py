@@ -65,8 +65,8 @@ def record_deleted(tx: Tx, gone: Sequence[memories.Deleted], action: str) -> lis
     """Takes deleted memories out of the index and the mentions, and into the history. Return their numbers."""
     for memory in gone:
         index.drop(tx, memories.SPACE, str(memory.id))
-        reason = memories.deletion_reason(memory.session_id)
-        history.append(tx, memories.SPACE, str(memory.id), action, before=memory.content, reason=reason)
+    events = [(str(memory.id), memory.content, memories.deletion_reason(memory.session_id)) for memory in gone]
+    history.append_deleted(tx, memories.SPACE, action, events)
     memories.keep_deleted(tx, gone, action)
     numbers = [memory.id for memory in gone]
     tx.run("sessions.removal.delete_mentions", memories=numbers)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from kernel.ids import earlier
-from kernel.search import ann_storage, index
+from kernel.search import ann_storage, dropped, index
 from kernel.search.semantic import load_vectors
 from kernel.store import audit, introspection
-from kernel.store.context import StoreContext
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.politeness import Turns
 from kernel.store.slices import Steps
 from kernel.store.sqlite.connection import Connection, open_writer
@@ -70,6 +70,7 @@ def compact(
     with open_writer(file, context) as db:
         turns = Turns(db, alone=alone)
         before = file.stat().st_size
+        turns.run(dropped.removal_steps())
         if alone or turns.write(_needs_renewal):
             report(f"{_renew_blocks(turns.write, lambda: False)} blocks of sketches made anew")
         if choice.forget is not None:
@@ -140,7 +141,11 @@ def _forgetting_steps(before: str) -> Steps[int]:
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
-    """Adds sketches to blocks, and renews all blocks once many of their vectors are deleted, while calls are served."""
+    """Adds sketches to blocks, renews all blocks once many of their vectors are deleted, and takes words of deleted
+    documents out of full text, while calls are served.
+    """
+    if (removal := store.read_sync(dropped.removal)) is not None:
+        store.write_later(removal, CallContext(), exclusive=True)
     while not stop() and store.write_sync(
         lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
     ):

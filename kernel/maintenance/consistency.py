@@ -15,7 +15,7 @@ from kernel.maintenance.file_check import check_file
 from kernel.maintenance.index_check import Finding, Key, Report, check_dialect, mending_steps
 from kernel.maintenance.index_format import renew_index, renewal_steps
 from kernel.maintenance.stored_rows import problems
-from kernel.search import ann_storage, day_counts, index, quarantine
+from kernel.search import ann_storage, day_counts, dropped, index, quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import CommandConnection
@@ -77,6 +77,7 @@ def _check(
         if isinstance(db, Connection):
             found += check_file(db, context, dialects, repair=repair, report=report)
         mended = {_QUARANTINE, _COUNTS, _SKETCHES} if found else set[str]()
+        turns.run(dropped.removal_steps())
         words, parts = db.check_full_text()
         found.append(Finding("full text", int(not words), "differs from the documents"))
         found.append(Finding("parts of words", int(not parts), "differ from the documents"))
@@ -157,6 +158,7 @@ def reindex(
     """
     with open_writer(file, context) as db:
         turns = Turns(db, alone=alone)
+        turns.run(dropped.removal_steps())
         turns.run(renewal_steps(dialects))
         turns.run(db.rebuild_full_text())
         return turns.run(_embedding_steps(progress), _Ahead(db, context.embedder))

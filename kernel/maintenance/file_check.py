@@ -26,7 +26,7 @@ _FULL_TEXT = frozenset(
     for index in ("doc_fts", "doc_part")
     for stage in ("", "_next", "_old")  # of a rebuild
     for rows in ("data", "idx", "docsize")
-)
+) | {"doc_dropped"}
 _BLOCKS = frozenset({"doc_block", "doc_gone", "doc_sketch"})
 _COUNTS = frozenset({"doc_day"})
 _ATTEMPTS = 3  # damage may hide other damage from the check

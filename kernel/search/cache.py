@@ -13,11 +13,14 @@ _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has
 
 
 class LastIds(NamedTuple):
-    """The last ids ever assigned to documents, vectors and deletions; 0 before the first."""
+    """The last ids ever assigned to documents, vectors and deletions; 0 before the first. And whether full text holds
+    words of deleted documents, which no search may use.
+    """
 
     doc: int
     vector: int
     deletion: int
+    has_dropped: int = 0
 
 
 class SearchCache:

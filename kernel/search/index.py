@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.search import day_counts, quarantine
+from kernel.search import day_counts, dropped, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.equivalence import MAX_DISTANCE, is_common, is_negated, says_the_same, tell_apart
@@ -19,7 +19,14 @@ from kernel.search.lexical import (
     information,
     respelled_query,
 )
-from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
+from kernel.search.partitions import (
+    Within,
+    ensure_partitions,
+    has_at_least,
+    matching_partitions,
+    partition_set,
+    partitions_of,
+)
 from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Passing, Ranking, rerank
@@ -178,13 +185,13 @@ def drop(tx: Tx, space: str, key: str) -> None:
 def drop_scope(tx: Tx, space: str, scope: str) -> None:
     """Removes all documents of one scope of a space."""
     tx.flush_deferred()
-    _delete(tx, tx.all("kernel.index.in_scope", _Old, space=space, scope=scope))
+    _empty(tx, matching_partitions(tx, [(space, scope)]))
 
 
 def clear(tx: Tx, dialect: str) -> None:
     """Removes all documents of a dialect: of all spaces named as it is up to the first colon."""
     tx.flush_deferred()
-    _delete(tx, tx.all("kernel.index.in_dialect", _Old, dialect=dialect))
+    _empty(tx, matching_partitions(tx, partitions_of(tx, None, [dialect], None)))
 
 
 def search(
@@ -273,17 +280,29 @@ def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hi
 
 def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
     last: dict[tuple[str, str], _Put | _Drop] = {}
-    dropped: set[tuple[str, str]] = set()
+    replaced: set[tuple[str, str]] = set()
     for item in items:
         key = (item.space, item.key)
         last[key] = item
         if isinstance(item, _Drop):
-            dropped.add(key)
-    origins = _delete(tx, tx.all("kernel.index.by_keys", _Old, keys=list(last)))
-    for key in dropped:
+            replaced.add(key)
+    rows = tx.all("kernel.index.by_keys", _Old, keys=list(last))
+    gone = [row.id for row in rows if isinstance(last[row.space, row.key], _Drop)]
+    if len(gone) >= dropped.LEAST and dropped.can_drop(tx):
+        dropped.drop(tx, gone)
+        rows = [row for row in rows if not isinstance(last[row.space, row.key], _Drop)]
+    origins = _delete(tx, rows)
+    for key in replaced:
         origins.pop(key, None)  # a put after a drop is a new document
     if puts := [item for item in last.values() if isinstance(item, _Put)]:
         _insert(tx, puts, origins)
+
+
+def _empty(tx: Tx, partitions: Sequence[int]) -> None:
+    if dropped.can_drop(tx) and has_at_least(tx, partitions, dropped.LEAST):
+        dropped.drop_partitions(tx, partitions)
+    else:
+        _delete(tx, tx.all("kernel.index.in_partitions", _Old, partitions=partitions))
 
 
 def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:

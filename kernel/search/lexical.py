@@ -97,8 +97,9 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
     in_expression = ids is None or _filters_by_term(ids, frequency, total)
     named = ids if in_expression else None
     found: Ranks = {}
+    comparing = _has_dropped(tx) or not in_expression
     for query in (match(terms, frequency, total, named), match_any(terms, frequency, named)):
-        if query and not found and in_expression:
+        if query and not found and not comparing:
             tx.all("kernel.lexical.match_by_bm25", found.__setitem__, query=query)
         elif query and not found:
             tx.all("kernel.lexical.match_by_bm25_in", found.__setitem__, query=query, partitions=ids)
@@ -173,7 +174,7 @@ def _search(
     if not indexed:
         return {}
     within, joined = _partition_filter(large, frequency, total)
-    if total <= _FTS5_RANKED_ROWS and not small and not joined and not global_idf:
+    if total <= _FTS5_RANKED_ROWS and not small and not joined and not global_idf and not _has_dropped(tx):
         return _ranked_by_fts5(tx, candidate_queries(indexed, frequency, total, within, limit), limit)
     found = dict(_match_rows(tx, partition_query(indexed, small), ())) if small else {}
     if large or not partitions:
@@ -206,9 +207,15 @@ def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int])
 
 def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row]:
     params = {"query": query.expression, "skip": query.skip, "limit": query.limit}
-    if partitions:
-        return tx.all("kernel.lexical.match_with_tf_in", _Row, **params, partitions=partitions)
+    if partitions or _has_dropped(tx):
+        return tx.all("kernel.lexical.match_with_tf_in", _Row, **params, partitions=partitions or None)
     return tx.all("kernel.lexical.match_with_tf", _Row, **params)
+
+
+def _has_dropped(tx: Tx) -> bool:
+    """Whether rows are to be compared with the documents, since some are of deleted ones."""
+    cache: SearchCache = tx.context.search_cache
+    return bool(cache.last_ids(tx).has_dropped)
 
 
 def _ranked(

@@ -41,6 +41,13 @@ def matching_partitions(tx: Tx, within: Within) -> list[int]:
     return tx.all("kernel.partitions.matching", int, pairs=[*within])
 
 
+def has_at_least(tx: Tx, partitions: Sequence[int], docs: int) -> bool:
+    """Return whether these partitions hold so many documents."""
+    return (
+        sum(size.docs for size in tx.all("kernel.partitions.sizes", _Size, partitions=partitions, limit=docs)) >= docs
+    )
+
+
 def partitions_of(
     tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
 ) -> list[tuple[str, str | None]]:

@@ -1,7 +1,8 @@
 """The history of memories: events by (space, key), and the text as it stood at a moment."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from kernel.store.transaction import Tx
 
@@ -18,6 +19,13 @@ class Event(NamedTuple):
     tool: str
     actor: str
     at: str
+
+
+class _Deleted(NamedTuple):
+    """Deletions that differ in key, text and reason alone."""
+
+    rows: Sequence[tuple[str, str, str | None]]
+    event: dict[str, str]
 
 
 class PastText(NamedTuple):
@@ -80,6 +88,15 @@ def append(
     tx.add_target((space, key, operation))
 
 
+def append_deleted(tx: Tx, space: str, operation: str, rows: Sequence[tuple[str, str, str | None]]) -> None:
+    """Records the deletion of many memories, of each its key, its text and a reason, at half the cost of `append`."""
+    event = {"space": space, "operation": operation, "at": tx.now}
+    writer = dict(zip(("dialect", "tool", "actor"), tx.call_context.writer, strict=True))
+    tx.defer(flush, _Deleted(rows, event | writer), sum(len(text) for _, text, _ in rows))
+    for key, *_ in rows:
+        tx.add_target((space, key, operation))
+
+
 def read(tx: Tx, space: str, key: str) -> list[Event]:
     """Every event of `(space, key)`, oldest first."""
     tx.flush_deferred()
@@ -128,6 +145,11 @@ def _text(value: str | None) -> str | None:
     return value
 
 
-def flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
-    """Writes deferred events, each of which begins with space, key and operation."""
-    tx.run("kernel.history.append", rows=rows)
+def flush(tx: Tx, items: list[Any]) -> None:
+    """Writes deferred events in their order, each of which begins with space, key and operation."""
+    for many, events in groupby(items, lambda item: isinstance(item, _Deleted)):
+        if many:
+            for event in events:
+                tx.run("kernel.history.append_deleted", rows=event.rows, **event.event)
+        else:
+            tx.run("kernel.history.append", rows=[*events])

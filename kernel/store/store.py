@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext
@@ -23,7 +23,7 @@ from kernel.store.queue import (
     interrupt_lock,
     wait,
 )
-from kernel.store.slices import MORE
+from kernel.store.slices import MORE, Slices
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -158,10 +158,12 @@ class Store:
         future, deliver = _future()
         return self.begin_write(work, context, deliver, merge=merge, texts=texts, **options), future
 
-    def write_later(self, work: Work, context: CallContext) -> None:
+    def write_later(self, work: Work, context: CallContext, *, exclusive: bool = False) -> None:
         """Queues `work` for the writer without waiting for it; drops it where the queue is full."""
+        job = Job(work, context, discard)
+        job.exclusive = exclusive
         with suppress(Fault):
-            self._writes.put(Job(work, context, discard))
+            self._writes.put(job)
 
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
         """`begin_read` with a future of a value or a Fault."""
@@ -276,10 +278,16 @@ class Store:
     def _run_after_commit(
         self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
     ) -> WriteConnection | Fault:
-        """Runs what follows a commit in its own transaction; the answers of its calls say which work was not done."""
+        """Runs what follows a commit in its own transaction; the answers of its calls say which work was not done.
+
+        Slices that it returns follow behind what waits.
+        """
         done: list[object] = []
         follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
         left = self._commit(db, [follower])
         if len(done) < len(works):
             fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))
+        for slices in done:
+            if isinstance(slices, Slices):
+                self.write_later(cast("Slices[object]", slices), CallContext(), exclusive=True)
         return left

@@ -83,7 +83,7 @@ class Tx:
         self.after_slice: Callable[[], None] | None = None
         self._on_rollback: list[Callable[[], None]] = []
         self._rollback_start = 0
-        self._after_commit: dict[tuple[Callable[..., None], tuple[Hashable, ...]], None] = {}
+        self._after_commit: dict[tuple[Callable[..., object], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
         self._deadline = self._last_moment = math.inf
 
@@ -226,20 +226,20 @@ class Tx:
         """Runs `undo()` if this call, or the transaction, is rolled back: for what was done outside the database."""
         self._on_rollback.append(undo)
 
-    def after_commit(self, work: Callable[..., None], *args: Hashable) -> None:
+    def after_commit(self, work: Callable[..., object], *args: Hashable) -> None:
         """Runs `work(tx, *args)` once, in a transaction after this one is on disk and before its calls are answered.
 
         A process killed in between has committed this transaction and not run the work: the database must hold what is
-        needed to run it later, as often as it takes.
+        needed to run it later, as often as it takes. Slices that it returns go on after the answers, in a server.
         """
         self._after_commit[work, args] = None
 
-    def is_after_commit(self, work: Callable[..., None], *args: Hashable) -> bool:
+    def is_after_commit(self, work: Callable[..., object], *args: Hashable) -> bool:
         """Whether `after_commit` was given this work in this transaction."""
         return (work, args) in self._after_commit
 
     @property
-    def work_after_commit(self) -> list[Callable[["Tx"], None]]:
+    def work_after_commit(self) -> list[Callable[["Tx"], object]]:
         """What `after_commit` was given, as functions of the transaction."""
         return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
 

@@ -87,7 +87,7 @@ WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
 
 -- name: trees
 -- The tables and indexes of the file, with the root page of each.
-SELECT name, type, rootpage, COALESCE(sql LIKE '%WITHOUT ROWID%', 0)
+SELECT name, type, rootpage, coalesce(instr(upper(sql), 'WITHOUT ROWID') > 0, 0)
 FROM sqlite_schema
 WHERE rootpage > 0;
 

@@ -6,6 +6,13 @@ SELECT
     value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9
 FROM json_each(:rows);
 
+-- name: append_deleted
+-- Events that differ in key, text and reason alone, in the order given.
+INSERT INTO history (space, key, operation, before, after, reason, dialect, tool, actor, at)
+SELECT
+    :space, r.value ->> 0, :operation, r.value ->> 1, NULL, r.value ->> 2, :dialect, :tool, :actor, :at
+FROM json_each(:rows) AS r;
+
 -- name: read
 SELECT id, operation, before, after, reason, dialect, tool, actor, at
 FROM history

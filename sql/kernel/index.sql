@@ -1,8 +1,9 @@
 -- name: sequences
--- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice.
+-- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice. And whether full text holds
+-- words of deleted documents.
 SELECT
     coalesce(max(seq) FILTER (WHERE name = 'doc'), 0), coalesce(max(seq) FILTER (WHERE name = 'doc_vector'), 0),
-    coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0)
+    coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0), EXISTS (SELECT 1 FROM doc_dropped)
 FROM sqlite_sequence;
 
 -- name: by_keys
@@ -11,18 +12,10 @@ SELECT d.id, d.space, d.key, d.created_at, d.updated_at
 FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
--- name: in_scope
-SELECT d.id, d.space, d.key, d.created_at, d.updated_at
-FROM doc_place AS p
-JOIN doc AS d ON d.place = p.id
-WHERE p.space = :space AND p.scope = :scope;
-
--- name: in_dialect
--- The dialect of a space is the part before its first colon.
-SELECT d.id, d.space, d.key, d.created_at, d.updated_at
-FROM doc_place AS p
-JOIN doc AS d ON d.place = p.id
-WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
+-- name: in_partitions
+SELECT id, space, key, created_at, updated_at
+FROM doc
+WHERE place IN (SELECT value FROM json_each(:partitions));
 
 -- name: keys_of
 SELECT d.id, d.space, d.key

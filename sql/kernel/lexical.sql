@@ -3,11 +3,12 @@
 SELECT rowid, match_tf(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
 
 -- name: match_with_tf_in
--- The same in some partitions, for those that hold most documents: comparing rows is cheaper there than more postings.
+-- The same of documents that are there, null stands for all partitions. Of partitions that hold most documents comparing
+-- rows is cheaper than more postings.
 SELECT f.rowid, match_tf(doc_fts, :skip)
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
-WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:partitions))
+WHERE f.doc_fts MATCH :query AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
 ORDER BY f.rowid DESC
 LIMIT :limit;
 
@@ -40,11 +41,11 @@ WHERE doc_fts MATCH :query
 ORDER BY score DESC;
 
 -- name: match_by_bm25_in
--- The same in some partitions, for those that hold most documents.
+-- The same of documents that are there, null stands for all partitions.
 SELECT f.rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
-WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:partitions))
+WHERE f.doc_fts MATCH :query AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
 ORDER BY score DESC;
 
 -- name: document_frequencies

@@ -10,7 +10,7 @@ from kernel.store.statements import ROOT, load, migrations
 from tests.postgres import stores
 
 pytestmark = pytest.mark.postgres
-DERIVED = ("sqlite_", "doc_fts", "doc_part", "doc_term")
+DERIVED = ("sqlite_", "doc_dropped", "doc_fts", "doc_part", "doc_term")
 OF_POSTGRES = {"tenant", "position"}  # columns that only PostgreSQL has
 
 

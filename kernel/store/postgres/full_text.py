@@ -20,6 +20,11 @@ _STEP_ROWS = 8  # documents; a slice is cut between steps
 _NO_LIMIT = 2**31
 _MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
+# Words leave the index with their documents.
+_DROPPED = (
+    *("can_drop", "drop_ids", "drop_partitions", "log_vectors", "delete_vectors", "unflag", "count_out", "delete_docs"),
+    *("next", "fts_delete", "parts_delete", "forget", "forget_all"),
+)
 
 
 def match_with_tf(db: Engine, params: Params) -> list[Row]:
@@ -215,6 +220,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.compact.merge_parts": nothing,
     "kernel.consistency.rebuild_full_text": rebuild,
     "kernel.consistency.rebuild_parts": rebuild_parts,
+    **{f"kernel.dropped.{name}": nothing for name in _DROPPED},
     "kernel.index.fts_insert": insert,
     "kernel.index.fts_delete": delete,
     "kernel.index.parts_insert": insert_parts,

@@ -7,8 +7,8 @@ from kernel.store.copying import Row, Table
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.schema_tables import schema_tables
 
-_OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term")  # derived, or of the engine itself
-_REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts")
+_OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term", "doc_dropped")  # derived, or of the engine itself
+_REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts", "kernel.dropped.forget_all")
 _VISIBLE = 0  # of a column in PRAGMA table_xinfo; generated ones have 2 or 3
 
 

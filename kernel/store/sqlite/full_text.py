@@ -85,7 +85,8 @@ def _copy(db: "Connection", name: str) -> None:
         if db.has_table(table):
             db.script(f"DELETE FROM copy.{table}; INSERT INTO copy.{table} SELECT * FROM main.{table};")  # noqa: S608
     content, columns = _CONTENTS[name]
-    db.script(f"INSERT INTO copy.{content} ({columns}) SELECT {columns} FROM main.{content}")  # noqa: S608
+    for view in (content, content.replace("doc_", "doc_dropped_", 1)):
+        db.script(f"INSERT INTO copy.{content} ({columns}) SELECT {columns} FROM main.{view}")  # noqa: S608
 
 
 def _define(db: "Connection", name: str, other: str) -> None:
@@ -144,6 +145,7 @@ def _copy_some(db: "Connection") -> bool:
 
 def _replace(db: "Connection") -> None:
     db.script(_LEAVE)
+    db.script("DELETE FROM doc_dropped")  # the next indexes hold no words of those
     for name in _INDEXES:
         db.script(f"ALTER TABLE {name} RENAME TO {name}_old; ALTER TABLE {name}_next RENAME TO {name};")
 
