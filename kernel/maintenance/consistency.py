@@ -36,6 +36,7 @@ _AHEAD_ROWS = 64  # embedded before a slice begins
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
+_VECTORS, _DOCUMENTS = "vectors", "documents"
 
 
 class _Pending(NamedTuple):
@@ -76,7 +77,7 @@ def _check(
         found: list[Finding] = []
         if isinstance(db, Connection):
             found += check_file(db, context, dialects, repair=repair, report=report)
-        mended = {_QUARANTINE, _COUNTS, _SKETCHES} if found else set[str]()
+        mended = {_QUARANTINE, _COUNTS, _SKETCHES} if any(finding.rows for finding in found) else set[str]()
         turns.run(dropped.removal_steps())
         words, parts = db.check_full_text()
         found.append(Finding("full text", int(not words), "differs from the documents"))
@@ -90,8 +91,11 @@ def _check(
                 turns.run(db.rebuild_full_text())
             for dialect, keys in differing:
                 turns.run(mending_steps(dialect, keys))
-            turns.run(_repair_steps(mended | {finding.part for finding in found if finding.rows}))
-            turns.run(_missing_steps())
+            wrong = mended | {finding.part for finding in found if finding.rows}
+            # Read without the lock: to look through all vectors takes long.
+            turns.run(_repair_steps(wrong, db.read(CallContext(), _orphans) if _VECTORS in wrong else []))
+            if wrong & {_VECTORS, _DOCUMENTS}:
+                turns.run(_missing_steps())
         return [finding for finding in found if finding.rows]
 
 
@@ -121,8 +125,12 @@ def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:
     return Finding(dialect.name, count, "rows with a time or a path that is none", True)
 
 
-def _repair_steps(parts: Set[str]) -> Steps[None]:
-    """Makes anew what was found to differ."""
+def _orphans(tx: Tx) -> list[int]:
+    return tx.all("kernel.consistency.orphans", int)
+
+
+def _repair_steps(parts: Set[str], orphans: Sequence[int]) -> Steps[None]:
+    """Makes anew what was found to differ, and deletes the vectors of documents that are not there."""
     tx = yield
     tx.flush_deferred()
     if _QUARANTINE in parts:
@@ -131,7 +139,6 @@ def _repair_steps(parts: Set[str]) -> Steps[None]:
     if _COUNTS in parts:
         day_counts.rebuild(tx)
         tx = yield
-    orphans = tx.all("kernel.consistency.orphans", int)
     for start in range(0, len(orphans), _STEP_ROWS):
         index.delete_vectors(tx, orphans[start : start + _STEP_ROWS])
         tx = yield
@@ -316,11 +323,11 @@ def _missing_steps() -> Steps[None]:
 
 
 def _vectors(tx: Tx) -> list[Finding]:
-    found = [Finding("vectors", len(tx.all("kernel.consistency.orphans", int)), "without a document")]
+    found = [Finding(_VECTORS, len(_orphans(tx)), "without a document")]
     found.append(Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors"))
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
-        found.append(Finding("documents", lacking, "without a vector of the configured model"))
+        found.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
     return found
 
 

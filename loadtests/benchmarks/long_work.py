@@ -235,9 +235,16 @@ def _dropped(data: Path, size: int) -> None:
     db.close()
 
 
+def _without_words(data: Path, _size: int) -> None:
+    """Empty the full-text index, so that there is something to repair."""
+    _, db = store_fixtures.opened(data)
+    db.values("INSERT INTO doc_fts (doc_fts) VALUES ('delete-all')")
+    db.close()
+
+
 _JOBS = {
     "reindex": _Job(_nothing, _command("reindex")),
-    "repair": _Job(_nothing, _command("check", "--repair")),
+    "repair": _Job(_without_words, _command("check", "--repair")),
     "compact": _Job(_dropped, _command("compact")),
     "undo": _Job(_import, _undo),
     "clear": _Job(_nothing, _tool("clear_memory"), is_tool=True),

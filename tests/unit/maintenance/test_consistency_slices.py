@@ -223,3 +223,9 @@ def test_triggers_of_a_foreign_file_do_not_run(shelf: IndexedStore) -> None:
     )
     assert opened.values("SELECT count(*) FROM setting") == kept
     opened.close()
+
+
+def test_a_repair_of_a_sound_store_writes_nothing(shelf: IndexedStore) -> None:
+    before = shelf.reader.pragma("data_version")
+    assert consistency.check(shelf.file, shelf.context, app.DIALECTS[:0], repair=True) == []
+    assert shelf.reader.pragma("data_version") == before
