@@ -42,6 +42,26 @@ CALLS: dict[str, tuple[Calls, tuple[str, dict[str, Any]]]] = {
         [("remember", {"session_id": "s", "content": f"the heron {name} stands in the pond"}) for name in NAMES],
         ("maintenance", {"action": "purge_session", "session_id": "s", "confirm": True}),
     ),
+    "files": (
+        [
+            (
+                "memory",
+                {"command": "create", "path": f"/memories/birds/{name}", "file_text": f"the heron {name} stands"},
+            )
+            for name in NAMES
+        ],
+        ("memory", {"command": "delete", "path": "/memories/birds"}),
+    ),
+    "scopes": (
+        [
+            (
+                "memory_knowledge",
+                {"action": "add", "scopeType": "global", "title": f"heron {name}", "content": "It stands in the pond"},
+            )
+            for name in NAMES
+        ],
+        ("memory_init", {"action": "reset", "confirm": True}),
+    ),
     "graph": (
         [
             (
