@@ -258,9 +258,15 @@ class Store:
         return self._catch_faults(self._database.writer)
 
     def _put_back(self, db: WriteConnection | Fault, job: Job) -> WriteConnection | Fault:
-        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped."""
+        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped.
+
+        Work that nobody waits for ends there: the next server goes on with it.
+        """
         while job.answer is MORE and not isinstance(db, Fault) and not self._writes.put_back(job):
-            db = self._commit(db, [job])
+            if job.deliver is discard:
+                job.answer = None
+            else:
+                db = self._commit(db, [job])
         if isinstance(db, Fault) and job.answer is MORE:
             job.answer = db
         return db

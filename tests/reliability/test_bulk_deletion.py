@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -193,6 +195,30 @@ def test_other_writes_come_between_the_slices(kernel: Kernel, call: Call, monkey
     assert len(between) >= MANY // 8 - 1
     assert between == sorted(between, reverse=True)
     assert check(kernel) == []
+
+
+def test_a_stop_does_not_wait_for_the_words(
+    caller: Any, tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dropped, "_STEP_ROWS", 8)
+    monkeypatch.setattr(dropped, "_SLICE_SECONDS", -1.0)
+    config = Config(data=shutil.copytree(migrated, tmp_path / "stopped"))
+    stopping, run = app.open_kernel(config), Slices.__call__
+    closing = threading.Thread(target=stopping.store.close)
+
+    def stop_and_slice(slices: Slices[Any], tx: Tx) -> Any:
+        if closing.ident is None:
+            closing.start()
+            while not stopping.store._writes._stopped:
+                time.sleep(0.001)
+        return run(slices, tx)
+
+    monkeypatch.setattr(Slices, "__call__", stop_and_slice)
+    call = caller(stopping.dispatch)
+    fill(call, "paths")
+    delete(call, "paths")
+    closing.join()
+    assert pending(stopping) == MANY - 8
 
 
 @pytest.fixture
