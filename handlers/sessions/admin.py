@@ -147,8 +147,9 @@ def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -
     question = confirmation(interaction, _QUESTIONS[request.action].format(request))
     if question is not None:
         return question
-    chosen, count = _selection(tx, request), 0
-    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, bytes=SLICE_BYTES, **chosen):
+    chosen, count, last = _selection(tx, request), 0, 0
+    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, after=last, bytes=SLICE_BYTES, **chosen):
+        last = max(memory.id for memory in gone)
         numbers = removal.record_deleted(tx, gone, request.action)
         if request.action != "purge_all":
             graph.delete_of_memories(tx, numbers)

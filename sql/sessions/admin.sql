@@ -1,6 +1,6 @@
 -- name: delete_slice
--- Deletes the next memories of a session, before a time, or of all, about :bytes of them and at least one; returns
--- them, for the history.
+-- Deletes the next memories after one of a session, before a time, or of all, about :bytes of them and at least one;
+-- returns them, for the history.
 DELETE FROM sessions_memory
 WHERE id IN (
     SELECT s.id
@@ -9,9 +9,11 @@ WHERE id IN (
         FROM (
             SELECT id, octet_length(content) AS size
             FROM sessions_memory
-            WHERE (:session_id IS NULL OR session_id = :session_id) AND (:before IS NULL OR created_at < :before)
+            WHERE
+                id > :after
+                AND (:session_id IS NULL OR session_id = :session_id) AND (:before IS NULL OR created_at < :before)
             ORDER BY id
-            LIMIT 1000
+            LIMIT 5000
         ) AS m
     ) AS s
     WHERE s.total - s.size < :bytes

@@ -204,11 +204,12 @@ def test_a_stop_does_not_wait_for_the_words(
     monkeypatch.setattr(dropped, "_SLICE_SECONDS", -1.0)
     config = Config(data=shutil.copytree(migrated, tmp_path / "stopped"))
     stopping, run = app.open_kernel(config), Slices.__call__
-    closing = threading.Thread(target=stopping.store.close)
+    closing, begun = threading.Thread(target=stopping.store.close), threading.Event()
 
     def stop_and_slice(slices: Slices[Any], tx: Tx) -> Any:
         if closing.ident is None:
             closing.start()
+            begun.set()
             while not stopping.store._writes._stopped:
                 time.sleep(0.001)
         return run(slices, tx)
@@ -217,6 +218,7 @@ def test_a_stop_does_not_wait_for_the_words(
     call = caller(stopping.dispatch)
     fill(call, "paths")
     delete(call, "paths")
+    assert begun.wait(30)
     closing.join()
     assert pending(stopping) == MANY - 8
 
