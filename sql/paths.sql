@@ -8,7 +8,7 @@ RETURNING path;
 -- name: add_many
 -- Rows are (path, content, size). Without RETURNING: each returned row would release and take the GIL.
 INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, :now, :now FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, :now, :now FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (path) DO NOTHING;
 
 -- name: replace

@@ -63,6 +63,8 @@ def indexed_words(text: str, words: str = "") -> str:
 
 def completed(text: str, held: str) -> str:
     """`held`, the words beside a text as the first format has them, and those that came to it later."""
+    if not held and text.isascii():
+        return " ".join(dict.fromkeys(name_parts(text)))
     missed = " ".join(dict.fromkeys((*name_parts(text), *name_parts(held), *_missed(text), *_missed(held))))
     return held if held.endswith(missed) else f"{held} {missed}".lstrip()
 

@@ -9,7 +9,7 @@ SELECT
     :db, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
     value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -22,7 +22,7 @@ INSERT INTO brain_entity (
 SELECT
     :db, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -35,7 +35,7 @@ INSERT INTO brain_link (
 SELECT
     :db, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value ->> 10
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -49,7 +49,7 @@ SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value
     ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, value
     ->> 16, value ->> 17, value ->> 18
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -63,14 +63,14 @@ SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value
     ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, value
     ->> 16, value ->> 17, value ->> 18, value ->> 19
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: config
 INSERT INTO brain_config (key, value, description, updated_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT (key) DO NOTHING
 RETURNING key;

@@ -11,7 +11,7 @@ SELECT id FROM brain_note WHERE db = :db AND id IN (SELECT value FROM json_each(
 -- Rows are (id, source_type, source_id, target_type, target_id, relationship). Returns the ids of those whose link is
 -- there, under any id.
 SELECT r.value ->> 0
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 CROSS JOIN brain_link AS l
     ON l.db = :db AND l.source_id = r.value ->> 2 AND l.source_type = r.value ->> 1 AND l.target_type = r.value ->> 3
     AND l.target_id = r.value ->> 4 AND l.relationship = r.value ->> 5;

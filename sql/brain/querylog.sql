@@ -4,7 +4,7 @@ INSERT INTO brain_query (
 )
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
-FROM json_each(:rows)
+FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT (id) DO NOTHING;
 

@@ -1,19 +1,19 @@
 -- name: add_entities
 -- Rows are (name, type, lowered text). Returns those whose name was free.
 INSERT INTO graph_entity (name, entity_type, lowered, created_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (name) DO NOTHING
 RETURNING name, seq;
 
 -- name: add_observations
 -- Rows are (entity, text).
 INSERT INTO graph_observation (entity, text, created_at)
-SELECT value ->> 0, value ->> 1, :now FROM json_each(:rows);
+SELECT value ->> 0, value ->> 1, :now FROM jsonb_each(:rows);
 
 -- name: set_lowered
 -- Rows are (entity, lowered text).
 UPDATE graph_entity SET lowered = r.value ->> 1
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE graph_entity.seq = r.value ->> 0;
 
 -- name: by_names
@@ -35,14 +35,14 @@ DELETE FROM graph_entity WHERE seq IN (SELECT value FROM json_each(:entities));
 -- name: add_relations
 -- Rows are (from, to, type). Returns those that were not there.
 INSERT INTO graph_relation (from_name, to_name, relation_type, created_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (from_name, to_name, relation_type) DO NOTHING
 RETURNING from_name, to_name, relation_type;
 
 -- name: delete_relations
 -- Rows are (from, to, type). Returns those that were there.
 DELETE FROM graph_relation
-WHERE (from_name, to_name, relation_type) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows))
+WHERE (from_name, to_name, relation_type) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(:rows))
 RETURNING from_name, to_name, relation_type;
 
 -- name: delete_relations_at

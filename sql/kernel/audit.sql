@@ -6,7 +6,7 @@ INSERT INTO audit (id, at, dialect, tool, actor, outcome, touched, targets, hash
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
     value ->> 5, value ->> 6, value ->> 7, value ->> 8
-FROM json_each(:rows);
+FROM jsonb_each(:rows);
 
 -- name: read
 -- The newest rows below a number, newest first.

@@ -2,7 +2,7 @@
 -- Adds to the numbers of documents of (space, day) pairs; a negative number takes away.
 INSERT INTO doc_day (space, day, documents)
 SELECT r.value ->> 0, r.value ->> 1, r.value ->> 2
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE true
 ON CONFLICT (space, day) DO UPDATE
 SET documents = doc_day.documents + excluded.documents;

@@ -4,7 +4,7 @@ INSERT INTO history (space, key, operation, before, after, reason, dialect, tool
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
     value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9
-FROM json_each(:rows);
+FROM jsonb_each(:rows);
 
 -- name: append_deleted
 -- Events that differ in key, text and reason alone, in the order given.

@@ -27,7 +27,7 @@ INSERT INTO doc (id, space, key, place, text, grams, dialect, tool, actor, creat
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
     value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10
-FROM json_each(:rows);
+FROM jsonb_each(:rows);
 
 -- name: fts_insert
 INSERT INTO doc_fts (rowid, text, grams, place)
@@ -66,5 +66,5 @@ WHERE space = :space AND key = :key;
 -- name: set_words
 -- Rows are (document, its words besides the text).
 UPDATE doc SET grams = r.value ->> 1
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE doc.id = r.value ->> 0;

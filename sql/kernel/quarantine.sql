@@ -1,6 +1,6 @@
 -- name: flag
 INSERT INTO doc_flag (doc, rule, at)
-SELECT value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, :now FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (doc) DO UPDATE SET rule = excluded.rule, at = excluded.at;
 
 -- name: unflag

@@ -14,7 +14,7 @@ SELECT
     substr(:vectors, r.key * :vector_size + 1, :vector_size),
     substr(:sketches, r.key * :sketch_size + 1, :sketch_size),
     coalesce(substr(:tokens, r.value ->> 2, r.value ->> 3), x'') -- substr of an empty blob is NULL in SQLite
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true
 ON CONFLICT (doc) DO NOTHING;

@@ -2,7 +2,7 @@
 -- Rows are (call, project, path, temporary, before, after), in the order in which the files change.
 INSERT INTO notes_change (call, project, path, temporary, before, after)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
-FROM json_each(:rows);
+FROM jsonb_each(:rows);
 
 -- name: waiting
 -- The changes of a project that are to be made, oldest first.

@@ -16,7 +16,7 @@ RETURNING id;
 -- name: add_mentioned
 -- Rows are (name, entity_type); an existing type is kept unless it is `entity`.
 INSERT INTO sessions_entity (name, entity_type, stated, created_at)
-SELECT value ->> 0, value ->> 1, 0, :now FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, 0, :now FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (name) DO UPDATE SET
     entity_type = CASE
         WHEN sessions_entity.entity_type = 'entity' THEN excluded.entity_type
@@ -28,7 +28,7 @@ RETURNING id;
 -- Rows are (entity, text); equal observations of one memory are kept once.
 INSERT INTO sessions_observation (entity_id, content, memory_id, created_at)
 SELECT r.value ->> 0, r.value ->> 1, :memory_id, :now
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE NOT EXISTS (
     SELECT 1 FROM sessions_observation AS o
     WHERE o.entity_id = r.value ->> 0 AND o.content = r.value ->> 1 AND o.memory_id IS :memory_id

@@ -1,7 +1,7 @@
 -- name: known
 -- Rows are (session, hash, time); an empty time is any. Returns the numbers of the rows whose memory is there.
 SELECT r.key
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE
     EXISTS (
         SELECT 1

@@ -17,7 +17,7 @@ LIMIT 1;
 -- name: add_mentions
 -- Rows are (entity_type, name, source, path).
 INSERT INTO sessions_mention (memory_id, entity_type, name, source, path)
-SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows);
+SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:rows);
 
 -- name: all_for_index
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at FROM sessions_memory;
