@@ -11,7 +11,7 @@ FROM jsonb_each(:rows);
 INSERT INTO history (space, key, operation, before, after, reason, dialect, tool, actor, at)
 SELECT
     :space, r.value ->> 0, :operation, r.value ->> 1, NULL, r.value ->> 2, :dialect, :tool, :actor, :at
-FROM json_each(:rows) AS r;
+FROM jsonb_each(:rows) AS r;
 
 -- name: read
 SELECT id, operation, before, after, reason, dialect, tool, actor, at

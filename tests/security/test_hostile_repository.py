@@ -1,6 +1,7 @@
 """A hostile repository: nothing from outside its root in any output, request, log or store, and nothing waits."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -160,8 +161,13 @@ def test_prime_tells_nothing_of_what_lies_outside(
 
 
 def test_imports_take_nothing_of_what_lies_outside(
-    shell: Shell, repositories: dict[str, Path], capsys: pytest.CaptureFixture[str], catalogue: Catalogue
+    shell: Shell,
+    repositories: dict[str, Path],
+    capsys: pytest.CaptureFixture[str],
+    catalogue: Catalogue,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # a handler of an earlier test may have a closed stream
     assert {*FOLDERS} - {"project-brain"} <= {one.kind for one in IMPORTS}
     found: dict[str, int] = {}
     for title, root in repositories.items():

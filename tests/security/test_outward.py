@@ -81,7 +81,8 @@ COMMANDS = {
     "kernel.cli.service: import subprocess",
     "kernel.cli.typed_text: import subprocess",  # runs the editor of the user
 }
-LIBRARY = {"kernel.process: import ctypes"}  # one function of the C library, by a name that stands there
+# Functions of the C library, by names that stand there: memory goes back to the system, a worker ends with its parent.
+LIBRARY = {"kernel.process: import ctypes", "kernel.workers.worker: import ctypes"}
 YAML = {"kernel.store.yaml: import yaml"}  # the safe loader's parser; values are built without tags
 _watched: list[list[str]] = []
 

@@ -4,6 +4,8 @@ SQLite's backup API writes the pages of a snapshot of the source through the wri
 is killed in the middle leaves a log without a commit, which SQLite ignores.
 """
 
+import time
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -14,6 +16,7 @@ from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.unfinished import finish, unfinished
 
 _BUSY_MILLISECONDS = 1000
+_CHECK_PAUSE = 3  # times as long as a check took until the next one, so that a large copy does not fall behind
 _MOST_LOG_PAGES = 4000  # 16 MB of log: from here on readers are waited for, so that it starts over
 
 
@@ -34,51 +37,61 @@ class FollowingCopy:
         self._seen: int | None = None
         self._target: apsw.Connection | None = None
         self.damaged = False  # whether the source was, at the last refresh
-        self._source = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
-        self._source.set_busy_timeout(_BUSY_MILLISECONDS)
+        self._check_at = 0.0
+        self._watched = self._open()
 
     def refresh(self) -> bool:
-        """Copies what is committed, if that has changed since the last time; whether it has.
+        """Copy the committed state if it has changed since the last time, and return whether it has.
 
-        Raises Fault, with the copy as it was, for a source that is damaged or has another schema.
+        Raises Fault, with the copy as it was, for a source with another schema, or one that is damaged, which is looked
+        for at the first refresh and from time to time.
         """
-        self._source.execute("BEGIN")
-        try:
-            version: int = self._source.pragma("data_version")
-            if version == self._seen:
-                return False
-            schema: int = self._source.pragma("user_version")
+        version: int = self._watched.pragma("data_version")
+        if version == self._seen:
+            return False
+        # A connection of its own: FTS5 keeps its structure from one transaction to the next, and a check by an old
+        # one takes what others have written since for damage.
+        with closing(self._open()) as source:
+            source.execute("BEGIN")
+            schema: int = source.pragma("user_version")
             if schema != self._schema:
                 raise Fault("storage", f"The source has schema {schema}, this program {self._schema}: use one version.")
-            self._check()
-            self._copy()
-            self._seen = version
-            return True
-        finally:
-            if self._source.in_transaction:
-                self._source.execute("ROLLBACK")
+            self._check(source)
+            self._copy(source)
+            source.execute("ROLLBACK")
+        self._seen = version
+        return True
 
     def close(self) -> None:
         """Closes both files."""
-        self._source.close()
+        self._watched.close()
         if self._target is not None:
             self._target.close()
 
-    def _check(self) -> None:
-        errors = integrity_errors(self._source)
+    def _open(self) -> apsw.Connection:
+        source = apsw.Connection(str(self.source), flags=apsw.SQLITE_OPEN_READONLY)
+        source.set_busy_timeout(_BUSY_MILLISECONDS)
+        return source
+
+    def _check(self, source: apsw.Connection) -> None:
+        begun = time.monotonic()
+        if begun < self._check_at:
+            return
+        errors = integrity_errors(source)
+        self._check_at = time.monotonic() + _CHECK_PAUSE * (time.monotonic() - begun)
         self.damaged = bool(errors)
         if errors:
             raise source_damaged(errors[0])
 
-    def _copy(self) -> None:
+    def _copy(self, source: apsw.Connection) -> None:
         if self._target is None and not self._target_file.exists():
             with unfinished(self._target_file) as part:
-                copy_database(self._source, part, None)
+                copy_database(source, part, None)
                 finish(part, self._target_file)
             self._opened()
             return
         target = self._target or self._opened()
-        with target.backup("main", self._source, "main") as job:
+        with target.backup("main", source, "main") as job:
             job.step(-1)
         self._shorten_log(target)
 

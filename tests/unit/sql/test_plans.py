@@ -144,7 +144,7 @@ def tables(plan: list[str]) -> list[str]:
         (
             "brain.decay.record_access",
             [
-                "SCAN json_each VIRTUAL TABLE",
+                "SCAN jsonb_each VIRTUAL TABLE",
                 "SCAN seen",
                 "SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
             ],

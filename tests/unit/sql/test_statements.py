@@ -14,7 +14,7 @@ from kernel.tools import Tool
 from tests.unit.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
 
 KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit|undo(_part)?")
-ENGINE_TABLES = {"dbstat", "json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
+ENGINE_TABLES = {"dbstat", "json_each", "json_tree", "jsonb_each", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "files", "graph", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in (*dialect.tools, *(method.tool for method in dialect.rest))]
 # flush_deferred runs only what the same transaction deferred; a read defers nothing, so its flushes never run.
