@@ -1,6 +1,7 @@
 """The schema of a database, which its tenants share, and the rows that a new tenant begins with."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from kernel.ids import utc_now
 from kernel.store.postgres.driver import load_driver
 from kernel.store.postgres.errors import UNREACHABLE, as_fault
 from kernel.store.postgres.pool import Pool
+from kernel.store.postgres.tables import references, translate_index, translate_table
+from kernel.store.sqlite.changesets import is_recorded
+from kernel.store.sqlite.schema_tables import schema_definitions
 from kernel.store.statements import ROOT, migrations
 
 _LOCK = "SELECT pg_advisory_xact_lock(0x51554950, 0)"
@@ -24,6 +28,17 @@ _NOTE_APPLIED = "INSERT INTO quipu.applied (name, sha256, applied_at) VALUES (%s
 _NOTE_MIGRATION = (
     "INSERT INTO quipu.migration (name, sha256, applied_at) VALUES (%s, %s, %s) ON CONFLICT (name) DO NOTHING"
 )
+_NOTE_REFERENCE = (
+    "INSERT INTO quipu.reference (source, source_column, target, target_column) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT DO NOTHING"
+)
+_TABLES = "0002_tables"
+_TABLES_AS_OF = 21  # the last migration of sql/schema that _TABLES corresponds to; later ones have counterparts
+# Digests of earlier texts with the same effect, in which tables and references were written out.
+_EARLIER = {
+    "0002_tables": "84078e50cb4b57afc87264a43f06416d2135f606f6b8567d62ef9c022965ae8b",
+    "0003_undo": "ebd71fa831bfc9e93112b6e5e88205c81a1aec5c14a543d2031c59cf0baac193",
+}
 _SEEDS = Path("postgres/schema/tenant/0001_seeds.sql")
 _OLDEST = 150000  # PostgreSQL 15
 
@@ -49,22 +64,49 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
 def _migrate(connection: Any, root: Path) -> int:
     files = {file.stem: file.read_text(encoding="utf-8") for file in migrations(root / "postgres")}
     connection.execute("SET LOCAL lock_timeout = 60000")
-    if _applied(connection) == {name: _digest(text) for name, text in files.items()}:
+    applied = _applied(connection)
+    if applied.keys() == files.keys() and not _differences(applied, files):
         return 0
     connection.execute(_LOCK.replace("0x51554950", str(0x51554950)))
     connection.execute(_CLAIM, prepare=False)
     applied = _applied(connection)
-    for name, digest in applied.items():
-        if name not in files or _digest(files[name]) != digest:
-            raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")
+    for name in _differences(applied, files):
+        raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")
     missing = [name for name in files if name not in applied]
     for name in missing:
+        if name == _TABLES:
+            connection.execute(_tables(), prepare=False)
         connection.execute(files[name], prepare=False)
         _note(connection, _NOTE_APPLIED, name, files[name])
     connection.execute("SELECT quipu.make_views(), quipu.make_triggers()")
+    for reference in _references(root):
+        connection.execute(_NOTE_REFERENCE, reference)
     for file in migrations(root):
         _note(connection, _NOTE_MIGRATION, file.stem, file.read_text(encoding="utf-8"))
     return len(missing)
+
+
+def _tables() -> str:
+    return "\n".join(
+        translate_table(sql) if kind == "table" else translate_index(sql)
+        for kind, _, sql in schema_definitions(_TABLES_AS_OF)
+    )
+
+
+def _references(root: Path) -> list[tuple[str, str, str, str]]:
+    """List the references between tables that an undo records."""
+    definitions = schema_definitions(len(migrations(root)))
+    tables = [(name, sql) for kind, name, sql in definitions if kind == "table" and is_recorded(name)]
+    return [reference for name, sql in tables for reference in references(name, sql)]
+
+
+def _differences(applied: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
+    """List the applied migrations that are not those of the files."""
+    return [
+        name
+        for name, digest in applied.items()
+        if name not in files or digest not in (_digest(files[name]), _EARLIER.get(name))
+    ]
 
 
 def _applied(connection: Any) -> dict[str, str]:

@@ -167,7 +167,7 @@ BEGIN
 END
 $$;
 
--- The references that sql/schema declares. SQLite checks them in an undo only, and deletions rely on that.
+-- The references that sql/schema declares, which kernel/store/postgres/schema.py writes. SQLite checks them in an undo only, and deletions rely on that.
 CREATE TABLE quipu.reference (
     source text NOT NULL,
     source_column text NOT NULL,
@@ -175,22 +175,3 @@ CREATE TABLE quipu.reference (
     target_column text NOT NULL,
     PRIMARY KEY (source, source_column)
 );
-
-INSERT INTO quipu.reference (source, source_column, target, target_column)
-VALUES
-    ('files_memory', 'store', 'files_store', 'id'),
-    ('files_version', 'store', 'files_store', 'id'),
-    ('graph_observation', 'entity', 'graph_entity', 'seq'),
-    ('scopes_entry_tag', 'tag_id', 'scopes_tag', 'id'),
-    ('scopes_lock', 'project_id', 'scopes_project', 'id'),
-    ('scopes_lock', 'session_id', 'scopes_session', 'id'),
-    ('scopes_project', 'org_id', 'scopes_org', 'id'),
-    ('scopes_session', 'project_id', 'scopes_project', 'id'),
-    ('scopes_version', 'entry_id', 'scopes_entry', 'id'),
-    ('sessions_mention', 'memory_id', 'sessions_memory', 'id'),
-    ('sessions_observation', 'memory_id', 'sessions_memory', 'id'),
-    ('sessions_observation', 'entity_id', 'sessions_entity', 'id'),
-    ('sessions_relation', 'target_id', 'sessions_entity', 'id'),
-    ('sessions_relation', 'source_id', 'sessions_entity', 'id'),
-    ('sessions_relation_memory', 'relation_id', 'sessions_relation', 'id'),
-    ('sessions_relation_memory', 'memory_id', 'sessions_memory', 'id');
