@@ -21,7 +21,6 @@ from handlers.brain import (
     vectors,
 )
 from handlers.brain.base import NO_PREFIX
-from handlers.brain.deviations import DEVIATIONS
 from handlers.brain.index_text import (
     ACTIVE,
     ARCHIVED,
@@ -162,6 +161,5 @@ DIALECT = Dialect(
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
     ),
-    deviations=DEVIATIONS,
     choices={"db": DATABASES, "dbs": DATABASES},
 )

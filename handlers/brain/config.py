@@ -8,7 +8,7 @@ from handlers.brain.schemas import ConfigRow, Id
 from handlers.brain.scoring import CONFIG_KEYS, CONFIG_PREFIX, parse_weight
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, read, write
+from kernel.tools import Hints, Tool, read, write
 
 
 class GetConfig(Struct, forbid_unknown_fields=True):
@@ -67,39 +67,10 @@ TOOLS: tuple[Tool, ...] = (
         get_config,
         Hints("Get configuration"),
         permission="read",
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "The weights of `hybrid_search` must be readable; the original has this tool beside the 24",
-            ),
-        ),
     ),
     write(
         set_config,
         Hints("Set configuration", destructive=True, idempotent=True),
         permission="admin",
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "The weights of `hybrid_search` must be settable; the original has this tool beside the 24. It sets "
-                "them for every database",
-            ),
-            Deviation(
-                "behaviour: weights",
-                "not mentioned",
-                "under `retrieval.` only the four weights, each a number from 0 to 1; anything else is refused",
-                "The original stores what has no effect",
-            ),
-            Deviation(
-                "behaviour: description",
-                "not mentioned",
-                "kept until another is given",
-                "Changing a weight should not erase its description",
-            ),
-        ),
     ),
 )

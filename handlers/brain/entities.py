@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
 from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
-from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
+from handlers.brain.fields import Fields, check_fields, keep_fields
 from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
 from handlers.brain.links import delete_links_of
 from handlers.brain.schemas import (
@@ -26,7 +26,7 @@ from handlers.brain.schemas import (
 from handlers.brain.vocabulary import check_filters
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):
@@ -214,20 +214,12 @@ def _created_text(request: CreateEntity) -> list[str]:
 
 TOOLS: tuple[Tool, ...] = (
     write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
-    read(get_entities, Hints("Get entities"), permission="read", deviations=(FIELDS_PARAMETER,)),
+    read(get_entities, Hints("Get entities"), permission="read"),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
     read(
         get_entity_full,
         Hints("Get entity with everything around it"),
         permission="read",
-        deviations=(
-            Deviation(
-                "behaviour: databases",
-                "not mentioned",
-                "memories, entities and links of the entity's own database only",
-                "The contract names one database; get_links covers the others",
-            ),
-        ),
     ),
     write(delete_entity, Hints("Delete entity", destructive=True), permission="write"),
 )

@@ -6,7 +6,6 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct
 
 from kernel.errors import Fault
-from kernel.tools import Deviation
 
 _Key = Annotated[str, Meta(min_length=1, max_length=64)]
 Fields = Annotated[
@@ -14,9 +13,6 @@ Fields = Annotated[
     Meta(description="Only these keys of each row, and its id; every key if left out"),
 ]
 ALWAYS_KEPT = ("id",)
-FIELDS_PARAMETER = Deviation(
-    "parameter fields", "no", "yes", "A row has some twenty keys, of which a model rarely needs more than two or three"
-)
 
 
 def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:

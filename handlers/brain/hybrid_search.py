@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from handlers.brain import decay, querylog, repository
 from handlers.brain.base import NO_PREFIX, space
-from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
+from handlers.brain.fields import Fields, check_fields, keep_fields
 from handlers.brain.index_text import entity_text, join_sentences
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import ConfigRow, Database, Entity, Fraction, Limit, Memory, Note
@@ -29,7 +29,7 @@ from kernel.search import index
 from kernel.search.index import Hit, Scored
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read
+from kernel.tools import Hints, Hooks, Tool, read
 
 CANDIDATES_PER_RESULT = 3  # recency and importance reorder, so more must be scored than returned
 
@@ -252,45 +252,11 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Search by all signals"),
         permission="read",
         hooks=Hooks(after_read=_record_hybrid_search),
-        deviations=(
-            FIELDS_PARAMETER,
-            Deviation(
-                "limit: weights",
-                "any number",
-                "0 to 1; set_config refuses any other, and an imported one counts as not set",
-                "Each signal stays in [0, 1]",
-            ),
-            Deviation(
-                "behaviour: signals",
-                "an example",
-                "the contribution of each signal: its value in [0, 1] times its weight; all four are always present; "
-                "the score is their sum",
-                "No other reading fits the example. In the original, cosine and BM25 contribute at most .0066 and "
-                ".0049, so importance alone decides the order",
-            ),
-            Deviation(
-                "behaviour: relevance",
-                "not mentioned",
-                "the evidence of `recall` relative to the best candidate, squared, and divided between `vector` and "
-                "`fts` by what meaning and words add to it",
-                "Cosine and BM25 share no scale, and ranked worse than words alone; squared, the relevant memory comes "
-                "first even if it is the least important: "
-                "for 100 % of 200 queries against 2,000 distractors, and for 97 % if it is a half-life older as well "
-                "(`tests/unit/handlers/brain/test_hybrid_search.py`)",
-            ),
-            Deviation(
-                "behaviour: configured weights",
-                "config table",
-                "those of `set_config` apply to every database",
-                "The original sets them in one database and reads them in another",
-            ),
-        ),
     ),
     read(
         semantic_search,
         Hints("Search by meaning"),
         permission="read",
         hooks=Hooks(after_read=_record_semantic_search),
-        deviations=(FIELDS_PARAMETER,),
     ),
 )

@@ -10,7 +10,7 @@ from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, Lin
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, read, write
+from kernel.tools import Hints, Tool, read, write
 
 
 class CreateLink(Struct, forbid_unknown_fields=True):
@@ -134,14 +134,6 @@ TOOLS: tuple[Tool, ...] = (
         create_link,
         Hints("Create link"),
         permission="write",
-        deviations=(
-            Deviation(
-                "behaviour: endpoints",
-                "not mentioned",
-                "must exist, in this database or another",
-                "A link to a mistyped id would be lost silently; links across databases are intended",
-            ),
-        ),
     ),
     read(get_links, Hints("Get links"), permission="read"),
     write(delete_link, Hints("Delete link", destructive=True), permission="write"),

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from handlers.brain import decay, repository
 from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_time, space
-from handlers.brain.deviations import AS_ORIGINAL
-from handlers.brain.fields import FIELDS_PARAMETER, check_fields, keep_fields
+from handlers.brain.fields import check_fields, keep_fields
 from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
 from handlers.brain.links import carry_entity_links, delete_links_of
@@ -29,7 +28,7 @@ from handlers.brain.vocabulary import check_category, check_filters, check_metad
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 def save_memory(tx: Tx, request: SaveMemory) -> Memory:
@@ -215,66 +214,23 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Get memories"),
         permission="read",
         hooks=Hooks(after_read=_record_access),
-        deviations=(
-            FIELDS_PARAMETER,
-            Deviation("behaviour: status", "no default stated", "active", AS_ORIGINAL),
-            Deviation(
-                "behaviour: created_after, created_before",
-                "not mentioned",
-                "both bounds are inclusive; a date alone means 00:00 UTC",
-                "A range that ends at the start of its last day must be documented",
-            ),
-        ),
     ),
     write(
         update_memory,
         Hints("Update memory", destructive=True, idempotent=True),
         permission="write",
         hooks=Hooks(texts=_updated_text),
-        deviations=(
-            Deviation(
-                "behaviour: status",
-                "not mentioned",
-                "`active` also clears `superseded_by`",
-                "A memory in force has no successor; the original leaves the id of one",
-            ),
-        ),
     ),
     write(
         supersede_memory,
         Hints("Supersede memory", destructive=True),
         permission="write",
         hooks=Hooks(texts=_superseding_text),
-        deviations=(
-            Deviation(
-                "behaviour: already superseded",
-                "not mentioned",
-                "refused as a conflict that names the successor, until that is deleted or update_memory makes the "
-                "memory active again",
-                "The original overwrites `superseded_by`, so the first successor is lost",
-            ),
-            Deviation(
-                "behaviour: inheritance",
-                "category, tags and importance",
-                "also subcategory, project, metadata, with the reason added, and links to entities, of which the old "
-                "memory keeps its own",
-                "The new text is about the same things; in the original, a reason replaces the metadata, and links "
-                "stay behind",
-            ),
-        ),
     ),
     write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
     write(
         delete_memory,
         Hints("Delete memory", destructive=True),
         permission="write",
-        deviations=(
-            Deviation(
-                "behaviour: successors",
-                "not mentioned",
-                "what the memory superseded or corrected keeps its status, and its `superseded_by` becomes null",
-                "The original leaves the id of a row that is gone",
-            ),
-        ),
     ),
 )

@@ -6,12 +6,11 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.brain.base import databases, parse_time, space
-from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Id, Time
 from kernel.store import history
 from kernel.store.history import Event
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, read
+from kernel.tools import Hints, Tool, read
 
 # These rows have history too, but the contract is about memories.
 _OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")
@@ -81,38 +80,5 @@ TOOLS: tuple[Tool, ...] = (
         get_memory_history,
         Hints("Get memory history"),
         permission="read",
-        deviations=(
-            Deviation(
-                "parameter as_of",
-                "no",
-                "yes",
-                "The most frequent question to a history is the content of a memory at a given time",
-            ),
-            Deviation(
-                "behaviour: coverage",
-                "created, updated, corrected, promoted",
-                "also superseded and deleted, by every tool that changes a memory",
-                "An audit trail must be complete; three tools of the original write to it",
-            ),
-            Deviation(
-                "behaviour: nothing found",
-                "not mentioned",
-                "the sentence `No history found for memory '...'`, no error",
-                AS_ORIGINAL,
-            ),
-            Deviation(
-                "behaviour: ids",
-                "not mentioned",
-                "`ent_`, `note_` and `lnk_` ids have no history here",
-                "The tool returns the history of memories",
-            ),
-            Deviation(
-                "behaviour: imported histories",
-                "not mentioned",
-                "missing events are added with the reason `Imported`: `created` before, `updated` after",
-                "The original records only some changes; without the missing ones `as_of` would return a text that "
-                "the memory never had",
-            ),
-        ),
     ),
 )

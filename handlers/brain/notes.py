@@ -25,7 +25,7 @@ from handlers.brain.schemas import (
 from handlers.brain.vocabulary import check_filters
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 class SaveNote(Struct, forbid_unknown_fields=True):
@@ -171,28 +171,15 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Save note"),
         permission="write",
         hooks=Hooks(texts=_saved_text),
-        deviations=(
-            Deviation(
-                "tool", "no", "yes", "`hybrid_search` and `batch_embed` handle notes, and no other tool creates one"
-            ),
-            Deviation(
-                "behaviour: embedding",
-                "title and summary, or else content",
-                "title, summary and content, as far as the model reads; `content` in `hybrid_search` as there",
-                "Else what the content of a note with a summary says is not found",
-            ),
-        ),
     ),
     read(
         get_notes,
         Hints("Get notes"),
         permission="read",
-        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not read"),),
     ),
     write(
         update_note,
         Hints("Update note", destructive=True),
         permission="write",
-        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not changed"),),
     ),
 )

@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from handlers.brain.base import json_text, new_id
-from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Limit
 from kernel.security import secrets
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
-from kernel.tools import Deviation, Hints, Tool, read, write
+from kernel.tools import Hints, Tool, read, write
 
 SearchKind = Literal["hybrid", "semantic", "fts"]
 GroupBy = Literal["tool", "query", "day"]
@@ -180,7 +179,6 @@ TOOLS: tuple[Tool, ...] = (
         get_query_stats,
         Hints("Get query statistics"),
         permission="read",
-        deviations=(Deviation("behaviour: group_by", "no default stated", "tool", AS_ORIGINAL),),
     ),
     write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True), permission="admin"),
 )

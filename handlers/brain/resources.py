@@ -12,7 +12,7 @@ from handlers.brain.index_text import resource_source, resource_text, update_ind
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
 Status = Literal["captured", "reading", "read", "reference", "archived"]
@@ -126,13 +126,11 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Save resource"),
         permission="write",
         hooks=Hooks(texts=_saved_text),
-        deviations=(Deviation("tool", "no", "yes", "`batch_embed` handles resources, and no other tool creates one"),),
     ),
     read(
         get_resources,
         Hints("Get resources"),
         permission="read",
         hooks=Hooks(after_read=_record_access),
-        deviations=(Deviation("tool", "no", "yes", "Without it, resources could be written but not read"),),
     ),
 )

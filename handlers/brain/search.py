@@ -8,12 +8,12 @@ from msgspec.structs import astuple
 
 from handlers.brain import decay, querylog, repository
 from handlers.brain.base import databases, space
-from handlers.brain.fields import ALWAYS_KEPT, FIELDS_PARAMETER, Fields, check_fields, keep_fields
+from handlers.brain.fields import ALWAYS_KEPT, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, read
+from kernel.tools import Hints, Hooks, Tool, read
 
 MAX_QUERY = 10_000
 RESULTS_PER_DATABASE = 10
@@ -149,21 +149,11 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Search by words"),
         permission="read",
         hooks=Hooks(after_read=_record_search),
-        deviations=(FIELDS_PARAMETER,),
     ),
     read(
         search_all,
         Hints("Search every database by words"),
         permission="read",
         hooks=Hooks(after_read=_record_search_all),
-        deviations=(
-            FIELDS_PARAMETER,
-            Deviation(
-                "values dbs",
-                "any",
-                "core, dnd, hlg, therapy",
-                "An agent that reads the names in the schema does not mistype them",
-            ),
-        ),
     ),
 )

@@ -21,7 +21,7 @@ from kernel.search import index
 from kernel.search.index import Hit
 from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, write
+from kernel.tools import Hints, Hooks, Tool, write
 
 MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # that may be near, of which some say something else; not measured
@@ -198,8 +198,8 @@ def _near(tx: Tx, hits: Sequence[Hit], limit: float) -> list[Hit]:
     return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
 
 
-def _saying_the_same(tx: Tx, content: str, rows: Sequence[Memory], *, strictly: bool = False) -> list[Memory]:
-    same = index.says_the_same(tx, content, [row.content for row in rows], strictly=strictly)
+def _saying_the_same(tx: Tx, content: str, rows: Sequence[Memory]) -> list[Memory]:
+    same = index.says_the_same(tx, content, [row.content for row in rows])
     return [row for row, equal in zip(rows, same, strict=True) if equal]
 
 
@@ -220,7 +220,7 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     near = {hit.id for hit in _near(tx, hits, index.MAX_DISTANCE)}
     rows = repository.get_many(tx, db, [one.hit.id for one in ranked])
     rows_near = [row for row in rows if row.id in near or row.content == content]
-    if same := _saying_the_same(tx, content, rows_near, strictly=True):
+    if same := _saying_the_same(tx, content, rows_near):
         return same[0]
     held = index.coverage(tx, content, [row.content for row in rows])
     denies = index.is_negated(content)
@@ -244,84 +244,11 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Save memory unless known"),
         permission="write",
         hooks=Hooks(texts=_smart_text),
-        deviations=(
-            Deviation(
-                "behaviour: search",
-                "vectors, then full text",
-                "both search active memories only, however many others are near",
-                "The original takes the five nearest and filters afterwards, so archived ones hide a duplicate",
-            ),
-            Deviation(
-                "behaviour: distance",
-                "below 0.9",
-                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.9, and saying the same: numbers, names and negation agree, "
-                "and questions ask the same; other texts are below 0.7, and no word that matters is in one alone; with "
-                "`is_correction` below 0.7",
-                "The limit was chosen for another model, and the meeting at 11 is not the one at 10; see "
-                "[how the limits were chosen](#the-duplicate-threshold)",
-            ),
-            Deviation(
-                "behaviour: words",
-                "if no vector matches, more than half the words in common",
-                "the same, or half the pairs of characters in scripts without blanks, but only for memories without an "
-                "embedding, and if numbers, names and negation agree",
-                "Facts of one kind share most words: of 180 new ones in the held-out set of the threshold, 120 would "
-                "be flagged; the price is that a duplicate farther than the distance is saved, even with most words in "
-                "common",
-            ),
-            Deviation(
-                "behaviour: texts without words",
-                "not mentioned",
-                "a text such as `!!!` matches only identical texts",
-                "It has neither a vector nor words",
-            ),
-        ),
     ),
     write(
         handle_correction,
         Hints("Correct memory", destructive=True),
         permission="write",
         hooks=Hooks(texts=_correction_texts),
-        deviations=(
-            Deviation(
-                "behaviour: protection",
-                "founding memories",
-                "every immutable memory",
-                "The contract says that immutable memories are permanently protected; the original archives hard "
-                "constraints this way",
-            ),
-            Deviation(
-                "behaviour: unknown id",
-                "not mentioned",
-                "refused",
-                "The original saves the correction and leaves the wrong memory active",
-            ),
-            Deviation(
-                "behaviour: already replaced",
-                "not mentioned",
-                "a memory with a successor is refused as a conflict that names it, as supersede_memory does",
-                "The original overwrites `superseded_by`, and both successors stay in force",
-            ),
-            Deviation(
-                "behaviour: inheritance",
-                "not mentioned",
-                "tags and subcategory as in the original, also project, metadata and links to entities",
-                "Otherwise the corrected fact disappears from the project and the entities that it is about",
-            ),
-            Deviation(
-                "behaviour: content search",
-                "not mentioned",
-                "the memory that says the same, as for smart_save_memory, or the only one that contains every word, "
-                "one of them no stop word, and denies what the content denies; otherwise nothing is archived and "
-                "`archived_memory_id` is null",
-                "Archiving the top hit unconditionally would retire unrelated memories",
-            ),
-            Deviation(
-                "behaviour: neither id nor content",
-                "not mentioned",
-                "saves the correction, with `archived_memory_id` null",
-                "A correction by the user must not be lost because no memory contradicts it",
-            ),
-        ),
     ),
 )

@@ -9,7 +9,7 @@ from handlers.brain.index_text import entity_source, memory_source, note_source,
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, IndexSource, Tool, exclusive
+from kernel.tools import Hints, IndexSource, Tool, exclusive
 
 Embeddable = Literal["memory", "entity", "note", "resource"]
 Kinds = Annotated[list[Embeddable], Meta(max_length=8)]
@@ -83,14 +83,5 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Embed what is not", idempotent=True),
         permission="write",
         long=True,
-        deviations=(
-            Deviation(
-                "behaviour: model",
-                "downloads one",
-                "the model is bundled, and a saved row is embedded in the same call; rows embedded with another "
-                "model are embedded again; without a model each row is an error",
-                "The server never downloads anything",
-            ),
-        ),
     ),
 )

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
 from kernel.lazy_regex import regex
-from kernel.search.paraphrase import Apart, asks_the_same, is_question, question
 from kernel.search.query import STOP_WORDS
 from kernel.search.semantic import l2_distance
 from kernel.search.vectors import embed_texts
 from kernel.store.transaction import Tx
 
-# Of unit vectors, for texts that are no questions. Chosen with the next: of generated facts and questions 95 of 100
+# Of unit vectors. Chosen with the next: of generated facts and questions 95 of 100
 # pairs said to be the same are.
 MAX_DISTANCE = 0.7
 # The weight of what one text says and the other does not, over the mean weight of their words.
@@ -41,34 +40,28 @@ class _Names(NamedTuple):
     names: frozenset[str]
 
 
-def says_the_same(tx: Tx, text: str, others: Sequence[str], *, strictly: bool = False) -> list[bool]:
-    """For each of the other texts whether it says what `text` does; precision counts more than recall.
+def says_the_same(tx: Tx, text: str, others: Sequence[str]) -> list[bool]:
+    """Tell for each of the other texts whether it states the same as `text`; precision counts more than recall.
 
-    Two questions say the same if they ask the same; `strictly` compares them like other texts. Texts without a meaning
-    are only told apart.
+    Texts without a vector are only told apart.
     """
     near = [other for other in others if not tell_apart(text, other)]
     embedder, vectors = tx.context.embedder, embed_texts(tx, [text, *near]) if near else None
     if embedder is None or not vectors:
         return [other in near for other in others]
-    same = is_same_to(embedder, text, vectors[0], strictly=strictly)
+    same = is_same_to(embedder, text, vectors[0])
     found = {other: same(other, vector) for other, vector in zip(near, vectors[1:], strict=True)}
     return [found.get(other, False) for other in others]
 
 
 def is_same_to(
-    embedder: Embedder, text: str, vector: Embedding, *, strictly: bool = False, within: float = MAX_DISTANCE
+    embedder: Embedder, text: str, vector: Embedding, *, within: float = MAX_DISTANCE
 ) -> Callable[[str, Embedding], bool]:
-    """Whether another text, which nothing tells apart, says the same as this one; texts that are no questions must be
-    within a distance.
-    """
-    asked = question(embedder, text, vector.tokens) if not strictly and is_question(text) else None
+    """Return a test for other texts that nothing tells apart: a distance, and no heavy word in one text alone."""
 
     def same(other: str, found: Embedding) -> bool:
         if text == other:
             return True
-        if asked is not None and is_question(other):
-            return asks_the_same(asked, question(embedder, other, found.tokens))
         near = l2_distance(vector.cosine(found)) < within
         return near and covers(embedder, (text, vector.tokens), (other, found.tokens))
 
@@ -84,11 +77,6 @@ def covers(embedder: Embedder, one: tuple[str, bytes], other: tuple[str, bytes])
 def tell_apart(one: str, other: str) -> bool:
     """Whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
     return is_negated(one) != is_negated(other) or _differ_in_numbers(one, other) or _differ_in_names(one, other)
-
-
-def differences(one: str, other: str) -> Apart:
-    """Which of the three tells two texts apart."""
-    return Apart(_differ_in_numbers(one, other), is_negated(one) != is_negated(other), _differ_in_names(one, other))
 
 
 def is_negated(text: str) -> bool:

@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kernel.config import MODEL
+from kernel.embed.model import Embedder
+from kernel.search.equivalence import MAX_DISTANCE
 from loadtests.lib.servers import machine, table
 from loadtests.quality import (
     constants,
+    duplicate_threshold,
     fts5_baseline,
     minilm_baseline,
     overview,
-    paraphrase_fit,
     strength,
     tool_adapters,
 )
@@ -84,8 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _duplicates(folders: Sequence[Path]) -> int:
     """Judge the decision on the pairs of each folder; return 1 without any."""
     files = [folder / "pairs.jsonl" for folder in folders] or overview.pairs()
-    for file in files:
-        paraphrase_fit.report(file)
+    embedder = Embedder(MODEL)
+    curves = [duplicate_threshold.curve_of_pairs(embedder, file) for file in files]
+    rows = [(curve.name, *duplicate_threshold.measured(curve, MAX_DISTANCE)) for curve in curves]
+    table("pairs, as it ships", ("set", "precision", "recall"), rows)
     if not files:
         print(f"no pairs.jsonl below the folder in {overview.FOLDER}")
     return 0 if files else 1

@@ -37,9 +37,10 @@ def collections(most: int) -> list[Collection]:
 
 
 def pairs() -> list[Path]:
-    """The files of pairs of the folder in the environment."""
+    """List the files of labelled pairs in the folder of the environment; those of queries and texts have no label."""
     root = os.environ.get(FOLDER, "")
-    return sorted(Path(root).glob("*/pairs.jsonl")) if root else []
+    files = sorted(Path(root).glob("*/pairs.jsonl")) if root else []
+    return [file for file in files if '"label"' in file.read_text(encoding="utf-8").partition("\n")[0]]
 
 
 def show(judged: Sequence[Collection], tools: Sequence[str]) -> None:
