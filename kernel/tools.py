@@ -40,19 +40,6 @@ class Hints(NamedTuple):
     view: str = ""
 
 
-class Deviation(NamedTuple):
-    """One difference between a tool and its contract, with the reason.
-
-    `what` begins with a kind: `tool`, `parameter NAME`, `required NAME`, `default NAME`, `values NAME` and `type NAME`
-    are compared with the contract by a test; other kinds are text.
-    """
-
-    what: str
-    contract: str
-    ours: str
-    reason: str
-
-
 class Precheck(NamedTuple):
     """A write that a read may need first, such as indexing files that changed on disk.
 
@@ -112,7 +99,6 @@ class Tool(NamedTuple):
     mode: Mode
     hints: Hints
     permission: Access | Mapping[str, Access] = "admin"
-    deviations: tuple[Deviation, ...] = ()
     hooks: Hooks = NO_HOOKS
     interactive: bool = False
     long: bool = False
@@ -252,19 +238,19 @@ class Dialect(NamedTuple):
     memories, where the history names each that a call touches; `argument_fault(error)` words errors in arguments where
     the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these tags, in
     whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings that list
-    their values, `supplied` to those that give them one, for the schemas. `deviations` holds those of several tools, by
-    a text that names the tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is
-    limited to some dialects. An `extra` one is served at its own addresses, and beside the others only where
-    QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP alone; `fault.tool` marks their faults, not those of
-    other tools. What lies outside the database: `folders(settings, data)` says where, by name; reads notice changes
-    there by the precheck `follow`; `after_undo(tx, restored)` restores it, or raises a Fault for
-    what cannot be restored, there or here; `recover(tx)` finishes what a killed process began. `curate(tx, space, key)`
-    says how a person edits and forgets a memory, and what it is linked with, where no tool of the contract does it by
-    one of the tools `curating`, which no list has; `compose(text, name)` says how a person adds one. `session_space`
-    has sessions as scopes. `take(tx, records)` adds memories of other programs. `outside` says which tables are
-    exported in a way of their own. `brief(tx, project)` is what a session in a project should know from its start, and
-    `keep_handoff(tx, handoff)` keeps the summary of one that was compacted. `guide` is for a model: which tool comes
-    first and what to store.
+    their values, `supplied` to those that give them one, for the schemas. A dialect that `reads_all_dialects`
+    cannot be called with a key or token that is limited to some dialects. An `extra` one is served at its own
+    addresses, and beside the others only where QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP
+    alone; `fault.tool` marks their faults, not those of other tools. What lies outside the database:
+    `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
+    `after_undo(tx, restored)` restores it, or raises a Fault for what cannot be restored, there or here;
+    `recover(tx)` finishes what a killed process began. `curate(tx, space, key)` says how a person edits and forgets
+    a memory, and what it is linked with, where no tool of the contract does it by one of the tools `curating`,
+    which no list has; `compose(text, name)` says how a person adds one. `session_space` has sessions as scopes.
+    `take(tx, records)` adds memories of other programs. `outside` says which tables are exported in a way of their
+    own. `brief(tx, project)` is what a session in a project should know from its start, and `keep_handoff(tx,
+    handoff)` keeps the summary of one that was compacted. `guide` is for a model: which tool comes first and what
+    to store.
     """
 
     name: str
@@ -299,7 +285,6 @@ class Dialect(NamedTuple):
     keep_handoff: KeepHandoff | None = None
     skills: tuple[Skill, ...] = ()
     guide: str = ""
-    deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False
     extra: bool = False
@@ -309,7 +294,6 @@ class ToolOptions(TypedDict, total=False):
     """The fields of `Tool` that a row may set; `Tool` says what they mean."""
 
     permission: Access | Mapping[str, Access]
-    deviations: tuple[Deviation, ...]
     hooks: Hooks
     interactive: bool
     long: bool

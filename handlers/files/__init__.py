@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from handlers.files import deviations, memory_stores, stored_memories, versions
+from handlers.files import memory_stores, stored_memories, versions
 from handlers.files.curation import compose, curate
 from handlers.files.memories import TOOLS, sources, sources_of
 from handlers.files.records import past_sources
@@ -43,7 +43,6 @@ DIALECT = Dialect(
     compose=compose,
     past=Past(past_sources),
     after_undo=check_restored,
-    deviations={"/v1/memory_stores": deviations.METHODS},
     rest=METHODS,
     extra=True,
 )

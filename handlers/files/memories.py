@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from handlers.files import listing, records
-from handlers.files.deviations import COMMANDS
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
 from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
@@ -211,6 +210,5 @@ TOOLS: tuple[Tool, ...] = (
         },
         hooks=Hooks(texts=_texts_to_embed),
         read_arms=(View,),
-        deviations=COMMANDS,
     ),
 )

@@ -2,7 +2,6 @@
 
 from handlers.graph.changes import TOOLS as CHANGES
 from handlers.graph.curation import compose, curate
-from handlers.graph.deviations import DEVIATIONS
 from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
@@ -35,6 +34,5 @@ DIALECT = Dialect(
     sources_of=sources_of,
     curate=curate,
     compose=compose,
-    deviations=DEVIATIONS,
     extra=True,
 )

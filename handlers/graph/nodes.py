@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from handlers.graph.deviations import LARGE, SEARCH
 from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation, SearchNodes
 from kernel.errors import Fault
 from kernel.search import index
@@ -130,7 +129,7 @@ def _search_index(tx: Tx, query: str) -> list[Entity]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(read_graph, Hints("Read Graph"), permission="read", deviations=(LARGE,)),
-    read(search_nodes, Hints("Search Nodes"), permission="read", deviations=(SEARCH,)),
+    read(read_graph, Hints("Read Graph"), permission="read"),
+    read(search_nodes, Hints("Search Nodes"), permission="read"),
     read(open_nodes, Hints("Open Nodes"), permission="read"),
 )

@@ -3,7 +3,6 @@
 from msgspec import Struct
 
 from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
-from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.store.history import Past
@@ -43,5 +42,4 @@ DIALECT = Dialect(
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
     folders=folders,
     outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
-    deviations=DEVIATIONS,
 )

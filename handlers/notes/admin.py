@@ -15,7 +15,7 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
+from kernel.tools import Hints, Hooks, Precheck, Tool, read
 
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")
@@ -185,36 +185,11 @@ TOOLS: tuple[Tool, ...] = (
         permission="read",
         hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts, required=True)),
         long=True,
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "A later release of the original has it; every recall, also that of `common`, follows the files by "
-                "itself, and this tool reads them all again if their time stamps are not reliable",
-            ),
-        ),
     ),
     read(
         memory_lint,
         Hints("Lint"),
         permission="read",
         hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "A later release of the original has it; files that people edit need a check for what went wrong in "
-                "them",
-            ),
-            Deviation(
-                "behaviour: issues",
-                "not mentioned",
-                "`limit` and `project`; the summary counts every issue by type, an orphan does not lower healthScore, "
-                "and conflicts of version control are issues",
-                "Hundreds of issues are too large for an answer, and one link must not make every other memory ill",
-            ),
-        ),
     ),
 )

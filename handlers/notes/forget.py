@@ -11,7 +11,7 @@ from handlers.notes.scan import SUFFIX, is_memory
 from handlers.notes.schemas import Forget, Forgotten
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, exclusive
+from kernel.tools import Hints, Tool, exclusive
 
 
 def memory_forget(tx: Tx, request: Forget) -> Forgotten:
@@ -78,25 +78,5 @@ TOOLS: tuple[Tool, ...] = (
         memory_forget,
         Hints("Forget", destructive=True),
         permission="write",
-        deviations=(
-            Deviation(
-                "behaviour: number of filePaths",
-                "any",
-                "at most 1000; a path given twice counts once",
-                "Each call must end soon, and a repeated path is not a failure",
-            ),
-            Deviation(
-                "behaviour: filePaths",
-                "an array",
-                "also one path, or an array inside a text",
-                "Later releases of the original take them",
-            ),
-            Deviation(
-                "behaviour: wiki files",
-                "not mentioned",
-                "`index.md`, `log.md` and `SCHEMA.md` at the top of the folder are skipped: they are not memories",
-                "A wiki keeps them there; recall does not return them either",
-            ),
-        ),
     ),
 )

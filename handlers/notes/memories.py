@@ -25,7 +25,7 @@ from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
 from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Tool, exclusive, read
+from kernel.tools import Hints, Hooks, Tool, exclusive, read
 
 MAX_CONTENT_BYTES = 1_048_576  # 1 MB, so that one memory cannot make every recall too large
 _OUTSIDE = "Write operations only allowed within .mnemonics/"
@@ -210,84 +210,11 @@ TOOLS: tuple[Tool, ...] = (
         memory_list_types,
         Hints("List memory types"),
         permission="read",
-        deviations=(
-            Deviation(
-                "result: projects",
-                "no",
-                "only if there are several",
-                "An agent must see the names it can pass as `project`",
-            ),
-        ),
     ),
     exclusive(
         memory_remember,
         Hints("Remember", destructive=True),
         permission="write",
         hooks=Hooks(texts=remember_texts),
-        deviations=(
-            Deviation(
-                "parameter project",
-                "no",
-                "yes",
-                "The original serves the one project it was started in; a server for several projects needs the name",
-            ),
-            Deviation(
-                "behaviour: unknown memoryType",
-                "refused in a sentence",
-                "refused in that sentence and another that lists the types",
-                "An agent corrects the call without asking for the list",
-            ),
-            Deviation(
-                "behaviour: overwritten text",
-                "lost",
-                "no tool shows it, but `quipu undo` restores it for a week",
-                "An agent overwrites by mistake; the owner of the files can still restore them",
-            ),
-            Deviation(
-                "behaviour: same title",
-                "not mentioned",
-                "the next free name of `x.md`, `x-2.md`; the identical memory again returns the existing file",
-                "The original overwrites the older memory silently, and an agent whose call timed out retries",
-            ),
-            Deviation(
-                "behaviour: title",
-                "used for the file name",
-                "also kept as `title:` in the front matter if the file name does not give it",
-                "The original's recall returns `Use Postgresql` for `Use PostgreSQL`, and no title at all in another "
-                "script",
-            ),
-            Deviation(
-                "behaviour: a file that somebody edits at the same moment",
-                "overwritten",
-                "it keeps its name, and the new text gets the next free one, `x-2.md`",
-                "No text that a person wrote may be lost",
-            ),
-            Deviation(
-                "behaviour: type changed",
-                "not mentioned",
-                "the file moves to the folder of its new type",
-                "The folder and the front matter must agree",
-            ),
-            Deviation(
-                "behaviour: tags",
-                "an array",
-                "also one text with commas, or an array inside a text; the answer has the tags of the file",
-                "Agents send them; an update without tags keeps the existing ones",
-            ),
-            Deviation(
-                "behaviour: title, content, tags",
-                "no limits",
-                "a title of 1 to 500 characters on one line, 1 byte to 1 MB of content, 64 tags of 100 characters; "
-                "no control characters in titles and tags",
-                "The files must stay readable for people, and one agent must not make every recall too large for the "
-                "others",
-            ),
-            Deviation(
-                "behaviour: title of an update",
-                "not mentioned",
-                "required and ignored: the file keeps its title and its name",
-                "Links and earlier answers of memory_recall name the file",
-            ),
-        ),
     ),
 )

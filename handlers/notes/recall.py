@@ -13,7 +13,7 @@ from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
+from kernel.tools import Hints, Hooks, Precheck, Tool, read
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
 _WORD = regex(r"[a-z0-9]+")
@@ -103,83 +103,5 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Recall"),
         permission="read",
         hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
-        deviations=(
-            Deviation("parameter project", "no", "yes", "As for memory_remember; without it every project is searched"),
-            Deviation(
-                "behaviour: limit",
-                "any number",
-                "0 to 1000, where 0 is the default",
-                "More does not fit into an answer",
-            ),
-            Deviation(
-                "behaviour: files",
-                "every `.md` file",
-                "files of at most 4 MB, at most 32 folders deep; memory_lint reports the others",
-                "A stray dump or a loop of folders must not stop every recall",
-            ),
-            Deviation(
-                "behaviour: several projects",
-                "one project",
-                "a project that cannot be read is skipped and answered from its last known state; memory_lint "
-                "reports it, memory_sync fails",
-                "One unreadable folder must not hide the memories of the others",
-            ),
-            Deviation(
-                "behaviour: invalid times",
-                "not mentioned",
-                "the time of the file replaces an unreadable `created` or `modified`; memory_lint reports it",
-                "Clients sort and compare the times in answers",
-            ),
-            Deviation(
-                "behaviour: memoryType",
-                "the folder",
-                "the type in the front matter, filtered before ranking; the folder if the front matter has none",
-                "The two disagree in real folders, and a filter after ranking starves small types",
-            ),
-            Deviation(
-                "behaviour: unknown memoryType",
-                "finds nothing",
-                "finds nothing, and the message lists the types that exist",
-                "A mistyped type looks like a project without memories",
-            ),
-            Deviation(
-                "behaviour: search",
-                "BM25, cosine, positions",
-                "`vsearch` and `query` rank by all evidence that `recall` has, `search` by words; the score is how "
-                "likely a memory answers the query",
-                "BM25 is 0 in a small store, a position does not show how well a memory fits, and the cosine alone "
-                "ranks below plain FTS5: nDCG@10 .32 against .43 on turns of conversations",
-            ),
-            Deviation(
-                "behaviour: vsearch floor",
-                "not mentioned",
-                "the floor `weak` of `recall`, for `query` too, where the original has a cosine of 0.3",
-                "The cosines of the built-in model are lower: at 0.3 memories that fit would be missing",
-            ),
-            Deviation(
-                "behaviour: query",
-                "any text",
-                "at most 4096 characters",
-                "A text of that length is no question, and each call must end soon",
-            ),
-            Deviation(
-                "behaviour: no model",
-                "not mentioned",
-                "every search type uses words",
-                "A store without an embedding model must still answer",
-            ),
-            Deviation(
-                "behaviour: content",
-                "ends with a line end the writer added",
-                "exactly the content that was stored",
-                "What is read must equal what was written",
-            ),
-            Deviation(
-                "behaviour: created, modified",
-                "from the front matter",
-                "the time of the file if the front matter has none",
-                "Files written by hand seldom have them",
-            ),
-        ),
     ),
 )

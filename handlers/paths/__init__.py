@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from handlers.paths.briefing import brief
 from handlers.paths.curation import compose, curate
-from handlers.paths.deviations import DEVIATIONS
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES, complete
 from kernel.errors import Fault
@@ -63,5 +62,4 @@ DIALECT = Dialect(
     brief=brief,
     past=Past(past_sources),
     take=_take,
-    deviations=DEVIATIONS,
 )

@@ -28,7 +28,6 @@ from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import (
     Concept,
-    Deviation,
     Hints,
     Hooks,
     IndexSource,
@@ -244,35 +243,15 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Clear all memory", destructive=True, idempotent=True),
         permission="admin",
         interactive=True,
-        deviations=(
-            Deviation(
-                "behaviour: clear",
-                "at once",
-                "asks the user first, if the client can (elicitation, from 2026-07-28 on) and there are more than ten",
-                "A model that misunderstands a request must not delete everything",
-            ),
-        ),
     ),
     read(
         read_memory,
         Hints("Read memory", short=True),
         permission="read",
-        deviations=(
-            Deviation("tool", "no", "yes", "With the four writing tools alone, memories could be stored but not read"),
-        ),
     ),
     read(
         list_memories,
         Hints("List memories"),
         permission="read",
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "The original shows all memories to the model at every turn; an MCP server cannot, and an agent must "
-                "be able to see which paths exist",
-            ),
-        ),
     ),
 )

@@ -10,7 +10,6 @@ from handlers.scopes import (
     briefing,
     conflicts,
     curation,
-    deviations,
     entries,
     entry_tools,
     errors,
@@ -101,5 +100,4 @@ DIALECT = Dialect(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
         export_import.IMPORT,
     ),
-    deviations=deviations.SHARED,
 )

@@ -8,7 +8,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.introspection import backup_before_clear, migrations
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, exclusive, read
+from kernel.tools import Hints, Tool, exclusive, read
 
 CONTRACT_RELEASE = "0.3.0"
 DIALECT = "scopes"
@@ -176,15 +176,6 @@ TOOLS: tuple[Tool, ...] = (
         memory_health,
         Hints("Health"),
         permission="read",
-        deviations=(
-            Deviation(
-                "behaviour: values",
-                "cache, locks and version of the original",
-                "no cache, so nothing is stale; locks that have not expired; `serverVersion` is the release that this "
-                "contract describes",
-                "Agents use the version to know which tools they have",
-            ),
-        ),
     ),
     exclusive(
         memory_init,
@@ -192,19 +183,5 @@ TOOLS: tuple[Tool, ...] = (
         permission={"init": "read", "status": "read", "reset": "admin"},
         read_arms=(Init, GetStatus),
         long=True,
-        deviations=(
-            Deviation(
-                "behaviour: answers",
-                "the document and the original give different keys",
-                "the keys of both; init finds everything done, `force` and `verbose` change nothing",
-                "Every start applies the missing migrations",
-            ),
-            Deviation(
-                "behaviour: reset",
-                "drops all tables one by one in the original",
-                "clears this dialect alone or nothing, restores the predefined tags, and names the `backup` it left",
-                "Data of other dialects must stay, and a reset by mistake can be undone",
-            ),
-        ),
     ),
 )

@@ -10,7 +10,7 @@ from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, 
 from handlers.scopes.results import Conflict, row_factory
 from handlers.scopes.totals import Count, count_rows
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, write
+from kernel.tools import Hints, Tool, write
 
 _conflict_row = row_factory(Conflict, "resolved", bool)
 
@@ -75,25 +75,5 @@ TOOLS: tuple[Tool, ...] = (
         permission={"list": "read", "resolve": "write"},
         read_arms=(ListConflicts,),
         kept_arms=(ResolveConflict,),
-        deviations=(
-            Deviation(
-                "values entryType",
-                "any",
-                "guideline, knowledge, tool",
-                "The document lists no values; any other word matches no conflict",
-            ),
-            Deviation(
-                "behaviour: list",
-                "unresolved only",
-                "as documented, where the original lists all",
-                "The document takes precedence",
-            ),
-            Deviation(
-                "behaviour: resolve",
-                "resolving again keeps the first `resolvedBy` in the original",
-                "`resolvedBy` is that of the call, null without",
-                "The first agent did not write the second resolution",
-            ),
-        ),
     ),
 )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from handlers.scopes import errors as faults
-from handlers.scopes import markdown, tool_deviations
+from handlers.scopes import markdown
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.export import Selection, export_document
 from handlers.scopes.export_import_schemas import (
@@ -267,26 +267,6 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Export"),
         permission={"export": "read"},
         audited=True,
-        deviations=(
-            tools.Deviation(
-                "behaviour: document",
-                "entries; relations cut at 20 in the original",
-                "also every relation, `deactivatedAt`, the scopes of the entries and their tags",
-                "An import elsewhere restores what was exported, and its export is the same but for the time",
-            ),
-            tools.Deviation(
-                "behaviour: filters",
-                "`scopeType` without `scopeId` finds nothing in the original, an unknown scope is empty",
-                "every scope of the type; an unknown scope or tag is refused",
-                "A backup that is empty by mistake is noticed too late",
-            ),
-            tools.Deviation(
-                "behaviour: formats",
-                "YAML of a few fields, not always valid; Markdown without escapes",
-                "YAML always valid and as complete as JSON; in Markdown no entry can change the structure of the page",
-                "A title with a colon or a heading in a text is common",
-            ),
-        ),
     ),
     tools.exclusive(
         memory_import,
@@ -294,6 +274,5 @@ TOOLS: tuple[tools.Tool, ...] = (
         permission={"import": "admin"},
         long=True,
         hooks=tools.Hooks(slices=import_slices),
-        deviations=tool_deviations.IMPORT,
     ),
 )

@@ -13,7 +13,7 @@ from handlers.scopes.totals import Count, count_rows
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, write
+from kernel.tools import Hints, Tool, write
 
 PROJECT_SPACE = "scopes:projects"
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
@@ -232,19 +232,5 @@ TOOLS: tuple[Tool, ...] = (
         permission={"create": "write", "list": "read", "get": "read", "update": "write"},
         read_arms=(ListProjects, GetProject),
         kept_arms=(UpdateProject,),
-        deviations=(
-            Deviation(
-                "behaviour: name",
-                "unique per organization in one case, not at all outside one",
-                "unique in any case, within an organization and outside",
-                "A project is found by its name in any case",
-            ),
-            Deviation(
-                "behaviour: get by name",
-                "only projects without an organization if `orgId` is left out",
-                "those first, then one of any organization if no other has the name",
-                "The document says that a name finds a project",
-            ),
-        ),
     ),
 )

@@ -25,7 +25,6 @@ from handlers.scopes.lock_schemas import (
     LockStatus,
 )
 from handlers.scopes.results import dumps, loads, row_factory
-from handlers.scopes.tool_deviations import LOCKS
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
@@ -228,6 +227,5 @@ TOOLS: tuple[Tool, ...] = (
         Hints("File locks", destructive=True),
         permission={"checkout": "write", "checkin": "write", "status": "read", "list": "read", "force_unlock": "admin"},
         read_arms=(GetLockStatus, ListLocks),
-        deviations=LOCKS,
     ),
 )

@@ -8,7 +8,6 @@ from msgspec import UNSET
 
 from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
-from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
@@ -226,6 +225,5 @@ TOOLS: tuple[Tool, ...] = (
         memory_query,
         Hints("Query"),
         permission={"search": "read", "context": "read"},
-        deviations=QUERY,
     ),
 )

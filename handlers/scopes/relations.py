@@ -6,14 +6,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.deviations import TAG_VALUES, parameter
 from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
 from handlers.scopes.results import Done, Relation
 from handlers.scopes.targets import TargetType, check_known_target, check_target
 from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, write
+from kernel.tools import Hints, Tool, write
 
 RELATION_SPACE = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
@@ -142,20 +141,5 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Relations", destructive=True),
         permission={"create": "write", "list": "read", "delete": "write"},
         read_arms=(ListRelations,),
-        deviations=(
-            parameter("createdBy"),
-            Deviation(
-                "values sourceType",
-                "any",
-                TAG_VALUES,
-                "The document lists no values for relations; these are the ones it lists for tags",
-            ),
-            Deviation(
-                "values targetType",
-                "any",
-                TAG_VALUES,
-                "The document lists no values for relations; these are the ones it lists for tags",
-            ),
-        ),
     ),
 )

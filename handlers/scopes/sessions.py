@@ -10,7 +10,7 @@ from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Session, dumps, loads, row_factory
 from handlers.scopes.totals import Count, count_rows
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, write
+from kernel.tools import Hints, Tool, write
 
 Status = Literal["completed", "discarded"]
 ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]
@@ -122,13 +122,5 @@ TOOLS: tuple[Tool, ...] = (
         permission={"start": "write", "end": "write", "list": "read"},
         read_arms=(ListSessions,),
         kept_arms=(EndSession,),
-        deviations=(
-            Deviation(
-                "values status",
-                "completed, discarded",
-                "active, completed, discarded",
-                "The document's own example lists the active sessions",
-            ),
-        ),
     ),
 )

@@ -14,7 +14,7 @@ from handlers.scopes.targets import TargetType, check_target
 from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Tool, write
+from kernel.tools import Hints, Tool, write
 
 TAG_SPACE = "scopes:tags"
 TagCategory = Annotated[
@@ -200,20 +200,5 @@ TOOLS: tuple[Tool, ...] = (
         permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
         read_arms=(ListTags, ForEntry),
         kept_arms=(Detach,),
-        deviations=(
-            Deviation("behaviour: detach", "`tagId`", "or `tagName`", "attach takes either"),
-            Deviation(
-                "behaviour: name",
-                "unique in one case",
-                "unique in any case: create and attach return the tag of another case",
-                "Filters take tags in any case, and an entry with two spellings of a tag would count twice",
-            ),
-            Deviation(
-                "behaviour: predefined tags",
-                "26 tags with the descriptions of the original, such as `Python programming language`",
-                "the same tags, described in other words",
-                "The document lists neither",
-            ),
-        ),
     ),
 )

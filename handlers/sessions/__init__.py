@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from handlers.sessions import admin, briefing, curation, graph, memories, removal, search
-from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
@@ -85,7 +84,6 @@ DIALECT = Dialect(
     settings=SETTINGS,
     take=_take,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
-    deviations=DEVIATIONS,
     supplied={"session_id": "CODE_MEMORY_SESSION_ID"},
     session_space=memories.SPACE,
 )

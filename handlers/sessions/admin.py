@@ -12,7 +12,7 @@ from handlers.sessions.summary import has_library
 from kernel.errors import Fault
 from kernel.store import introspection
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Deviation, Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
+from kernel.tools import Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
@@ -253,35 +253,6 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Maintenance", destructive=True),
         permission={"prune_older_than": "admin", "purge_all": "admin", "purge_session": "write", "vacuum": "admin"},
         interactive=True,
-        deviations=(
-            Deviation(
-                "behaviour: confirm",
-                "by the model",
-                "`confirm` by the model, and the consent of the user where the client can ask for it (elicitation)",
-                "A model that misunderstands a request must not delete everything",
-            ),
-            Deviation(
-                "behaviour: graph",
-                "entities, relations and vectors stay",
-                "what comes from deleted memories alone is deleted from the graph; purge_all empties it",
-                "A deletion must be complete",
-            ),
-            Deviation(
-                "behaviour: older_than_days", "negative deletes everything", "refused", "A negative age is a mistake"
-            ),
-            Deviation(
-                "behaviour: arguments of another action",
-                "ignored, so purge_all with a `session_id` deletes every session",
-                "refused by name",
-                "The caller expects to delete less than the call would",
-            ),
-            Deviation(
-                "behaviour: history",
-                "gone",
-                "the history keeps what was deleted, as in every dialect",
-                "The owner of the file can still inspect and restore it",
-            ),
-        ),
     ),
     read(diagnostics, Hints("Diagnostics"), permission="admin"),
     read(health, Hints("Health"), permission="admin"),

@@ -24,7 +24,7 @@ from kernel.search import index
 from kernel.security.secrets import sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Deviation, Hints, IndexSource, Tool, read, write
+from kernel.tools import Concept, Hints, IndexSource, Tool, read, write
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
@@ -328,34 +328,15 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Add relation", idempotent=True),
         permission="write",
         kept_arms=(AddRelation,),
-        deviations=(
-            Deviation("behaviour: equal relations", "kept twice", "kept once", "The second copy adds no information"),
-        ),
     ),
     read(
         get_entity,
         Hints("Get entity"),
         permission="read",
-        deviations=(
-            Deviation(
-                "behaviour: observations",
-                "texts",
-                "texts, and `memory_ids` in the same order",
-                "The agent can look up the memory that an observation comes from",
-            ),
-        ),
     ),
     read(
         get_context_graph,
         Hints("Get context graph"),
         permission="read",
-        deviations=(
-            Deviation(
-                "limit: relations",
-                "none",
-                "the newest 1000 that touch the entities shown",
-                "An entity with many relations would fill the context window",
-            ),
-        ),
     ),
 )

@@ -17,7 +17,7 @@ from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.imports import stable_id
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Deviation, Hints, Hooks, IndexSource, Tool, write
+from kernel.tools import Concept, Hints, Hooks, IndexSource, Tool, write
 
 SPACE = "sessions"
 DELETED_SPACE = f"{SPACE}:imported"  # of the history: what an import brought and has been deleted
@@ -283,50 +283,5 @@ TOOLS: tuple[Tool, ...] = (
         permission="write",
         hooks=Hooks(texts=_texts_to_embed, prepare=_PREPARE),
         input=with_session(Remember),
-        deviations=(
-            Deviation(
-                "behaviour: answer",
-                "echoes the input",
-                "the values as stored: generated summary and tags, priority clamped to 1 to 5",
-                "The agent must know what was stored",
-            ),
-            Deviation(
-                "behaviour: sensitive content",
-                "three patterns over the content",
-                "keys, tokens, passwords, also in sentences and URLs, private keys and web tokens, over content, kind, "
-                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked; "
-                "`password:` before code, a type or a text about passwords is stored; the rules are those of the query "
-                "log of `brain`, and its table says what they do not recognize",
-                "A secret must not be stored in any field; a session id that looks like a key would lose the whole "
-                "session, and a note about passwords is none",
-            ),
-            Deviation(
-                "behaviour: skipped",
-                "`status` alone",
-                "`status` and `reason`: `duplicate of 12` or `sensitive: content`",
-                "An agent that does not know why nothing was stored tries again, or believes that it was",
-            ),
-            Deviation(
-                "behaviour: duplicates",
-                "the same content in any session within 300 s of local time",
-                "in the same session, in UTC",
-                "Another session must keep its own memory, and the time zone must not matter",
-            ),
-            Deviation(
-                "behaviour: content, metadata",
-                "anything",
-                "blank content, and metadata that is no JSON object, are refused",
-                "Blank content cannot be found, and the contract says object",
-            ),
-            Deviation(
-                "behaviour: tags", 'words found anywhere, `ui` in "build"', "whole words", "Wrong tags mislead a search"
-            ),
-            Deviation(
-                "behaviour: summary model",
-                "a path or a repository to download",
-                "a path; no setting installs or downloads anything",
-                "The server never fetches anything on its own",
-            ),
-        ),
     ),
 )

@@ -27,7 +27,7 @@ from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from kernel.text import stored_object, stored_time
-from kernel.tools import Deviation, Hints, Tool, read
+from kernel.tools import Hints, Tool, read
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
 
@@ -121,56 +121,11 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Search memory"),
         permission="read",
         input=with_session(SearchMemory),
-        deviations=(
-            Deviation(
-                "behaviour: session",
-                "filtered after the nearest neighbours, and off by default",
-                "a partition of the search; `CODE_MEMORY_ENABLE_SESSION_SCOPE` is on by default",
-                "Otherwise the memories of a large session crowd out those of a small one, and the contract scopes "
-                "retrieval",
-            ),
-            Deviation(
-                "behaviour: query",
-                "FTS5 syntax",
-                "plain words, any punctuation; ranked",
-                "In FTS5 syntax, queries with `sqlite-vec`, quotes or colons find nothing",
-            ),
-            Deviation(
-                "behaviour: score",
-                "the distance of the vectors, where 0 counts as 1; hits by words alone start from 1",
-                "the same range: .2 for the best by all evidence that `recall` has (words, meaning, word by word, "
-                "neighbours), 1 for the best by words alone, 2 for none; content equal to the query comes first",
-                "The distance alone ranks below plain FTS5: nDCG@10 .32 against .43 on turns of conversations",
-            ),
-            Deviation(
-                "behaviour: top_p",
-                "keeps the newest share",
-                "the same for a `top_p` that the call gives; the configured share also keeps every older memory that "
-                "ranks above one of it",
-                "A better hit must not be dropped silently where the caller did not ask for the newest",
-            ),
-            Deviation(
-                "behaviour: age",
-                "a share of the time between the oldest and the newest candidate, in whole seconds",
-                "absolute: half of the penalty after 30 days, three quarters after 60",
-                "Notes written in one burst would be ranked by their order of arrival, not by their meaning, and "
-                "scores would depend on what else is found",
-            ),
-        ),
     ),
     read(list_recent, Hints("List recent memories"), permission="read"),
     read(
         list_entities,
         Hints("List entities of a memory"),
         permission="read",
-        deviations=(
-            Deviation(
-                "behaviour: types",
-                "`function_like`, `function`, `class`",
-                "also `url`, `file_path` (with `path`), `ticket`, `env_var`, `command`, `error`; keywords are no "
-                "functions; each once, at most 50",
-                "More of what developers search for, and fewer false matches",
-            ),
-        ),
     ),
 )

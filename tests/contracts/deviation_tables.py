@@ -1,54 +1,51 @@
-"""The deviations that the tools declare, as the table in the README of their dialect.
+"""Read the deviations of a dialect from the table in its README, which is their only place."""
 
-`python -m tests.contracts.deviation_tables` writes every table again.
-"""
-
-from collections.abc import Iterator
+import re
+from functools import cache
 from pathlib import Path
-
-from kernel.app import DIALECTS
-from kernel.tools import Deviation, Dialect
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-BEGIN = "<!-- deviations: written by `python -m tests.contracts.deviation_tables` -->"
+BEGIN = "<!-- deviations -->"
 END = "<!-- end of deviations -->"
-COLUMNS = ("tool", "what", "contract", "ours", "reason")
+COLUMNS = ["tool", "what", "contract", "ours", "reason"]
+_SEPARATOR = re.compile(r"(?<!\\)\|")
 
 
-def declared(dialect: Dialect) -> Iterator[tuple[str, Deviation]]:
-    """Every deviation with the tools it is of: one name, or a text such as `every tool`."""
-    for tool in dialect.tools:
-        yield from ((tool.name, deviation) for deviation in tool.deviations)
-    for tools, deviations in dialect.deviations.items():
-        yield from ((tools, deviation) for deviation in deviations)
+class Deviation(NamedTuple):
+    """Hold one row: a difference between tools and their contract, with the reason.
+
+    `tools` are names, separated by commas, or a text such as `every tool`. `what` begins with a kind: `tool`,
+    `parameter NAME`, `required NAME`, `default NAME`, `values NAME` and `type NAME` are compared with the contract by a
+    test; other kinds are text.
+    """
+
+    tools: str
+    what: str
+    contract: str
+    ours: str
+    reason: str
 
 
-def table(dialect: Dialect) -> str:
-    """The deviations of a dialect as a Markdown table."""
-    rows = [(tools, *deviation) for tools, deviation in declared(dialect)]
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+def parse_deviations(text: str) -> list[Deviation]:
+    """Return the rows of the table between the markers of a README; raise ValueError if it is malformed."""
+    _, begin, rest = text.partition(BEGIN)
+    table, end, _ = rest.partition(END)
+    if not begin:
+        return []
+    if not end:
+        raise ValueError(f"{BEGIN} without {END}")
+    rows = [_cells(line) for line in table.strip().splitlines()]
+    if rows[0] != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
+        raise ValueError(f"each row has the columns {', '.join(COLUMNS)}")
+    return [Deviation(*row) for row in rows[2:]]
 
 
-def readme(dialect: Dialect) -> Path:
-    return ROOT / "handlers" / dialect.name / "README.md"
+@cache
+def read_deviations(dialect: str) -> list[Deviation]:
+    """Return the deviations of a dialect by its name."""
+    return parse_deviations((ROOT / "handlers" / dialect / "README.md").read_text(encoding="utf-8"))
 
 
-def replace_table(text: str, dialect: Dialect) -> str:
-    """The text of a README with the table between its markers written again."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{readme(dialect)} needs the lines {BEGIN} and {END}")
-    return f"{before}{begin}\n{table(dialect)}{end}{after}"
-
-
-def main() -> None:
-    for dialect in DIALECTS:
-        if any(declared(dialect)):
-            text = readme(dialect).read_text(encoding="utf-8")
-            readme(dialect).write_text(replace_table(text, dialect), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in _SEPARATOR.split(line.strip())[1:-1]]

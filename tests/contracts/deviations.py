@@ -1,15 +1,15 @@
-"""Where a registered tool differs from its contract, compared with the deviations that its dialect declares."""
+"""Compare the tools of a dialect with its contract, and the differences with the deviations of its README."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
 import msgspec
 
 from kernel.schema import input_schema
-from kernel.tools import Dialect, Tool
-from tests.contracts.deviation_tables import declared
+from kernel.tools import Tool
+from tests.contracts.deviation_tables import Deviation
 from tests.contracts.seed_texts import Contract, Param
 
 KINDS = {"tool", "parameter", "required", "default", "values", "type"}
@@ -47,19 +47,19 @@ class Shape(NamedTuple):
     default: Any
 
 
-def declared_differences(dialect: Dialect) -> set[Difference]:
-    """The declared deviations of the kinds that are compared, one for each tool they are of."""
+def declared_differences(dialect: str, rows: Iterable[Deviation]) -> set[Difference]:
+    """Return the rows of the kinds that are compared, one for each tool they concern."""
     return {
-        Difference(dialect.name, tool, *(cell.replace("`", "") for cell in deviation[:3]))
-        for tools, deviation in declared(dialect)
-        if deviation.what.partition(" ")[0] in KINDS
-        for tool in tools.split(", ")
+        Difference(dialect, tool, *(cell.replace("`", "") for cell in (row.what, row.contract, row.ours)))
+        for row in rows
+        if row.what.partition(" ")[0] in KINDS
+        for tool in row.tools.split(", ")
     }
 
 
-def without_reason(dialect: Dialect) -> list[str]:
-    """The declared deviations that give no reason."""
-    return [f"{tools}: {row.what}" for tools, row in declared(dialect) if not row.reason.strip("-? ")]
+def without_reason(rows: Iterable[Deviation]) -> list[str]:
+    """Return the rows that give no reason."""
+    return [f"{row.tools}: {row.what}" for row in rows if not row.reason.strip("-? ")]
 
 
 def differences(contracts: tuple[Contract, ...], tools: tuple[Tool, ...]) -> set[Difference]:

@@ -7,9 +7,8 @@ import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kernel.app import DIALECTS
-from kernel.errors import Fault
-from kernel.tools import Deviation, Dialect, Hints, Reply, Tool
-from tests.contracts.deviation_tables import BEGIN, END, declared, readme, replace_table
+from kernel.tools import Dialect, Hints, Tool
+from tests.contracts.deviation_tables import BEGIN, END, Deviation, parse_deviations, read_deviations
 from tests.contracts.deviations import Difference, declared_differences, differences, without_reason
 from tests.contracts.seed_texts import Action, Contract, Param
 
@@ -125,34 +124,37 @@ def test_a_missing_action_is_reported() -> None:
     assert Difference("scopes", "memory_org", "values action", "create, list", "add, list") in found
 
 
-def reply(tool: Tool, result: Any) -> Reply:
-    return Reply(b"", "text/plain")
+README = f"""# paths
+
+{BEGIN}
+| tool | what | contract | ours | reason |
+| --- | --- | --- | --- | --- |
+| read_memory | tool | no | yes | Memories that cannot be read are useless |
+| search | default limit | `20` | 10 | ? |
+| every tool | behaviour | any path | no `..` | Paths are names |
+| search, find | parameter extra | no | a \\| b | Both need it |
+{END}
+
+More text.
+"""
 
 
-def fail(fault: Fault) -> Reply:
-    return Reply(b"", "text/plain", fault.code)
+def test_rows_are_read_between_their_markers() -> None:
+    assert parse_deviations(README)[2:] == [
+        Deviation("every tool", "behaviour", "any path", "no `..`", "Paths are names"),
+        Deviation("search, find", "parameter extra", "no", "a | b", "Both need it"),
+    ]
+    assert parse_deviations("# paths\n") == []
 
 
-DECLARING = Dialect(
-    "paths",
-    "",
-    (
-        tool("read_memory", Same)._replace(
-            deviations=(Deviation("tool", "no", "yes", "Memories that cannot be read are useless"),)
-        ),
-        tool("search", Same)._replace(deviations=(Deviation("default limit", "`20`", "10", "?"),)),
-    ),
-    reply,
-    fail,
-    deviations={
-        "every tool": (Deviation("behaviour", "any path", "no `..`", "Paths are names"),),
-        "search, find": (Deviation("parameter extra", "no", "a | b", "Both need it"),),
-    },
-)
+@pytest.mark.parametrize("damage", [("| tool | what", "| what | tool"), ("| ? |", "|"), (END, "")])
+def test_a_malformed_table_is_refused(damage: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"columns|without"):
+        parse_deviations(README.replace(*damage))
 
 
 def test_declared_differences_are_those_of_the_compared_kinds() -> None:
-    assert declared_differences(DECLARING) == {
+    assert declared_differences("paths", parse_deviations(README)) == {
         Difference("paths", "read_memory", "tool", "no", "yes"),
         Difference("paths", "search", "default limit", "20", "10"),
         Difference("paths", "search", "parameter extra", "no", "a | b"),
@@ -161,26 +163,11 @@ def test_declared_differences_are_those_of_the_compared_kinds() -> None:
 
 
 def test_every_deviation_needs_a_reason() -> None:
-    assert without_reason(DECLARING) == ["search: default limit"]
+    assert without_reason(parse_deviations(README)) == ["search: default limit"]
 
 
-def test_the_table_is_written_between_its_markers() -> None:
-    assert replace_table(f"# paths\n\n{BEGIN}\nold\n{END}\n\nMore text.\n", DECLARING) == (
-        f"# paths\n\n{BEGIN}\n"
-        "| tool | what | contract | ours | reason |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        "| read_memory | tool | no | yes | Memories that cannot be read are useless |\n"
-        "| search | default limit | `20` | 10 | ? |\n"
-        "| every tool | behaviour | any path | no `..` | Paths are names |\n"
-        "| search, find | parameter extra | no | a \\| b | Both need it |\n"
-        f"{END}\n\nMore text.\n"
-    )
-    with pytest.raises(ValueError, match="needs the lines"):
-        replace_table("# paths\n", DECLARING)
-
-
-@pytest.mark.parametrize("dialect", [one for one in DIALECTS if any(declared(one))], ids=lambda one: one.name)
-def test_the_readme_of_a_dialect_has_the_table_of_its_declared_deviations(dialect: Dialect) -> None:
-    """`python -m tests.contracts.deviation_tables` writes it again."""
-    text = readme(dialect).read_text(encoding="utf-8")
-    assert replace_table(text, dialect) == text
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_row_names_tools_of_its_dialect(dialect: Dialect) -> None:
+    names = {tool.name for tool in dialect.tools}
+    rows = [row.tools for row in read_deviations(dialect.name) if "_" in row.tools and not row.tools.startswith("/")]
+    assert [tools for tools in rows if not names & set(tools.split(", "))] == []

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from kernel.tools import Deviation, Dialect
-from tests.contracts.deviation_tables import declared
+from kernel.tools import Dialect
+from tests.contracts.deviation_tables import Deviation, read_deviations
 from tests.originals.comparison import Answer, Difference, Names, decoded, differences, layout
 from tests.reliability.server_process import ROOT, serving
 
@@ -104,15 +104,19 @@ class Original(NamedTuple):
             names.append(name if count[name] == 1 else f"{name} ({count[name]})")
         return names
 
-    def row(self, rule: Rule) -> tuple[str, Deviation]:
-        """The one row of the table that a rule names."""
-        rows = [(tools, row) for tools, row in declared(self.dialect) if rule.row in (row.what, f"{tools}: {row.what}")]
+    @property
+    def deviations(self) -> list[Deviation]:
+        return read_deviations(self.dialect.name)
+
+    def row(self, rule: Rule) -> Deviation:
+        """Return the row of the table that a rule names."""
+        rows = [row for row in self.deviations if rule.row in (row.what, f"{row.tools}: {row.what}")]
         assert len(rows) == 1, f"{len(rows)} rows are called {rule.row}"
         return rows[0]
 
     def of_row(self, rule: Rule, tool: str) -> bool:
         """Whether the row of a rule is one of this tool; a rule that names calls may be about what follows from it."""
-        tools = self.row(rule)[0]
+        tools = self.row(rule).tools
         return rule.calls != "*" or tools.startswith("every tool") or tool in tools.split(", ")
 
 
