@@ -23,7 +23,7 @@ from kernel.console import records, rendering
 from kernel.embed.model import Embedder
 from kernel.embed.wordpiece import load_encoder
 from kernel.errors import Fault
-from kernel.search import equivalence, paraphrase, query, words
+from kernel.search import equivalence, query, words
 from kernel.security import injection, secrets
 from kernel.store import yaml
 from tests.security.adversarial_texts import GENERAL, Shape
@@ -90,7 +90,7 @@ ENCODER = load_encoder((MODEL / "tokenizer.json").read_bytes(), 4)
 
 def _says_the_same(given: str) -> object:
     other = given[::-1] + " Other"
-    return equivalence.differences(given, other), equivalence.differences(f"{given} Zzzzzzzzz", given.swapcase())
+    return equivalence.tell_apart(given, other), equivalence.tell_apart(f"{given} Zzzzzzzzz", given.swapcase())
 
 
 def _encoded(given: str) -> object:
@@ -149,7 +149,6 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "character pairs": lambda given: (words.character_pairs(given), words.pair_terms(given)),
     "grams": lambda given: (query.grams(given), query.query_grams(given), query.words_beside_cjk(given)),
     "texts told apart": _says_the_same,
-    "a question": lambda given: (paraphrase.is_question(given), equivalence.is_common(given)),
     "WordPiece": _encoded,
     "an embedding": lambda given: EMBEDDER.embed([given]),
     "late interaction": _compared,

@@ -34,7 +34,7 @@ def translate_index(text: str) -> str:
     match = _INDEX.fullmatch(text)
     assert match is not None, text
     unique, name, table, columns, condition = match.groups("")
-    columns = re.sub(r"(\w+) COLLATE NOCASE", r"lower(\1)", columns.strip())
+    columns = re.sub(r"\b(\w++) COLLATE NOCASE", r"lower(\1)", columns.strip())
     return f"CREATE {unique}INDEX {name} ON quipu_data.{table} (tenant, {columns}){condition};"
 
 
