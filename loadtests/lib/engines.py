@@ -113,7 +113,8 @@ def keyed(data: Path, names: Sequence[str]) -> list[Tenant]:
 @contextmanager
 def on(data: Path, address: str = "", **settings: str) -> Generator[Server]:
     """A server on a file, or on a database."""
-    with quipu(data, **({"store": address} if address else {}), **settings) as server:
+    store = {"store": address} if address else {}
+    with quipu(data, checkout=None, **store, **settings) as server:
         yield server
 
 

@@ -151,7 +151,8 @@ class _Parts:
             self.classes += [one for one in members if one not in self.classes]
             return members[0]
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:
-            return self._repetition(*value, lead, least)
+            fewest, most, repeated = value
+            return self._repetition(fewest, most, repeated, lead, least)
         if kind is op.BRANCH:
             branches = [self._walk(branch, lead, least) for branch in value[1]]
             return branches[0]

@@ -49,6 +49,8 @@ def break_times(file: Path, value: str) -> int:
     done = 0
     for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
         for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
+            assert isinstance(table, str)
+            assert isinstance(column, str)
             if table.startswith(names) and (column == "at" or column.endswith("_at")):
                 try:
                     db.execute(f'UPDATE "{table}" SET "{column}" = ?', (value,))
