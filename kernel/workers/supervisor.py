@@ -99,6 +99,7 @@ class Supervisor:
 
     def _pass_on(self, number: int, _frame: object) -> None:
         """Ends: no connection waits for a parent that takes none, and no worker outlives its grace."""
+        assert sys.platform != "win32"
         if not self._stopping:
             signal.signal(signal.SIGALRM, self._kill)
             signal.setitimer(signal.ITIMER_REAL, _KILL_SECONDS)
@@ -111,6 +112,7 @@ class Supervisor:
 
     def _kill(self, _number: int, _frame: object) -> None:
         """Kills the workers that have not ended, such as one whose interpreter is locked."""
+        assert sys.platform != "win32"
         for pid in self._running:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
