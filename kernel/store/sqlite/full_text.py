@@ -113,15 +113,6 @@ def rebuild_steps(db: "Connection") -> Steps[None]:
     yield from _discard(db, "old")
 
 
-def drop_unfinished(db: "Connection") -> Steps[None]:
-    """Drops the indexes of a rebuild that was cut off."""
-    yield
-    if db.has_table("doc_fts_next"):
-        db.script(_LEAVE)
-        yield from _discard(db, "next")
-    yield from _discard(db, "old")
-
-
 def _begin(db: "Connection") -> None:
     for name in _INDEXES:
         _define(db, name, f"{name}_next")
