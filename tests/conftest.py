@@ -19,18 +19,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jsonschema.validators import validator_for
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.calls import Observer, ToolEntry
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.call import Observer, ToolEntry
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.schema import output_schema
+from kernel.calls.tools import Dialect, Interaction, Reply, Tool
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
-from kernel.errors import Fault
-from kernel.schema import output_schema
+from kernel.engines.sqlite.connection import Connection
 from kernel.security.permissions import ANONYMOUS_CALLER, with_client_name
-from kernel.store.sqlite.connection import Connection
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store.store import Store
-from kernel.tools import Dialect, Interaction, Reply, Tool
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 from tests.postgres import differences, stores
@@ -281,7 +281,7 @@ def clock() -> Iterator[Clock]:
     numbers = itertools.count(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kernel.store.transaction.utc_now", still)
-        patch.setattr("kernel.store.migrations.utc_now", still)
+        patch.setattr("kernel.engines.migrations.utc_now", still)
         patch.setattr("kernel.store.transaction.new_id", lambda prefix, _clock: f"{prefix}_{next(numbers)}")
         yield still
 

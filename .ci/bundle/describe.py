@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kernel import app  # noqa: E402
+from kernel.server import app  # noqa: E402
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 NAMESPACE = os.environ.get("NAMESPACE") or "io.github.quipu-memory"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from kernel.cli.hook_entries import HOOK_CLIENTS, entries  # noqa: E402  the path comes first
-from kernel.config import DEFAULT_PORT, VERSION  # noqa: E402
+from kernel.core.config import DEFAULT_PORT, VERSION  # noqa: E402
 
 ABOUT = "Memories that outlive a session, kept by a Quipu server on this machine"
 SKILLS = ROOT / "handlers" / "common" / "skills"

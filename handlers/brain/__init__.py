@@ -32,13 +32,13 @@ from handlers.brain.index_text import (
 )
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, IndexSource, Keys, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
+from kernel.memories.import_records import Import, Imported, Record, Source
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Record, Source
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
-from kernel.text import json_bytes
-from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"

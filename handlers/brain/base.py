@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from handlers.brain.settings import DATABASES
-from kernel.errors import Fault
+from kernel.calls.settings import setting
+from kernel.core.errors import Fault
+from kernel.core.text import utc_time
 from kernel.search import index
-from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.text import utc_time
 
 ID_LENGTH = 21  # characters after the prefix, as in the ids of the original
 NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error: `

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from handlers.brain.settings import DATABASES
-from kernel.settings import setting
-from kernel.store.briefing import Project, Remark
+from kernel.calls.settings import setting
+from kernel.memories.briefing import Project, Remark
 from kernel.store.transaction import Tx
 
 _MOST = 5

@@ -6,9 +6,9 @@ from msgspec import Meta, Struct
 
 from handlers.brain.schemas import ConfigRow, Id
 from handlers.brain.scoring import CONFIG_KEYS, CONFIG_PREFIX, parse_weight
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, read, write
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read, write
 
 
 class GetConfig(Struct, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from handlers.brain.immutability import lock_of
 from handlers.brain.index_text import resource_source
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from handlers.brain.settings import HALF_LIFE_DAYS
-from kernel.settings import setting
+from kernel.calls.settings import setting
+from kernel.core.text import stored_time
 from kernel.store.transaction import Tx
-from kernel.text import stored_time
 
 ACCESS_GAIN = 0.1  # what one access adds to a decay score
 _SECONDS_PER_DAY = 86_400

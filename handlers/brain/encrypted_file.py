@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 MAGIC = b"SQLite format 3\0"
 _PBKDF2_ROUNDS = 64_007  # kdf_iter of the cipher

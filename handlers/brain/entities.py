@@ -24,9 +24,9 @@ from handlers.brain.schemas import (
     Title,
 )
 from handlers.brain.vocabulary import check_filters
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):

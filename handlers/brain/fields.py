@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 _Key = Annotated[str, Meta(min_length=1, max_length=64)]
 Fields = Annotated[

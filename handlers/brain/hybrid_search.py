@@ -24,12 +24,12 @@ from handlers.brain.scoring import (
     total_score,
 )
 from handlers.brain.search import QueryText
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Hooks, Tool, read
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit, Scored
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read
 
 CANDIDATES_PER_RESULT = 3  # recency and importance reorder, so more must be scored than returned
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from handlers.brain.schemas import Memory
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 
 class _Metadata(Struct):

@@ -24,15 +24,15 @@ from handlers.brain.index_text import (
 )
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from handlers.brain.settings import DATABASES
-from kernel.checkout import Refused, open_file
-from kernel.errors import Fault
+from kernel.calls.tools import IndexSource
+from kernel.core.checkout import Refused, open_file
+from kernel.core.errors import Fault
+from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.memories.import_records import Imported, Source
 from kernel.store import history
-from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.imports import Imported, Source
+from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import IndexSource
 
 _BATCH_ROWS = 100  # of one statement and one step
 _BATCH_BYTES = SLICE_BYTES // 2

@@ -7,10 +7,10 @@ from msgspec.structs import asdict, replace
 
 from handlers.brain.base import NO_PREFIX, databases, json_text, new_id, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, read, write
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read, write
 
 
 class CreateLink(Struct, forbid_unknown_fields=True):

@@ -25,10 +25,10 @@ from handlers.brain.repository import Draft, Successor
 from handlers.brain.schemas import Memory
 from handlers.brain.succession import check_not_replaced, free_predecessors, inherited_metadata
 from handlers.brain.vocabulary import check_category, check_filters, check_metadata, check_status
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 def save_memory(tx: Tx, request: SaveMemory) -> Memory:

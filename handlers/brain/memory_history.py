@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.brain.base import databases, parse_time, space
 from handlers.brain.schemas import Id, Time
+from kernel.calls.tools import Hints, Tool, read
 from kernel.store import history
 from kernel.store.history import Event
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read
 
 # These rows have history too, but the contract is about memories.
 _OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")

@@ -23,9 +23,9 @@ from handlers.brain.schemas import (
     Title,
 )
 from handlers.brain.vocabulary import check_filters
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 class SaveNote(Struct, forbid_unknown_fields=True):

@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from handlers.brain.base import json_text, new_id
 from handlers.brain.schemas import Limit
-from kernel.security import secrets
+from kernel.calls.tools import Hints, Tool, read, write
+from kernel.core.text import utc_time
+from kernel.security.rules import secrets
 from kernel.store.transaction import Tx
-from kernel.text import utc_time
-from kernel.tools import Hints, Tool, read, write
 
 SearchKind = Literal["hybrid", "semantic", "fts"]
 GroupBy = Literal["tool", "query", "day"]

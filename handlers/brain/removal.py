@@ -6,9 +6,9 @@ from handlers.brain.index_text import note_source, resource_source, update_index
 from handlers.brain.memories import delete_row
 from handlers.brain.memory_requests import DeleteMemory
 from handlers.brain.schemas import Note, Resource
+from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 
 def forget_note(tx: Tx, request: DeleteMemory) -> str:

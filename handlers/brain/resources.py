@@ -10,9 +10,9 @@ from handlers.brain.base import embedding_columns, json_text, new_id, space
 from handlers.brain.fields import Fields, check_fields, keep_fields
 from handlers.brain.index_text import resource_source, resource_text, update_index
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
 Status = Literal["captured", "reading", "read", "reference", "archived"]

@@ -11,9 +11,9 @@ from handlers.brain.base import databases, space
 from handlers.brain.fields import ALWAYS_KEPT, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
+from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read
 
 MAX_QUERY = 10_000
 RESULTS_PER_DATABASE = 10

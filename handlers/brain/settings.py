@@ -1,8 +1,8 @@
 """Settings of `brain`."""
 
 from handlers.brain.schemas import DATABASE_NAMES
-from kernel.lazy_regex import regex
-from kernel.settings import Setting, fraction, names
+from kernel.calls.settings import Setting, fraction, names
+from kernel.core.lazy_regex import regex
 
 DATABASES = "QUIPU_BRAIN_DATABASES"
 HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"

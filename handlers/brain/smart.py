@@ -17,11 +17,11 @@ from handlers.brain.schemas import Database, Fraction, Id, Importance, Memory, S
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.succession import check_not_replaced, inherited_metadata
 from handlers.brain.vocabulary import check_category
+from kernel.calls.settings import setting
+from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.search import index
 from kernel.search.index import Hit
-from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, write
 
 MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # that may be near, of which some say something else; not measured

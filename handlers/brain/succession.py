@@ -8,7 +8,7 @@ from handlers.brain import repository
 from handlers.brain.base import json_text
 from handlers.brain.index_text import ACTIVE
 from handlers.brain.schemas import Memory
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 

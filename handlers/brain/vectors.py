@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 from handlers.brain.base import embedding_columns, space
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, update_index
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
+from kernel.calls.tools import Hints, IndexSource, Tool, exclusive
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, IndexSource, Tool, exclusive
 
 Embeddable = Literal["memory", "entity", "note", "resource"]
 Kinds = Annotated[list[Embeddable], Meta(max_length=8)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from handlers.brain.schemas import Category, EntityType, NoteType
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 STATUSES = ("active", "superseded", "archived")
 CATEGORIES: tuple[str, ...] = get_args(Category)

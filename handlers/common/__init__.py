@@ -12,13 +12,13 @@ from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, pr
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, Hints, Reply, Tool, read
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
 from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
 from kernel.store.transaction import Tx
-from kernel.text import json_bytes
-from kernel.tools import Dialect, Hints, Reply, Tool, read
 
 
 def recall(tx: Tx, request: Recall) -> Recalled:

@@ -5,7 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from handlers.common.filters import Filters, folder_documents, matches
-from kernel.search import index, past
+from kernel.memories import as_of
+from kernel.search import index
 from kernel.search.index import Candidates, Document, Weights
 from kernel.store.transaction import Tx
 
@@ -25,10 +26,10 @@ class Changed(NamedTuple):
 def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Changed:
     """The memories that have changed since, searched by what they said then."""
     keys, limits, passes = _tagged(filters), _limits(filters), partial(matches, filters)
-    documents = past.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
+    documents = as_of.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
     kept = {document.doc: document for document in documents}
     texts = [document.text for document in documents]
-    return Changed(kept, past.find_in(tx, query, texts, [*kept], weights))
+    return Changed(kept, as_of.find_in(tx, query, texts, [*kept], weights))
 
 
 def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
@@ -44,7 +45,7 @@ def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
 
 def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict[int, Document]:
     """Those of `docs` that stood then, as they did; what has changed since is among `changed` or left out."""
-    unchanged = index.documents(tx, past.unchanged(tx, at, [doc for doc in docs if doc not in changed.documents]))
+    unchanged = index.documents(tx, as_of.unchanged(tx, at, [doc for doc in docs if doc not in changed.documents]))
     return unchanged | {doc: changed.documents[doc] for doc in docs if doc in changed.documents}
 
 
@@ -53,7 +54,7 @@ def newest(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: 
     keys, limits = _tagged(filters), _limits(filters)
     found = [
         *_newest_unchanged(tx, filters, passes, limit),
-        *past.changed(tx, filters.at, keys=keys, limits=limits, passes=passes, limit=limit),
+        *as_of.changed(tx, filters.at, keys=keys, limits=limits, passes=passes, limit=limit),
     ]
     found.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
     return found[:limit]
@@ -74,15 +75,15 @@ def _newest_unchanged(tx: Tx, filters: Filters, passes: Callable[[Document], boo
 def _unchanged(tx: Tx, filters: Filters, first: int) -> Iterator[Sequence[int]]:
     """The documents that stood then as they are, last changed first: a few, and more each time."""
     if filters.tagged is not None:
-        yield past.unchanged(tx, filters.at, index.doc_ids(tx, sorted(filters.tagged)))[: past.MAX_CANDIDATES]
+        yield as_of.unchanged(tx, filters.at, index.doc_ids(tx, sorted(filters.tagged)))[: as_of.MAX_CANDIDATES]
         return
     offset, size = 0, first
-    while offset < past.MAX_CANDIDATES:
-        docs = past.newest_unchanged(tx, filters.at, _limits(filters), filters.within, limit=size, offset=offset)
+    while offset < as_of.MAX_CANDIDATES:
+        docs = as_of.newest_unchanged(tx, filters.at, _limits(filters), filters.within, limit=size, offset=offset)
         yield docs
         if len(docs) < size:
             return
-        offset, size = offset + size, min(size * _GROWTH, past.MAX_CANDIDATES - offset - size)
+        offset, size = offset + size, min(size * _GROWTH, as_of.MAX_CANDIDATES - offset - size)
 
 
 def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Document], int]:
@@ -90,13 +91,13 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
     then and have changed since, without a text of then.
     """
     today = index.documents(tx, index.doc_ids(tx, keys))
-    unchanged = [today[doc] for doc in past.unchanged(tx, at, [*today])]
+    unchanged = [today[doc] for doc in as_of.unchanged(tx, at, [*today])]
     found = {
         (document.space, document.key): document
-        for document in (*unchanged, *past.changed(tx, at, keys=keys, limit=len(keys)))
+        for document in (*unchanged, *as_of.changed(tx, at, keys=keys, limit=len(keys)))
     }
     unrecorded = sum(
-        document.created_at <= at < document.updated_at and past.is_unrecorded(tx, document.space)
+        document.created_at <= at < document.updated_at and as_of.is_unrecorded(tx, document.space)
         for document in today.values()
     )
     return [found[key] for key in keys if key in found], unrecorded
@@ -105,15 +106,15 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
 def count_unrecorded(tx: Tx, filters: Filters) -> int:
     """The memories that stood then and have changed since, without a text of then: of what place and scope leave."""
     places = index.partitions_of(tx, None, None, None) if filters.within is None else filters.within
-    spaces = {space for space, _ in places if past.is_unrecorded(tx, space)}
-    return past.count_unrecorded(tx, filters.at, [*spaces], filters.scope)
+    spaces = {space for space, _ in places if as_of.is_unrecorded(tx, space)}
+    return as_of.count_unrecorded(tx, filters.at, [*spaces], filters.scope)
 
 
 def _tagged(filters: Filters) -> list[tuple[str, str]] | None:
     return None if filters.tagged is None else sorted(filters.tagged)
 
 
-def _limits(filters: Filters) -> past.Limits:
+def _limits(filters: Filters) -> as_of.Limits:
     spaces = None if filters.within is None else [*filters.spaces]
     folder = f"{filters.folder}/" if filters.folder else ""
-    return past.Limits(spaces, filters.scope, folder, filters.actor, filters.after, filters.before)
+    return as_of.Limits(spaces, filters.scope, folder, filters.actor, filters.after, filters.before)

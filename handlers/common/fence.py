@@ -5,8 +5,8 @@ again, so that it is not stored a second time.
 import re
 from collections.abc import Callable, Iterator
 
-from kernel.lazy_regex import regex
-from kernel.text import one_line
+from kernel.core.lazy_regex import regex
+from kernel.core.text import one_line
 
 BYTES_PER_TOKEN = 3  # as in the budget of recall: more than English text has
 OPEN, CLOSE = "<quipu-memories>", "</quipu-memories>"

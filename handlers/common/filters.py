@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from handlers.common.schemas import Recall
-from kernel.errors import Fault
-from kernel.search import index, past
+from kernel.calls.settings import Setting, names, setting
+from kernel.core.errors import Fault
+from kernel.core.text import one_line, utc_time
+from kernel.memories import as_of
+from kernel.search import index
 from kernel.search.index import Document
-from kernel.settings import Setting, names, setting
 from kernel.store.transaction import Tx
-from kernel.text import one_line, utc_time
 
 WITHOUT = "QUIPU_RECALL_WITHOUT"
 SETTINGS = (Setting(WITHOUT, (), names, "dialects and spaces that recall leaves out, such as brain:therapy"),)
@@ -74,7 +75,7 @@ def filters_of(tx: Tx, request: Recall) -> Filters:
     filters, at = _filters_of(tx, request), _time("as_of", request.as_of)
     if not at:
         return filters
-    return filters._replace(at=at, before=min(filters.before or past.END_OF_TIME, f"{at}{past.END_OF_TIME}"))
+    return filters._replace(at=at, before=min(filters.before or as_of.END_OF_TIME, f"{at}{as_of.END_OF_TIME}"))
 
 
 def _filters_of(tx: Tx, request: Recall) -> Filters:

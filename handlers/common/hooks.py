@@ -13,11 +13,11 @@ from handlers.common import fence, hook_shapes
 from handlers.common.evidence import PROMPT_FLOOR, hits_above
 from handlers.common.hook_shapes import Client, Event
 from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
-from kernel.errors import Fault
-from kernel.security.secrets import find_secret
-from kernel.store.briefing import Handoff, HookSessions, Project
+from kernel.calls.tools import Hints, Hooks, RestMethod, Tool, read, write
+from kernel.core.errors import Fault
+from kernel.memories.briefing import Handoff, HookSessions, Project
+from kernel.security.rules.secrets import find_secret
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, RestMethod, Tool, read, write
 
 MOST_BODY_BYTES = 65_536
 _PROMPT_TOKENS = 400

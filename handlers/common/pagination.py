@@ -10,10 +10,10 @@ from msgspec import UNSET, UnsetType
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
 from handlers.common.tokens import CURSOR_TOKENS_PER_BYTE, Tokens, tokens_of
-from kernel.errors import Fault
+from kernel.core.errors import Fault
+from kernel.core.text import one_line
 from kernel.search import index
 from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
-from kernel.text import one_line
 
 _LINE_WIDTH = 240  # characters; about 55 tokens, which is all of most memories
 _LEAST_CUT = 12  # characters of a text that is cut; its origin is left out before it gets shorter

@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 from handlers.common import fence
 from handlers.common.evidence import hits_above
 from handlers.common.filters import is_left_out
-from kernel.checkout import has_controls
+from kernel.core.checkout import has_controls
+from kernel.memories.briefing import Part, Project, Remark
 from kernel.search import index
 from kernel.search.index import Document
-from kernel.store.briefing import Part, Project, Remark
 from kernel.store.transaction import Tx
 
 DEFAULT_TOKENS = 800

@@ -11,12 +11,12 @@ from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
-from kernel.errors import Fault
+from kernel.core.errors import Fault
+from kernel.core.text import one_line
 from kernel.search import index
 from kernel.search.index import Candidates, Document
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
-from kernel.text import one_line
 
 _MIN_CANDIDATES = 101  # the largest page, and one more that shows whether another page follows
 _FILTERED_CANDIDATES = 400  # filters that the index cannot apply drop most hits

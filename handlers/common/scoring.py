@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from kernel.core.text import stored_time
 from kernel.search.index import Document, Parts, Scored
-from kernel.text import stored_time
 
 _SECONDS_PER_DAY = 86_400.0
 

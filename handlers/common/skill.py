@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kernel.resources import Skill
+from kernel.calls.resources import Skill
 
 _FOLDER = Path(__file__).parent / "skills" / "quipu-memory"
 _ENTRY = "SKILL.md"

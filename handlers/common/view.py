@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kernel.resources import Resource, ResourceContents, Resources
+from kernel.calls.resources import Resource, ResourceContents, Resources
 from kernel.store.transaction import Tx
 
 _SCHEME = "ui://quipu/"

@@ -9,9 +9,9 @@ from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
 from handlers.files.undo import check_restored
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, Reply, Tool
+from kernel.core.errors import Fault
 from kernel.store.history import Past
-from kernel.tools import Dialect, Reply, Tool
 
 _TEXT = "text/plain"
 

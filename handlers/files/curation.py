@@ -3,7 +3,7 @@
 from handlers.files import records
 from handlers.files.file_paths import ROOT
 from handlers.files.memories import STORE
-from kernel.store.curation import Curation, ToolCall
+from kernel.memories.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 
 

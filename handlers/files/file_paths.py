@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 ROOT = "/memories"
 _MAX_SEGMENTS = 20

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from handlers.files.file_paths import shown
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 _LEVELS = 2
 _HIDDEN = "node_modules"

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from kernel.errors import Fault
-from kernel.text import utc_time
+from kernel.core.errors import Fault
+from kernel.core.text import utc_time
 
 Item = TypeVar("Item")
 Mark = TypeVar("Mark", int, str)

@@ -6,9 +6,9 @@ from handlers.files import listing, records
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
 from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, Hints, Hooks, IndexSource, Keys, Tool, write
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Hints, Hooks, IndexSource, Keys, Tool, write
 
 STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
 _STORE_NAME = "memories"

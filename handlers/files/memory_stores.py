@@ -16,10 +16,10 @@ from handlers.files.rest_schemas import (
     StorePage,
     UpdateStore,
 )
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, RestMethod, exclusive, read, write
+from kernel.core.errors import Fault
+from kernel.core.text import stored_object
 from kernel.store.transaction import Tx
-from kernel.text import stored_object
-from kernel.tools import Hints, RestMethod, exclusive, read, write
 
 _MAX_PAIRS = 16
 _FIRST = 2**62  # above every number of a row

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handlers.files.file_paths import ancestors, below
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from kernel.errors import Code, Fault
-from kernel.text import json_bytes
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.core.errors import Code, Fault
+from kernel.core.text import json_bytes
 
 _JSON = "application/json"
 _TYPES: dict[Code, str] = {

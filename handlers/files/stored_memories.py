@@ -18,9 +18,9 @@ from handlers.files.rest_schemas import (
     OneMemory,
     UpdateMemory,
 )
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Hooks, RestMethod, read, write
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, RestMethod, read, write
 
 PATH_TAKEN = "memory_path_conflict_error"
 CHANGED_MEANWHILE = "memory_precondition_failed_error"

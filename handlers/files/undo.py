@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from handlers.files import records
-from kernel.errors import Fault
+from kernel.calls.tools import Restored
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Restored
 
 
 def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:

@@ -6,10 +6,10 @@ from handlers.files import records
 from handlers.files.lists import bounds, mark_of, page_size, token
 from handlers.files.memory_stores import existing
 from handlers.files.rest_schemas import Actor, ListVersions, MemoryVersion, OneVersion, RedactVersion, VersionPage
-from kernel.errors import Fault
+from kernel.calls.tools import RestMethod, exclusive, read
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import RestMethod, exclusive, read
 
 _FIRST = 2**62  # above every number of a row
 _VERSIONS = "/v1/memory_stores/{memory_store_id}/memory_versions"

@@ -7,8 +7,8 @@ from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
 from handlers.graph.resources import RESOURCES
-from kernel.store.imports import Export, Import
-from kernel.tools import Dialect
+from kernel.calls.tools import Dialect
+from kernel.memories.import_records import Export, Import
 
 DIALECT = Dialect(
     name=SPACE,

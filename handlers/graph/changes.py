@@ -21,11 +21,11 @@ from handlers.graph.schemas import (
     Relation,
     RelationEnds,
 )
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Hooks, Tool, write
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, write
 
 RELATION_SPACE = "graph:relation"  # of the history; relations are not indexed
 MAX_ITEMS = 1000

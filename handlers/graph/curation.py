@@ -3,7 +3,7 @@
 from itertools import islice
 
 from handlers.graph.nodes import fields, relations_of, with_names
-from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 

@@ -16,10 +16,10 @@ from handlers.graph.schemas import (
     NewObservations,
     RelationEnds,
 )
-from kernel.errors import Fault
-from kernel.store.imports import Imported, Source
+from kernel.core.errors import Fault
+from kernel.memories.import_records import Imported, Source
+from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 _MAX_LINE = 64 << 20  # bytes; a file may have any number of lines

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation, SearchNodes
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, Hints, IndexSource, Keys, Tool, read
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Hints, IndexSource, Keys, Tool, read
 
 SPACE = "graph"
 _FALLBACK_ENTITIES = 10

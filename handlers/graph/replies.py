@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults
-from kernel.errors import Fault
-from kernel.schema import error_message
-from kernel.text import json_bytes
-from kernel.tools import ArgumentError, Reply, Tool
+from kernel.calls.schema import error_message
+from kernel.calls.tools import ArgumentError, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
 
 _JSON = "application/json"
 _TEXT = "text/plain"

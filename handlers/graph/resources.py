@@ -3,7 +3,7 @@
 from handlers.graph.nodes import read_graph
 from handlers.graph.replies import indented
 from handlers.graph.schemas import ReadGraph
-from kernel.resources import Resource, ResourceContents, Resources
+from kernel.calls.resources import Resource, ResourceContents, Resources
 from kernel.store.transaction import Tx
 
 URI = "memory://knowledge-graph"

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
 from handlers.notes.projects import SETTINGS, SPACE, folders
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, Outside, Precheck, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
 from kernel.store.history import Past
-from kernel.text import json_bytes
-from kernel.tools import Dialect, Outside, Precheck, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:

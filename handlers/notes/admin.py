@@ -11,11 +11,11 @@ from handlers.notes.note_file import ParsedMemory
 from handlers.notes.projects import Project, projects, select_projects
 from handlers.notes.schemas import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.settings import setting
+from kernel.calls.settings import setting
+from kernel.calls.tools import Hints, Hooks, Precheck, Tool, read
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Precheck, Tool, read
 
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from handlers.notes import note_file
 from handlers.notes.projects import projects, space
-from kernel.store.briefing import Project, Remark
+from kernel.memories.briefing import Project, Remark
 from kernel.store.transaction import Tx
 
 _MOST = 5

@@ -3,7 +3,7 @@
 from handlers.notes import files, note_file
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.projects import absolute, projects, space
-from kernel.store.curation import Curation, ToolCall
+from kernel.memories.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 
 

@@ -25,8 +25,8 @@ from handlers.notes.safe_fs import (
     sync_folder,
 )
 from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
-from kernel.data_dir import fsync
-from kernel.errors import NO_SPACE, Fault, is_disk_full
+from kernel.core.data_dir import fsync
+from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)

@@ -9,9 +9,9 @@ from handlers.notes.projects import ABSOLUTE_PATH_HINT, Project, absolute, candi
 from handlers.notes.safe_fs import LINK_ERRNOS
 from handlers.notes.scan import SUFFIX, is_memory
 from handlers.notes.schemas import Forget, Forgotten
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, exclusive
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, exclusive
 
 
 def memory_forget(tx: Tx, request: Forget) -> Forgotten:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 
 _FENCES = {"---", "..."}
 _QUOTED = regex(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")

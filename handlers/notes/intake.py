@@ -6,7 +6,7 @@ from handlers.notes import files, journal, sync
 from handlers.notes.note_file import decode_lossy
 from handlers.notes.projects import Project, absolute, projects
 from handlers.notes.scan import is_memory
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 COLUMNS = ("project", "path", "content")

@@ -16,7 +16,7 @@ from handlers.notes.files import File
 from handlers.notes.projects import Project, projects
 from handlers.notes.safe_fs import Stamp
 from handlers.notes.scan import TEMPORARY_PREFIX, delete_leftover
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 

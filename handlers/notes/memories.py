@@ -22,10 +22,10 @@ from handlers.notes.safe_fs import LINK_ERRNOS
 from handlers.notes.scan import SUFFIX, is_memory
 from handlers.notes.schemas import ListTypes, Remember, Remembered, Types
 from handlers.notes.slug import kebab, slug
-from kernel.errors import Fault
-from kernel.settings import setting
+from kernel.calls.settings import setting
+from kernel.calls.tools import Hints, Hooks, Tool, exclusive, read
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, exclusive, read
 
 MAX_CONTENT_BYTES = 1_048_576  # 1 MB, so that one memory cannot make every recall too large
 _OUTSIDE = "Write operations only allowed within .mnemonics/"

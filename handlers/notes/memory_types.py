@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.notes.slug import SUFFIX, kebab
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"

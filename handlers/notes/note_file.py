@@ -9,9 +9,9 @@ from handlers.notes.files import File
 from handlers.notes.front_matter import Page
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.slug import kebab, title_of
+from kernel.core.text import utc_time, yaml_block, yaml_flow
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
-from kernel.text import utc_time, yaml_block, yaml_flow
 
 _EMPTY_PAGE = Page("", (), "", "\n")
 # The years 1 to 9999 of `datetime`; file systems allow others.

@@ -6,8 +6,8 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from handlers.notes.safe_fs import FOLDER
-from kernel.errors import Fault
-from kernel.settings import Setting, data_folder, text
+from kernel.calls.settings import Setting, data_folder, text
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 DEFAULT = "default"

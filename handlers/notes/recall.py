@@ -8,12 +8,12 @@ from handlers.notes.memory_types import load_types
 from handlers.notes.projects import Project, absolute, projects, select_projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
-from kernel.lazy_regex import regex
+from kernel.calls.settings import setting
+from kernel.calls.tools import Hints, Hooks, Precheck, Tool, read
+from kernel.core.lazy_regex import regex
 from kernel.search import index
 from kernel.search.ranked import ranked
-from kernel.settings import setting
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Precheck, Tool, read
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
 _WORD = regex(r"[a-z0-9]+")

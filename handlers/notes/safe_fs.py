@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.data_dir import fsync
+from kernel.core.data_dir import fsync
 
 FOLDER = ".mnemonics"
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -17,7 +17,7 @@ from handlers.notes.safe_fs import (
     stamp_of,
     stat_entry,
 )
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 
 SUFFIX = ".md"
 MAX_FILE_BYTES = 4 << 20  # 4 MB; a stray dump must not stop every recall

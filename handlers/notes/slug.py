@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from kernel.lazy_regex import regex
-from kernel.text import one_line
+from kernel.core.lazy_regex import regex
+from kernel.core.text import one_line
 
 SUFFIX = ".md"
 _CAMEL_CASE = regex(r"([a-z0-9])([A-Z])")

@@ -9,12 +9,12 @@ from handlers.notes.files import File, file_fault, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, IndexSource, Keys
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, IndexSource, Keys
 
 _WRITE_FILES = 1000  # bounds one transaction, because other writes wait for it
 _WRITE_BYTES = 16 << 20

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from handlers.notes import files, journal, note_file, sync
 from handlers.notes.files import File
 from handlers.notes.projects import Project, projects, space
-from kernel.errors import Fault
+from kernel.calls.tools import Restored
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Restored
 
 
 def restore_files(tx: Tx, restored: Iterable[Restored]) -> None:

@@ -9,12 +9,12 @@ from handlers.paths.briefing import brief
 from handlers.paths.curation import compose, curate
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES, complete
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes, yaml_block
+from kernel.memories.import_records import Record
 from kernel.store.history import Past
-from kernel.store.imports import Record
 from kernel.store.transaction import Tx
-from kernel.text import json_bytes, yaml_block
-from kernel.tools import Dialect, Reply, Tool
 
 _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",

@@ -4,7 +4,7 @@ import unicodedata
 from typing import NamedTuple
 
 from handlers.paths.memories import SPACE
-from kernel.store.briefing import Project, Remark
+from kernel.memories.briefing import Project, Remark
 from kernel.store.transaction import Tx
 
 _MOST = 5

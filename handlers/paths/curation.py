@@ -3,8 +3,8 @@
 from urllib.parse import quote
 
 from handlers.paths.resources import SCHEME
-from kernel.lazy_regex import regex
-from kernel.store.curation import Curation, ToolCall
+from kernel.core.lazy_regex import regex
+from kernel.memories.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 
 _NOT_IN_PATHS = regex(r"[^\w./-]+")

@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 
 from handlers.paths.memories import INVISIBLE, SPACE, checked_size, get_memory, index_text
+from kernel.memories.import_records import Record
 from kernel.search import index
 from kernel.store import history
-from kernel.store.imports import Record
 from kernel.store.transaction import Tx
 
 _MAX_SEGMENT, _MAX_SEGMENTS = 60, 4

@@ -20,13 +20,7 @@ from handlers.paths.schemas import (
     Replaced,
     ReplaceMemory,
 )
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.search import index
-from kernel.store import history
-from kernel.store.history import PastSource, PastText
-from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import (
+from kernel.calls.tools import (
     Concept,
     Hints,
     Hooks,
@@ -40,6 +34,12 @@ from kernel.tools import (
     read,
     write,
 )
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+from kernel.search import index
+from kernel.store import history
+from kernel.store.history import PastSource, PastText
+from kernel.store.transaction import SLICE_BYTES, Tx
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576

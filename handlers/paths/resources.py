@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 
 from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
 from handlers.paths.schemas import PAGE_SIZE, ListedMemory
-from kernel.resources import Resource, ResourceContents, Resources, ResourceTemplate
+from kernel.calls.resources import Resource, ResourceContents, Resources, ResourceTemplate
 from kernel.store.transaction import Tx
 
 SCHEME = "memory://paths/"

@@ -21,13 +21,13 @@ from handlers.scopes import (
     sessions,
     tags,
 )
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, Outside, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
+from kernel.memories.import_records import Import, Imported, Record, Source
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Record, Source
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
-from kernel.text import json_bytes
-from kernel.tools import Dialect, Outside, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kernel.calls.tools import Hints, Tool, exclusive, read
 from kernel.search import index
 from kernel.store import history
 from kernel.store.introspection import backup_before_clear, migrations
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, exclusive, read
 
 CONTRACT_RELEASE = "0.3.0"
 DIALECT = "scopes"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.inheritance import GLOBAL
-from kernel.store.briefing import Project, Remark, named
+from kernel.memories.briefing import Project, Remark, named
 from kernel.store.transaction import Tx
 
 _MOST_RULES = 12

@@ -8,10 +8,10 @@ from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, index_text
 from handlers.scopes.filters import Candidate, EntryQuery, TagIds, visible
 from handlers.scopes.results import VersionRow
+from kernel.core.text import stored_time
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
-from kernel.text import stored_time
 
 _ALL_WORDS = 0.6  # the relevance of an entry that the index cannot rank, but holds each word of the text
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this

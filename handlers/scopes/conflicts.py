@@ -9,8 +9,8 @@ from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, page_bounds, validate
 from handlers.scopes.results import Conflict, row_factory
 from handlers.scopes.totals import Count, count_rows
+from kernel.calls.tools import Hints, Tool, write
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 _conflict_row = row_factory(Conflict, "resolved", bool)
 

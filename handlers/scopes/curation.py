@@ -3,7 +3,7 @@
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.results import Relation
-from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 

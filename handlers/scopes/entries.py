@@ -20,12 +20,12 @@ from handlers.scopes.results import (
     to_versions,
 )
 from handlers.scopes.totals import Count, count_rows
+from kernel.calls.tools import Concept, IndexSource, Keys
+from kernel.core.text import stored_time
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
-from kernel.text import stored_time
-from kernel.tools import Concept, IndexSource, Keys
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
 _NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(

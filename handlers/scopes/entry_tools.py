@@ -11,8 +11,8 @@ from handlers.scopes.field_types import normal_name, page_bounds, timestamp, val
 from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
 from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry
 from handlers.scopes.totals import Count
+from kernel.calls.tools import Access, Hints, Hooks, ToolOptions, write
 from kernel.store.transaction import Tx
-from kernel.tools import Access, Hints, Hooks, ToolOptions, write
 
 
 class EntrySaved(Struct):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.tools import ArgumentError
+from kernel.calls.tools import ArgumentError
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 MISSING = "E1000"
 BAD_SCOPE = "E1001"

@@ -30,13 +30,14 @@ from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
 from handlers.scopes.tags import id_by_name
-from kernel import tools
-from kernel.errors import Fault
-from kernel.store import imports, yaml
-from kernel.store.imports import Imported, Source
-from kernel.store.slices import Steps, run_steps
+from kernel.calls import tools
+from kernel.core import yaml
+from kernel.core.errors import Fault
+from kernel.core.text import yaml_block
+from kernel.memories import import_records
+from kernel.memories.import_records import Imported, Source
+from kernel.store.long_work import Steps, run_steps
 from kernel.store.transaction import Tx
-from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 MAX_REASONS_SHOWN = 100
@@ -259,7 +260,9 @@ def _reasons(found: Sequence[Problem]) -> str:
     return f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
 
 
-IMPORT = imports.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)
+IMPORT = import_records.Import(
+    "memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file
+)
 
 TOOLS: tuple[tools.Tool, ...] = (
     tools.read(

@@ -10,10 +10,10 @@ from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, 
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Organization, Project, dumps, loads, row_factory
 from handlers.scopes.totals import Count, count_rows
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, write
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 PROJECT_SPACE = "scopes:projects"
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]

@@ -13,13 +13,13 @@ from handlers.scopes.import_coercion import Row, integer, json_column, real_numb
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL, scope_key
 from handlers.scopes.results import VersionRow
-from kernel.errors import Fault
+from kernel.core.errors import Fault
+from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.memories.import_records import Imported, Source
 from kernel.search import index
 from kernel.store import history
-from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.imports import Imported, Source
+from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 _MAX_SCOPES_NAMED = 10

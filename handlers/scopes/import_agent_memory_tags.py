@@ -8,9 +8,9 @@ from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
 from handlers.scopes.lock_paths import accepts, normal_path
 from handlers.scopes.tags import id_by_name
-from kernel.store.external import ExternalDatabase
+from kernel.engines.foreign_file import ExternalDatabase
+from kernel.store.long_work import Steps
 from kernel.store.progress import count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 IMPORTED = "imported"

@@ -8,8 +8,8 @@ import msgspec
 
 from handlers.scopes.field_types import MAX_DEPTH, nested_deeper
 from handlers.scopes.results import dumps
+from kernel.core.text import utc_time
 from kernel.store.transaction import Tx
-from kernel.text import utc_time
 
 Row = Mapping[str, Any]
 _MAX_INT64 = 2**63 - 1

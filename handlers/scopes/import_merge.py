@@ -14,8 +14,8 @@ from handlers.scopes.import_scopes import Problem, add_scopes
 from handlers.scopes.import_scopes import parse_scopes as scopes_of
 from handlers.scopes.import_tags import Tagging, attach_all
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_key
+from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)

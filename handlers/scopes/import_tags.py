@@ -13,7 +13,7 @@ from handlers.scopes.results import EntryTag, Relation
 from handlers.scopes.tags import TAG_SPACE, id_by_name
 from handlers.scopes.targets import LABELS
 from kernel.store import history
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 _CHUNK = 100  # items between two steps: some 20 ms

@@ -8,9 +8,9 @@ from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL
 from handlers.scopes.tags import attach, create, id_by_name
+from kernel.memories.import_records import Record, stable_id
 from kernel.search import index
 from kernel.store import history
-from kernel.store.imports import Record, stable_id
 from kernel.store.transaction import Tx
 
 _AUTHOR = "import"

@@ -3,7 +3,7 @@
 import unicodedata
 
 from handlers.scopes import errors
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 
 MAX_PATH_LENGTH = 4096  # PATH_MAX of Linux
 MAX_AGENT_LENGTH = 1024

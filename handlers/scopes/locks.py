@@ -25,10 +25,10 @@ from handlers.scopes.lock_schemas import (
     LockStatus,
 )
 from handlers.scopes.results import dumps, loads, row_factory
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, write
+from kernel.core.errors import Fault
+from kernel.core.text import utc_time
 from kernel.store.transaction import Tx
-from kernel.text import utc_time
-from kernel.tools import Hints, Tool, write
 
 _MIN_LOCK_SECONDS = 0.001  # the resolution of stored times; less would expire at once
 FORCED_UNLOCKS_SHOWN = 10

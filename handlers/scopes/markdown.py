@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 
 _KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _SPECIAL = regex(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")

@@ -28,8 +28,8 @@ from handlers.scopes.query_schemas import (
 from handlers.scopes.results import EntryRow, VersionRow, entry_and_version
 from handlers.scopes.tags import id_by_name
 from handlers.scopes.targets import check_known_target
+from kernel.calls.tools import Hints, Tool, read
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read
 
 
 class _View(NamedTuple):

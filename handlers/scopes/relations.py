@@ -10,9 +10,9 @@ from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, v
 from handlers.scopes.results import Done, Relation
 from handlers.scopes.targets import TargetType, check_known_target, check_target
 from handlers.scopes.totals import Count, count_rows
+from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 RELATION_SPACE = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]

@@ -9,8 +9,8 @@ from handlers.scopes.field_types import Id, Label, Limit, Object, Offset, Text, 
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Session, dumps, loads, row_factory
 from handlers.scopes.totals import Count, count_rows
+from kernel.calls.tools import Hints, Tool, write
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 Status = Literal["completed", "discarded"]
 ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]

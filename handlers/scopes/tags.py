@@ -12,9 +12,9 @@ from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, no
 from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
 from handlers.scopes.totals import Count, count_rows
+from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 TAG_SPACE = "scopes:tags"
 TagCategory = Annotated[

@@ -8,13 +8,13 @@ import msgspec
 from handlers.sessions import admin, briefing, curation, graph, memories, removal, search
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
-from kernel.errors import Fault
+from kernel.calls.tools import Dialect, IndexSource, Keys, Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
+from kernel.memories.import_records import Import, Imported, Record, Source
 from kernel.store.history import Past
-from kernel.store.imports import Import, Imported, Record, Source
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
-from kernel.text import json_bytes
-from kernel.tools import Dialect, IndexSource, Keys, Reply, Tool
 
 _JSON = "application/json"
 _LISTS = (MemoryList, SearchResults, MentionedEntities)

@@ -9,10 +9,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from handlers.sessions import entity_extraction, graph, memories, removal
 from handlers.sessions.settings import option
 from handlers.sessions.summary import has_library
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
+from kernel.core.errors import Fault
 from kernel.store import introspection
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"

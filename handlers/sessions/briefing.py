@@ -5,9 +5,9 @@ from typing import NamedTuple
 import msgspec
 
 from handlers.sessions import graph, memories, summary
+from kernel.memories.briefing import Handoff, Part, Project, Remark
 from kernel.search import index
 from kernel.store import history
-from kernel.store.briefing import Handoff, Part, Project, Remark
 from kernel.store.transaction import Tx
 
 # The kinds of memories for each part, and how many of them are shown.

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from handlers.sessions import graph, memories
-from kernel.store.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
 
 

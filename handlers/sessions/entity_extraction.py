@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 
 MAX_ENTITIES = 50  # of one text
 MAX_NAME_LENGTH = 200

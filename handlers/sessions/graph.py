@@ -19,12 +19,12 @@ from handlers.sessions.schemas import (
     UpsertEntity,
 )
 from handlers.sessions.settings import option
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, Hints, IndexSource, Tool, read, write
+from kernel.core.errors import Fault
 from kernel.search import index
-from kernel.security.secrets import sensitive_field
+from kernel.security.rules.secrets import sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Hints, IndexSource, Tool, read, write
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"

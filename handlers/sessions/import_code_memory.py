@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.sessions import graph, memories, summary
-from kernel.errors import Fault
-from kernel.security.secrets import find_secret
-from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.imports import Imported, Source
+from kernel.core.errors import Fault
+from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.memories.import_records import Imported, Source
+from kernel.security.rules.secrets import find_secret
+from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
-from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 _DEFAULT_SESSION = "imported"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from handlers.sessions import memories, summary
+from kernel.memories.import_records import Record
 from kernel.search import index
 from kernel.store import history
-from kernel.store.imports import Record
 from kernel.store.transaction import Tx
 
 _DEFAULT_PRIORITY = 3

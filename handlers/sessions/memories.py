@@ -10,14 +10,14 @@ import msgspec
 from handlers.sessions import entity_extraction, graph, summary
 from handlers.sessions.schemas import Remember, Remembered, with_session
 from handlers.sessions.settings import option
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, Hints, Hooks, IndexSource, Tool, write
+from kernel.core.errors import Fault
+from kernel.memories.import_records import stable_id
 from kernel.search import index
-from kernel.security.secrets import find_secret, sensitive_field
+from kernel.security.rules.secrets import find_secret, sensitive_field
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
-from kernel.store.imports import stable_id
 from kernel.store.transaction import Tx
-from kernel.tools import Concept, Hints, Hooks, IndexSource, Tool, write
 
 SPACE = "sessions"
 DELETED_SPACE = f"{SPACE}:imported"  # of the history: what an import brought and has been deleted

@@ -6,11 +6,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from handlers.sessions import graph, memories
-from kernel.errors import Fault
+from kernel.calls.tools import Hints, Tool, write
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, write
 
 _ACTION = "forgotten"
 

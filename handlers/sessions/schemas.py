@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel.tools import Schema
+from kernel.calls.tools import Schema
 
 MAX_CONTENT_LENGTH = 1_048_576
 MAX_RESULTS = 1000

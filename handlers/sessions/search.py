@@ -23,11 +23,11 @@ from handlers.sessions.schemas import (
 )
 from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
 from handlers.sessions.settings import option, weights
+from kernel.calls.tools import Hints, Tool, read
+from kernel.core.text import stored_object, stored_time
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
-from kernel.text import stored_object, stored_time
-from kernel.tools import Hints, Tool, read
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
 

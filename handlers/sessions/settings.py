@@ -3,7 +3,7 @@
 from typing import Any
 
 from handlers.sessions.scoring import ScoreWeights
-from kernel.settings import Setting, flag, fraction, number, setting, text
+from kernel.calls.settings import Setting, flag, fraction, number, setting, text
 from kernel.store.transaction import Tx
 
 SETTINGS = (

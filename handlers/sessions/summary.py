@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 MAX_SUMMARY_LENGTH = 240  # characters, as in the original
 _LIBRARY = "llama_cpp"

@@ -10,8 +10,8 @@ import msgspec
 
 from kernel.cli import hook_client
 from kernel.cli.output import note, show
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 
 if TYPE_CHECKING:
     from kernel.store.transaction import Tx
@@ -45,7 +45,7 @@ def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
 
 def prime(arguments: argparse.Namespace, config: Config) -> int:
     """Print what is known of a project; nothing if nothing is, as before the first memory."""
-    from kernel import app
+    from kernel.server import app
 
     root = hook_client.project_root(str(arguments.project))
     intro, problem = hook_client.read_intro(root)
@@ -69,8 +69,8 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     if problem:
         note(problem)
     from kernel.cli.faults import or_raise
+    from kernel.engines.opening import open_reader
     from kernel.store.context import CallContext
-    from kernel.store.opening import open_reader
 
     def run(tx: "Tx") -> Any:
         return tool.handler(tx, request)

@@ -10,22 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from kernel import app, data_dir
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.backup_parsers import KEPT
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
-from kernel.config import Config
-from kernel.data_dir import MAIN
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.ids import utc_now
-from kernel.maintenance.backup import Manifest, backup_file, read_manifest
-from kernel.maintenance.consistency import backup_time
-from kernel.maintenance.data_access import open_shared
-from kernel.maintenance.restore import Place, restore, tenants_of
-from kernel.maintenance.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
+from kernel.core import data_dir
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.operations.backup import Manifest, backup_file, read_manifest
+from kernel.operations.consistency import backup_time
+from kernel.operations.data_access import open_shared
+from kernel.operations.restore import Place, restore, tenants_of
+from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
 from kernel.security import api_keys
+from kernel.server import app
 
 
 def backup(arguments: argparse.Namespace, config: Config) -> int:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kernel import config
-from kernel.errors import Fault
+from kernel.core import config
+from kernel.core.errors import Fault
 
 KEPT = config.Config._field_defaults["backup_keep"]
 

@@ -11,12 +11,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from kernel.cli import config_files, config_removal
 from kernel.cli.clients import Client, Entry, Syntax, Target
-from kernel.config import MODEL, Config, default_data, on_loopback
-from kernel.data_dir import MAIN, fsync, replace
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.maintenance.consistency import backup_time
-from kernel.ordinary_files import read_bytes
+from kernel.core.config import MODEL, Config, default_data, on_loopback
+from kernel.core.data_dir import MAIN, fsync, replace
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+from kernel.core.ordinary_files import read_bytes
+from kernel.operations.consistency import backup_time
 
 NAME = "quipu"
 _WHEEL_PACKAGE = "quipu_memory"

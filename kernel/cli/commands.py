@@ -6,7 +6,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 
-from kernel import app
 from kernel.cli import backup_commands
 from kernel.cli.export_command import export_data
 from kernel.cli.faults import or_raise
@@ -18,19 +17,20 @@ from kernel.cli.setup import DEFAULT_DIALECTS
 from kernel.cli.store_command import run_store
 from kernel.cli.tenant_command import run_tenant
 from kernel.cli.token_cost import tool_list_tokens
-from kernel.config import Config
-from kernel.errors import Fault
-from kernel.maintenance import consistency, undo
-from kernel.maintenance.compact import Choice, Freed, compact
-from kernel.maintenance.index_check import Finding
-from kernel.maintenance.replica import refuse_replica
-from kernel.maintenance.shared_store import changing_keys
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.text import one_line, one_word
+from kernel.engines.opening import open_reader, open_writer
+from kernel.operations import consistency, undo
+from kernel.operations.compact import Choice, Freed, compact
+from kernel.operations.index_check import Finding
+from kernel.operations.replica import refuse_replica
+from kernel.operations.shared_store import changing_keys
 from kernel.search import quarantine
+from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.opening import open_reader, open_writer
 from kernel.store.transaction import TARGETS_SHOWN
-from kernel.text import one_line, one_word
 
 _SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel.cli.jsonc import Node, parse
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 if TYPE_CHECKING:
     from tomlkit.items import Item

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from handlers.console.guide import ClientSetup, Finding, Guide
+from kernel.calls.tools import Tool
 from kernel.cli import client_entries, doctor
 from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
 from kernel.cli.rekeying import rekey_command
 from kernel.cli.token_cost import tool_list_tokens
-from kernel.config import Config
-from kernel.console.guide import ClientSetup, Finding, Guide
-from kernel.tools import Tool
+from kernel.core.config import Config
 
 # Those that take milliseconds; the others read the whole database, load a model, or ask the server.
 _QUICK = (doctor.sqlite, doctor.folder, doctor.settings, doctor.disk, doctor.access)

@@ -10,29 +10,30 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from kernel import app, data_dir
+from kernel.calls.dispatch import catch_faults
 from kernel.cli import client_entries, file_systems, output, probe
 from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
 from kernel.cli.store_command import describe_database
-from kernel.config import MODEL, VERSION, Config, on_loopback
-from kernel.data_dir import MAIN
-from kernel.dispatch import catch_faults
+from kernel.core import data_dir
+from kernel.core.config import MODEL, VERSION, Config, on_loopback
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
 from kernel.embed.model import Embedder, Embedding
-from kernel.errors import Fault
-from kernel.ids import utc_now
-from kernel.maintenance import restore
-from kernel.maintenance.file_check import damage_of
+from kernel.engines.migrations import pending_migrations
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import OLDEST_SQLITE, sqlite_version
+from kernel.engines.sqlite.log_file import check_log
+from kernel.engines.sqlite.vector_functions import sqlite_vec
+from kernel.operations import restore
+from kernel.operations.file_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.local_access import connectable
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.migrations import pending_migrations
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
-from kernel.store.sqlite.log_file import check_log
-from kernel.store.sqlite.vector_functions import sqlite_vec
 from kernel.store.transaction import Tx
 
 _MIN_FREE_BYTES = 64 << 20

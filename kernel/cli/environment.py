@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Set
 
-from kernel.config import PREFIX, Config, variables
+from kernel.core.config import PREFIX, Config, variables
 
 _LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/unpack.sh and set for `setup`
 _OF_HOOKS = frozenset({"QUIPU_HOOKS", "QUIPU_HOOKS_OFF", "QUIPU_KEY", "QUIPU_URL"})  # read by hook_client.py
@@ -16,7 +16,7 @@ def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
     if not unknown:
         return
     # The dialects' settings are imported only where a variable may be one, for the sake of a quick start.
-    from kernel import app
+    from kernel.server import app
 
     of_dialects = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}
     for name in sorted(unknown - of_dialects):

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernel import app
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
-from kernel.config import VERSION, Config
-from kernel.errors import Fault
-from kernel.limits import BOUNDS
-from kernel.maintenance import okf_export, portable_export
-from kernel.maintenance.file_check import find_damage
+from kernel.core.config import VERSION, Config
+from kernel.core.errors import Fault
+from kernel.core.limits import BOUNDS
+from kernel.engines.opening import open_reader
+from kernel.memories.import_records import Export
+from kernel.operations import okf_export, portable_export
+from kernel.operations.file_check import find_damage
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.imports import Export
-from kernel.store.opening import open_reader
 from kernel.store.transaction import Tx
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.store.sqlite.errors import SQLITE_ERRORS, as_fault
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.errors import SQLITE_ERRORS, as_fault
 
 Args = TypeVarTuple("Args")
 Result = TypeVar("Result")

@@ -13,13 +13,13 @@ TYPE_CHECKING = False  # `typing` takes as long as the rest
 if TYPE_CHECKING:
     from socket import socket
 
-    from kernel import checkout
     from kernel.cli import local_client
+    from kernel.core import checkout
 elif __name__ == "quipu_memory.hook_client":  # in the wheel, where another package may be called `kernel`
     from quipu_memory import checkout, local_client
 else:
-    from kernel import checkout
     from kernel.cli import local_client
+    from kernel.core import checkout
 
 # Seconds for each event, the start of the interpreter not included.
 EVENTS = {"session-start": 1.0, "first-prompt": 0.3, "post-compact": 2.0, "session-end": 0.5}

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, cast
 from kernel.cli import config_files, config_removal
 from kernel.cli.clients import ConfigPath
 from kernel.cli.jsonc import Node, parse
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 Level = Literal["none", "prime", "recall"]
 LEVELS: tuple[Level, ...] = ("none", "prime", "recall")

@@ -11,10 +11,10 @@ from kernel.cli.clients import Client, config_file
 from kernel.cli.hook_entries import HOOK_CLIENTS, Entries, HookClient, Level, entries, events_of, own, put, take
 from kernel.cli.opencode_plugin import MARK, plugin
 from kernel.cli.output import note, show
-from kernel.config import DEFAULT_PORT, Config
-from kernel.data_dir import replace
-from kernel.errors import Fault
-from kernel.ordinary_files import read_bytes
+from kernel.core.config import DEFAULT_PORT, Config
+from kernel.core.data_dir import replace
+from kernel.core.errors import Fault
+from kernel.core.ordinary_files import read_bytes
 
 _BACKUPS = 50  # copies of a file that are looked at
 _KEY_FILE = "hook.key"

@@ -8,29 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel import app
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
-from kernel.config import Config
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.limits import BOUNDS
-from kernel.maintenance import portable_import, undo
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.limits import BOUNDS
+from kernel.core.text import one_line
+from kernel.engines.opening import open_reader, open_writer
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import CONSTRAINTS
+from kernel.engines.sqlite.unfinished import temporary_folder
+from kernel.engines.yielding import Politeness
+from kernel.memories.import_records import Ahead, Import, Imported, Source
+from kernel.operations import portable_import, undo
+from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
-from kernel.store.imports import Ahead, Import, Imported, Source
-from kernel.store.opening import open_reader, open_writer
-from kernel.store.politeness import Politeness
+from kernel.store.long_work import MORE, Slices, Unfinished
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Job, discard
-from kernel.store.slices import MORE, Slices, Unfinished
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import CONSTRAINTS
-from kernel.store.sqlite.unfinished import temporary_folder
 from kernel.store.transaction import Tx
-from kernel.text import one_line
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding

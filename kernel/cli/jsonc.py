@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 
 _BLANK = regex(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = regex(r'"(?:[^"\\\x00-\x1f]|\\.)*"')

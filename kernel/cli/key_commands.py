@@ -4,15 +4,16 @@ import argparse
 
 import msgspec
 
-from kernel import app, data_dir
+from handlers.console.guide import FIRST_KEY, NOT_ADMIN
 from kernel.cli.output import note, show
 from kernel.cli.rekeying import rekey_commands
-from kernel.config import Config
-from kernel.console.guide import FIRST_KEY, NOT_ADMIN
-from kernel.errors import Fault
-from kernel.ids import utc_now
+from kernel.core import data_dir
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from kernel.security.permissions import Permission
+from kernel.server import app
 
 _MAX_NAME_CHARS = 64  # of a key
 _FIRST_KEY = f"{FIRST_KEY} (`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from kernel.cli.store_options import add_store_options
-from kernel.data_dir import MAIN
+from kernel.core.data_dir import MAIN
 from kernel.security.permissions import Permission
 
 

@@ -19,7 +19,7 @@ Server = tuple[str, int, str]  # host, port and token
 
 
 def default_data(values: "Mapping[str, str]") -> str:
-    """The data directory, as kernel.config has it."""
+    """The data directory, as kernel.core.config has it."""
     if values.get("QUIPU_DATA"):
         return values["QUIPU_DATA"]
     home = values.get("HOME") or values.get("USERPROFILE") or "."

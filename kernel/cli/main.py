@@ -8,18 +8,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from kernel import config
 from kernel.cli import agent_commands, backup_parsers, exchange_parsers, help_text, memory_parsers, output
 from kernel.cli.environment import unknown_variables
 from kernel.cli.key_parsers import add_key_parsers
 from kernel.cli.store_options import add_store_options, add_store_parser, add_tenant_parser
-from kernel.data_dir import MAIN
-from kernel.errors import NO_SPACE, Fault, is_disk_full
+from kernel.core import config
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import NO_SPACE, Fault, is_disk_full
+from kernel.core.text import harmless
 from kernel.observe import logs
-from kernel.text import harmless
 
 if TYPE_CHECKING:
-    from kernel.console.guide import Guide
+    from handlers.console.guide import Guide
 
 _OPTIONS = (
     *("data", "host", "port", "open", "tenant", "workers", "store", "read_store"),
@@ -209,13 +209,13 @@ def _checked(arguments: list[str] | None) -> int:
 
 def _engine_errors() -> tuple[type[BaseException], ...]:
     """Return the errors of the engine; it is imported for them only once there is an error."""
-    from kernel.store.sqlite.errors import SQLITE_ERRORS
+    from kernel.engines.sqlite.errors import SQLITE_ERRORS
 
     return SQLITE_ERRORS
 
 
 def _told(error: BaseException) -> str:
-    from kernel.store.sqlite.errors import as_fault
+    from kernel.engines.sqlite.errors import as_fault
 
     fault = as_fault(error)
     if fault is None:
@@ -237,8 +237,8 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
 
 
 def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
-    gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it
-    from kernel import server
+    gc.disable()  # objects made at startup stay alive; kernel.server.server enables collection after it
+    from kernel.server import server
 
     return server.http(chosen, _guide)
 
@@ -251,7 +251,7 @@ def _guide(chosen: config.Config) -> "Guide":
 
 def _stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
     gc.disable()
-    from kernel import server
+    from kernel.server import server
 
     return server.stdio(chosen, tuple(arguments.dialect))
 

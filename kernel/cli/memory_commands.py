@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.cli import output, typed_text
 from kernel.cli.memory_sources import Source, source_of
-from kernel.config import Config
-from kernel.errors import Fault
-from kernel.ids import utc_now
-from kernel.lazy_regex import regex
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.core.lazy_regex import regex
 
 if TYPE_CHECKING:
-    from kernel.console.printing import Style
+    from handlers.console.printing import Style
 
 _AGE = regex(r"(\d{1,6})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kernel.cli import client_entries, local_client
-from kernel.config import Config
-from kernel.data_dir import MAIN
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
 
 if TYPE_CHECKING:
-    from kernel.console.printing import Style
+    from handlers.console.printing import Style
 
 _SECONDS = 60
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
@@ -85,11 +85,11 @@ def source_of(arguments: argparse.Namespace, config: Config) -> Source:
 
 def _on_file(config: Config) -> Send:
     def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
-        from kernel import app
-        from kernel.console.command_routes import local_caller, run_command
-        from kernel.console.printing import printed
-        from kernel.maintenance.replica import is_replica
+        from handlers.console.command_routes import local_caller, run_command
+        from handlers.console.printing import printed
+        from kernel.operations.replica import is_replica
         from kernel.security.local_access import LocalAccess
+        from kernel.server import app
 
         caller = local_caller(LocalAccess(config.data, ""), config.tenant)
         if command != "add" or config.tenant != MAIN:

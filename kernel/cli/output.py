@@ -10,8 +10,8 @@ from typing import Literal, TextIO
 
 import msgspec
 
-from kernel.errors import NO_SPACE, Fault, is_disk_full
-from kernel.text import harmless
+from kernel.core.errors import NO_SPACE, Fault, is_disk_full
+from kernel.core.text import harmless
 
 Colour = Literal["green", "yellow", "red"]
 _CODES: Mapping[Colour, int] = {"green": 32, "yellow": 33, "red": 31}

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.security.local_access import connectable
 
 _INITIALIZE = msgspec.json.encode(

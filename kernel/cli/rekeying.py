@@ -6,8 +6,8 @@ import sys
 from kernel.cli import client_entries, hook_files
 from kernel.cli.clients import CLIENTS, Client, config_file
 from kernel.cli.hook_entries import HOOK_CLIENTS
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 
 
 def rekey_commands(config: Config, platform: str = sys.platform) -> list[tuple[str, str]]:

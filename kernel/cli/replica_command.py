@@ -6,13 +6,13 @@ import sys
 import threading
 from contextlib import closing
 
-from kernel import app
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note
-from kernel.config import Config
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.maintenance.replica import Replica
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.operations.replica import Replica
+from kernel.server import app
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:

@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET
 
 from kernel.cli import client_entries, output
 from kernel.cli.client_entries import LaunchCommand
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 
 _UNIT = "quipu.service"
 _LABEL = "io.github.quipu-memory.quipu"

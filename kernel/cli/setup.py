@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kernel import app
 from kernel.cli import client_entries, hook_files, probe
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
 from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.output import note, show
-from kernel.config import Config, on_loopback
-from kernel.errors import Fault
+from kernel.core.config import Config, on_loopback
+from kernel.core.errors import Fault
 from kernel.security import api_keys
+from kernel.server import app
 
 # What suits a user without habits of another server: memories by path, and the search over all of them.
 DEFAULT_DIALECTS = ("paths", "common")

@@ -7,18 +7,18 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from kernel import app
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.faults import or_raise
 from kernel.cli.output import show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.tenant_command import add_server, list_servers, remove_server
-from kernel.config import STORE_SCHEMES, Config
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.limits import BOUNDS
+from kernel.core.config import STORE_SCHEMES, Config
+from kernel.core.errors import Fault
+from kernel.core.limits import BOUNDS
+from kernel.engines.opening import end_of, open_reader, open_writer
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.copying import Copied, copy
-from kernel.store.opening import end_of, open_reader, open_writer
+from kernel.store.tenant_copy import Copied, copy
 from kernel.store.transaction import Tx
 
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high

@@ -2,9 +2,9 @@
 
 import argparse
 
-from kernel import config
-from kernel.data_dir import MAIN
-from kernel.errors import Fault
+from kernel.core import config
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
 
 _PLACE = "postgresql://user@host/database"
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
-from kernel.config import Config
-from kernel.maintenance import directory
+from kernel.core.config import Config
+from kernel.operations import directory
 
 
 def run_tenant(arguments: argparse.Namespace, config: Config) -> int:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernel.lazy_regex import regex
+from kernel.calls.tools import Tool
+from kernel.core.lazy_regex import regex
 from kernel.mcp.listings import tool_entry
-from kernel.tools import Tool
 
 _PIECES = regex(r" ?([A-Za-z]+)|\d{1,3}|([^\sA-Za-z\d]+)|\s+")
 _LETTERS_PER_TOKEN, _SYMBOLS_PER_TOKEN = 10, 4

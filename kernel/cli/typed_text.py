@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 _STDIN = "-"
 _PREFIX = "quipu-edit-"

@@ -8,8 +8,8 @@ from kernel.cli import client_entries, probe
 from kernel.cli.clients import CLIENTS, config_file
 from kernel.cli.output import note
 from kernel.cli.probe import LoginCode
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.security.local_access import connectable
 
 

@@ -4,8 +4,8 @@ import unicodedata
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernel.core.lazy_regex import regex
 from kernel.embed.wordpiece import WordPieceEncoder, is_ideograph
-from kernel.lazy_regex import regex
 
 if TYPE_CHECKING:
     import numpy as np

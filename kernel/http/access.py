@@ -3,11 +3,11 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
-from kernel.dispatch import Dispatch
-from kernel.limits import Headers
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tenants import Tenants
+from kernel.core.limits import Headers
 from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, Permission
-from kernel.tenants import Tenants
 
 
 class AccessRefusal(NamedTuple):

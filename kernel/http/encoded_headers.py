@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kernel.limits import Header
+from kernel.core.limits import Header
 
 
 class CommonHeaders:

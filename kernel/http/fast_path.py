@@ -14,14 +14,14 @@ from typing import ClassVar, NamedTuple
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.calls import Pending
-from kernel.errors import Fault
+from kernel.calls.call import Pending
+from kernel.core.errors import Fault
+from kernel.core.limits import Header, Limits
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.encoded_headers import CommonHeaders, encode
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
-from kernel.http.unsent import Unsent
 from kernel.http.uvicorn_protocol import LimitedProtocol
-from kernel.limits import Header, Limits
+from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address
 
 

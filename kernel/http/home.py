@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from kernel.calls.tools import Dialect
 from kernel.http.fast_path import HttpResponse
-from kernel.tools import Dialect
 
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
 _DOCUMENTATION = "Documentation: README.md and the folder docs in the repository."

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
 
-from kernel import limits as bounds
-from kernel.calls import NOT_CANCELLABLE, Pending
-from kernel.data_dir import MAIN
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
+from kernel.calls.call import NOT_CANCELLABLE, Pending
+from kernel.calls.dispatch import Dispatch
+from kernel.core import limits as bounds
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.core.limits import Header, Headers, Limits, Refusal
 from kernel.http.access import AccessControl, AccessRefusal
 from kernel.http.fast_path import Done, HttpResponse
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
-from kernel.limits import Header, Headers, Limits, Refusal
 from kernel.mcp.inbound import is_request, over_http, version_and_era
 from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
 from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era

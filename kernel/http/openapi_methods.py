@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect, RestMethod, Schema
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Dialect, RestMethod, Schema
 
 ERROR = "method.error"
 _JSON = "application/json"

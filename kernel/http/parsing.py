@@ -7,8 +7,8 @@ from typing import cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from kernel.http.receiving import DiscardParser, ReceiveFlow, Trailers, UpgradeBody, fits_one_turn
-from kernel.limits import Limits, weight
+from kernel.core.limits import Limits, weight
+from kernel.http.read_flow import DiscardParser, ReceiveFlow, Trailers, UpgradeBody, fits_one_turn
 
 _log = logging.getLogger("quipu")
 # What the parser is reading; plain integers, since they are compared for each segment.

@@ -8,9 +8,9 @@ import secrets
 
 from starlette.types import Receive, Scope, Send
 
+from kernel.core.limits import Limits, refuse
 from kernel.http.fast_path import HttpResponse
 from kernel.http.rest import error_response, refusal_response, send_response
-from kernel.limits import Limits, refuse
 from kernel.security.auth import Auth
 from kernel.security.local_access import LocalAccess, proof
 

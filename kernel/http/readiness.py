@@ -8,8 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
 from kernel.http.rest import Ready
 
 _JSON = "application/json"

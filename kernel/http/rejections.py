@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.limits import Header
+from kernel.core.limits import Header
 
 _REJECTIONS = {
     400: (b"invalid", b"Malformed HTTP request"),

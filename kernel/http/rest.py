@@ -7,12 +7,11 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kernel.calls import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry, fail
-from kernel.dispatch import Dispatch
-from kernel.errors import HTTP_STATUS, Fault
-from kernel.http.access import AccessControl
-from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.limits import (
+from kernel.calls.call import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry, fail
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import InputRequired, Interaction, Reply
+from kernel.core.errors import HTTP_STATUS, Fault
+from kernel.core.limits import (
     MISDIRECTED,
     Header,
     Headers,
@@ -23,9 +22,10 @@ from kernel.limits import (
     refuse,
     refuse_body,
 )
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import Done, FastRoute, HttpResponse
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Forbidden
-from kernel.tools import InputRequired, Interaction, Reply
 
 _JSON = "application/json"
 _PREFIX = "/tools/"

@@ -7,18 +7,18 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from kernel.calls import UNREADABLE, ToolEntry, fail
-from kernel.dispatch import Dispatch
-from kernel.errors import HTTP_STATUS, Fault
+from kernel.calls.call import UNREADABLE, ToolEntry, fail
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import InputRequired
+from kernel.core.errors import HTTP_STATUS, Fault
+from kernel.core.ids import new_id
+from kernel.core.limits import Header, Headers, Limits, Refusal, excess, refuse
+from kernel.core.text import json_bytes
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import HttpResponse
 from kernel.http.rest import CLOSE, NO_INTERACTION, RETRY, read_arguments, send_response
-from kernel.ids import new_id
-from kernel.limits import Header, Headers, Limits, Refusal, excess, refuse
 from kernel.security.auth import Unauthenticated, credentials
 from kernel.security.permissions import Caller, Forbidden, with_client_name
-from kernel.text import json_bytes
-from kernel.tools import InputRequired
 
 _MAX_QUERY_FIELDS = 64
 _MAX_CLIENT_CHARS = 32

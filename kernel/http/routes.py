@@ -8,19 +8,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kernel.calls import ToolEntry
-from kernel.config import VERSION
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
+from kernel.calls.call import ToolEntry
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Dialect, RestMethod, Schema
+from kernel.core.config import VERSION
+from kernel.core.errors import Fault
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import HEALTHY, HttpResponse
 from kernel.http.home import home
 from kernel.http.openapi import document
 from kernel.http.readiness import Readiness
 from kernel.http.rest import Ready, access_refusal
-from kernel.schema import input_schema, output_schema
 from kernel.security.permissions import Forbidden, Grant, Permission
-from kernel.tools import Dialect, RestMethod, Schema
 
 _JSON = "application/json"
 

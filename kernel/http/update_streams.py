@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from starlette.types import Receive, Send
 
+from kernel.core.ids import new_id
+from kernel.core.limits import Header, Headers
 from kernel.http.sse import HEADERS, PING, PING_SECONDS, event
-from kernel.ids import new_id
-from kernel.limits import Header, Headers
 from kernel.mcp.messages import Inbound, Listen, Subscribe
 from kernel.mcp.protocol import LEGACY
 from kernel.mcp.server import Service

@@ -6,12 +6,12 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
+from kernel.core.limits import BYTES_PER_SECOND
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
-from kernel.http.receiving import ReceiveFlow
+from kernel.http.read_flow import ReceiveFlow
 from kernel.http.rejections import REJECTED_WHILE_SENDING, rejection
-from kernel.http.unsent import Unsent
-from kernel.limits import BYTES_PER_SECOND
+from kernel.http.write_backpressure import Unsent
 
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
 _CHUNKING_BYTES = 65536

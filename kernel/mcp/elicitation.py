@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kernel.ids import utc_now
+from kernel.calls.tools import InputRequired, Interaction
+from kernel.core.ids import utc_now
 from kernel.mcp.messages import ABSENT, Capabilities, Emit, Inbound, Meta, Object, ProtocolError, encoded_id
 from kernel.mcp.protocol import INVALID_PARAMS, LEGACY, LEVELS, MISSING_CAPABILITY
-from kernel.tools import InputRequired, Interaction
 
 _NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/%b","params":%b}'
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kernel.limits import Header, Headers
+from kernel.core.limits import Header, Headers
 from kernel.mcp import routing_headers
 from kernel.mcp.messages import (
     Call,

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from kernel.calls.resources import Prompt, Resource, ResourceTemplate
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Dialect, Tool
 from kernel.mcp import skills
 from kernel.mcp.messages import Object
 from kernel.mcp.protocol import (
@@ -18,9 +21,6 @@ from kernel.mcp.protocol import (
     Cache,
     Era,
 )
-from kernel.resources import Prompt, Resource, ResourceTemplate
-from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect, Tool
 
 NAME = "quipu"
 VIEWS = "io.modelcontextprotocol/ui"  # the extension for MCP Apps

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from kernel.limits import Limits, excess
+from kernel.calls.schema import json_terms
+from kernel.core.limits import Limits, excess
 from kernel.mcp import protocol
 from kernel.mcp.client_info import Capabilities, Client
-from kernel.schema import json_terms
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
 if TYPE_CHECKING:
-    from kernel.calls import ToolEntry
-    from kernel.dispatch import Dispatch
+    from kernel.calls.call import ToolEntry
+    from kernel.calls.dispatch import Dispatch
 
 ABSENT = Raw()
 Object = dict[str, Any]

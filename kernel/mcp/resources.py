@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import msgspec
 
+from kernel.calls.resources import Prompt, ResourceContents
+from kernel.calls.tools import Dialect, InputRequired, Interaction
 from kernel.mcp import elicitation, listings, skills
 from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
 from kernel.mcp.protocol import INVALID_PARAMS, METHODS
-from kernel.resources import Prompt, ResourceContents
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, InputRequired, Interaction
 
 T = TypeVar("T")
 Method = Callable[[Inbound], Coroutine[object, None, Object | InputRequired]]

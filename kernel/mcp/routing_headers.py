@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kernel.lazy_regex import regex
-from kernel.limits import Header, Headers, repeated
+from kernel.calls.tools import Schema
+from kernel.core.lazy_regex import regex
+from kernel.core.limits import Header, Headers, repeated
 from kernel.mcp.messages import Call, HeaderParam, Params, ProtocolError
 from kernel.mcp.protocol import HEADER_MISMATCH, METHODS
-from kernel.tools import Schema
 
 VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"

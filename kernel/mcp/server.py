@@ -6,9 +6,12 @@ from functools import cache, lru_cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
-from kernel.calls import Answer, Call, Pending, ToolEntry, fail
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
+from kernel.calls.call import Answer, Call, Pending, ToolEntry, fail
+from kernel.calls.dispatch import catch_faults
+from kernel.calls.schema import input_schema
+from kernel.calls.tools import Dialect, InputRequired, Reply
+from kernel.core.errors import Fault
+from kernel.core.text import json_bytes
 from kernel.mcp import listings, messages
 from kernel.mcp.elicitation import Elicitation, purpose
 from kernel.mcp.messages import Inbound, Object, ProtocolError, ToolRoute
@@ -24,10 +27,7 @@ from kernel.mcp.protocol import (
 )
 from kernel.mcp.resources import ResourceMethods, prompt_purpose
 from kernel.mcp.routing_headers import header_params
-from kernel.schema import input_schema
 from kernel.security.permissions import FULL_ACCESS, Grant
-from kernel.text import json_bytes
-from kernel.tools import Dialect, InputRequired, Reply
 
 ToolProfile = Literal["all", "read"]
 Response = bytes | ProtocolError

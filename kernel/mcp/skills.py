@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from kernel.calls.resources import Resource, ResourceContents, Resources, Skill
+from kernel.calls.tools import Dialect
 from kernel.mcp.messages import Object
-from kernel.resources import Resource, ResourceContents, Resources, Skill
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect
 
 EXTENSION = "io.modelcontextprotocol/skills"
 _SCHEME = "skill://"

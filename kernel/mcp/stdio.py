@@ -8,9 +8,9 @@ from typing import cast
 import msgspec
 from msgspec import UNSET
 
-from kernel.calls import Pending
-from kernel.dispatch import Dispatch
-from kernel.limits import Limits
+from kernel.calls.call import Pending
+from kernel.calls.dispatch import Dispatch
+from kernel.core.limits import Limits
 from kernel.mcp.inbound import LEGACY_LEVEL, actor_name, over_stdio
 from kernel.mcp.messages import (
     Inbound,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from kernel.calls import Answer, Call, OnOutcome, ToolEntry
-from kernel.data_dir import MAIN
-from kernel.dispatch import Dispatch
+from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
+from kernel.calls.dispatch import Dispatch
+from kernel.core.data_dir import MAIN
 from kernel.mcp.messages import Listen, Object
 from kernel.mcp.protocol import SERVER_KEY
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from kernel.calls import Answer, Call, OnOutcome, Pending
-from kernel.config import KeptCalls
-from kernel.errors import Fault
+from kernel.calls.call import Answer, Call, OnOutcome, Pending
+from kernel.calls.tools import Reply
+from kernel.core.config import KeptCalls
+from kernel.core.errors import Fault
+from kernel.core.ids import call_id, current_call, now_ns, utc_now
+from kernel.core.limits import Header
 from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.ids import call_id, current_call, now_ns, utc_now
-from kernel.limits import Header
-from kernel.tools import Reply
 
 _MOST_CALLS = 1000  # of a tenant
 _MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way

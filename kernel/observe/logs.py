@@ -5,11 +5,11 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from kernel.ids import call_id, current_call, utc_now
-from kernel.text import one_word
+from kernel.core.ids import call_id, current_call, utc_now
+from kernel.core.text import one_word
 
 if TYPE_CHECKING:
-    from kernel.calls import Answer, Call, OnOutcome
+    from kernel.calls.call import Answer, Call, OnOutcome
 
 _CALLS = logging.getLogger("quipu.calls")
 

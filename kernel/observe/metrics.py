@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from kernel.calls import Answer, Call, OnOutcome, ToolEntry
-from kernel.maintenance.scheduled_backup import BackupLoop, time_of_newest
+from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
+from kernel.operations.scheduled_backup import BackupLoop, time_of_newest
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"

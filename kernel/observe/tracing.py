@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from kernel.calls import Answer, Call, OnOutcome
-from kernel.config import VERSION
-from kernel.errors import Fault
+from kernel.calls.call import Answer, Call, OnOutcome
+from kernel.core.config import VERSION
+from kernel.core.errors import Fault
+from kernel.core.ids import now_ns
+from kernel.core.limits import Header
 from kernel.http.fast_path import Done, FastRoute, HttpResponse, Pending
-from kernel.ids import now_ns
-from kernel.limits import Header
 from kernel.mcp.messages import Inbound
 
 _PARENT, _STATE = "traceparent", "tracestate"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernel.store.sqlite.connection import Fts5Row
+    from kernel.engines.sqlite.connection import Fts5Row
 
 BM25_K1 = 1.2  # k1 and b as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 BM25_B = 0.75

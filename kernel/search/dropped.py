@@ -7,7 +7,7 @@ for the lock meanwhile. Until the words are gone, searches look only at words of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.store.slices import Slices, Steps
+from kernel.store.long_work import Slices, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 LEAST = 64  # documents; the words of fewer leave at once

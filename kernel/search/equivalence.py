@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from kernel.core.lazy_regex import regex
 from kernel.embed.model import Embedder, Embedding
-from kernel.lazy_regex import regex
 from kernel.search.query import STOP_WORDS
 from kernel.search.semantic import l2_distance
 from kernel.search.vectors import embed_texts

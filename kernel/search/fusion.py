@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kernel.search.confidence import strengths
 from kernel.search.hits import Candidates, Hit, candidates, positions
-from kernel.search.strength import strengths
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from kernel.search import day_counts, dropped, quarantine
 from kernel.search.cache import SearchCache
+from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.equivalence import MAX_DISTANCE, is_common, is_negated, says_the_same, tell_apart
+from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
 from kernel.search.lexical import (
@@ -27,14 +29,12 @@ from kernel.search.partitions import (
     partition_set,
     partitions_of,
 )
-from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import l2_distance, vector_search
-from kernel.search.strength import Verdict, least, verdict
+from kernel.search.trigrams import MIN_PART_LENGTH, containing
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
-from kernel.search.words import character_pairs, indexed_words
-from kernel.security.injection import matched_rule
+from kernel.security.rules.injection import matched_rule
 from kernel.store.transaction import Tx
 
 __all__ = [

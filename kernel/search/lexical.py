@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
+from kernel.search.extra_terms import as_written, indexed_words, pair_terms, query_terms
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
     PartitionFilter,
@@ -21,7 +22,6 @@ from kernel.search.query import (
     partition_term,
 )
 from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
-from kernel.search.words import as_written, indexed_words, pair_terms, query_terms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that

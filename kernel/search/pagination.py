@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from kernel.errors import Fault
-from kernel.text import stored_time
+from kernel.core.errors import Fault
+from kernel.core.text import stored_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

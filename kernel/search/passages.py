@@ -10,8 +10,8 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kernel.core.lazy_regex import regex
 from kernel.embed.model import Embedding
-from kernel.lazy_regex import regex
 from kernel.search.lexical import word_starts
 from kernel.search.vectors import embed_texts
 from kernel.store.transaction import Tx

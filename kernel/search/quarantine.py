@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.errors import Fault
-from kernel.security.injection import matched_rule
+from kernel.core.errors import Fault
+from kernel.security.rules.injection import matched_rule
 from kernel.store import audit
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kernel.lazy_regex import regex
+from kernel.core.lazy_regex import regex
 from kernel.search.bm25 import COMMON_TERM_SHARE
 from kernel.search.partitions import SMALL_PARTITION_DOCS
 

@@ -3,8 +3,8 @@
 import zlib
 from collections.abc import Sequence
 
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedding
-from kernel.errors import Fault
 from kernel.search import ann_storage
 from kernel.search.cache import SearchCache
 from kernel.search.query import STOP_WORDS

@@ -1,1 +1,1 @@
-"""Permissions, API keys, OAuth, prompt-injection rules, rules for secrets, rate limits."""
+"""Permissions, API keys, OAuth, logins, rate limits."""

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
-from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.ordinary_files import read_bytes
+from kernel.core.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+from kernel.core.ordinary_files import read_bytes
 
 FILE = "keys.json"
 PREFIX = "quipu_"

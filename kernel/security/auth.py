@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kernel.errors import Fault
-from kernel.ids import utc_now
-from kernel.lazy_regex import regex
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.core.lazy_regex import regex
 from kernel.security import api_keys
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, grant
 

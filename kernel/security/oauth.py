@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from kernel import data_dir
-from kernel.errors import Fault
-from kernel.ordinary_files import read_bytes
+from kernel.core import data_dir
+from kernel.core.errors import Fault
+from kernel.core.ordinary_files import read_bytes
 from kernel.security.auth import CachedCaller, Unauthenticated
 from kernel.security.permissions import Caller, Permission, grant
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernel.data_dir import MAIN
+from kernel.core.data_dir import MAIN
 
 ANONYMOUS = "anonymous"
 RawJson = bytes | bytearray | memoryview | msgspec.Raw

@@ -1,1 +1,1 @@
-"""The store: transactions, the writer and its readers, migrations, history, audit."""
+"""The store: transactions, the writer and its readers, history, audit."""

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from kernel.ids import new_id
+from kernel.core.ids import new_id
 from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
 _PAGE_ROWS = 1000

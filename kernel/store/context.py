@@ -5,12 +5,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from kernel.core.limits import CallLimits
 from kernel.embed.model import Embedder
-from kernel.limits import CallLimits
 
 if TYPE_CHECKING:
+    from kernel.memories.briefing import Brief, HookSessions, KeepHandoff
     from kernel.search.cache import SearchCache
-    from kernel.store.briefing import Brief, HookSessions, KeepHandoff
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -37,11 +37,11 @@ class StoreContext(NamedTuple):
 
     Without an embedder there are no vectors, and search is lexical only. `settings` are those of the dialects, `data`
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
-    match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
-    names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs, and `past`
-    is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to another
+    match a rule of `kernel.security.rules.injection`, `fts5_functions` are registered on every connection, `dialects`
+    are the names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs,
+    and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to another
     database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients
-    (see `kernel/store/briefing.py`).
+    (see `kernel/memories/briefing.py`).
     """
 
     statements: Mapping[str, str]

@@ -1,14 +1,14 @@
-"""What the store needs of a database engine: `kernel.store.sqlite`, or `kernel.store.postgres` where configured."""
+"""What the store needs of a database engine: `kernel.engines.sqlite`, or `kernel.engines.postgres` where configured."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from kernel.errors import CatchFaults, Fault
+from kernel.core.errors import CatchFaults, Fault
 from kernel.store.audit import ChangeRecorder
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.slices import Steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")

@@ -5,14 +5,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from kernel.core.errors import CatchFaults, Fault
+from kernel.core.ids import earlier
 from kernel.embed.model import Embedding
-from kernel.errors import CatchFaults, Fault
-from kernel.ids import earlier
 from kernel.store import audit
 from kernel.store.context import StoreContext
 from kernel.store.engine import WriteConnection
+from kernel.store.long_work import MORE
 from kernel.store.queue import Job, Work, merge_runs
-from kernel.store.slices import MORE
 from kernel.store.transaction import Tx
 
 _EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own

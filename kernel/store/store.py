@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
-from kernel.errors import CatchFaults, Fault
+from kernel.core.errors import CatchFaults, Fault
 from kernel.store.context import CallContext
 from kernel.store.engine import Database, ReadConnection, WriteConnection
 from kernel.store.group_runner import GroupRunner
+from kernel.store.long_work import MORE, Slices
 from kernel.store.queue import (
     BoundedQueue,
     Deliver,
@@ -23,7 +24,6 @@ from kernel.store.queue import (
     interrupt_lock,
     wait,
 )
-from kernel.store.slices import MORE, Slices
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernel.errors import Fault
-from kernel.ids import new_id, utc_now
+from kernel.core.errors import Fault
+from kernel.core.ids import new_id, utc_now
+from kernel.core.text import json_text
 from kernel.store.context import CallContext
-from kernel.store.tx_engine import TOO_LONG, Cursor, Engine, Tables, Token
-from kernel.text import json_text
+from kernel.store.engine_types import TOO_LONG, Cursor, Engine, Tables, Token
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding

@@ -81,11 +81,11 @@ def echo(tx: Any, request: Text) -> Text:
 
 def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     """Quipu with nothing but an echo tool, and how to close it."""
-    from kernel.app import open_kernel
-    from kernel.asgi import Application
-    from kernel.config import Config
-    from kernel.errors import Fault
-    from kernel.tools import Dialect, Hints, Reply, Tool, read
+    from kernel.calls.tools import Dialect, Hints, Reply, Tool, read
+    from kernel.core.config import Config
+    from kernel.core.errors import Fault
+    from kernel.server.app import open_kernel
+    from kernel.server.asgi import Application
 
     def reply(tool: Tool, result: Text) -> Reply:
         return Reply(result.text.encode(), "text/plain")

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import sqlite_vec
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
+from kernel.core.ids import utc_now
 from kernel.embed.model import Embedder, Embedding
-from kernel.ids import utc_now
 from kernel.search.query import STOP_WORDS
 
 _SCHEMA = """

@@ -83,9 +83,9 @@ def main() -> int:
     wanted = parser.parse_args()
     recorder = Recorder()
     threading.setprofile(recorder)
-    from kernel.config import Config
+    from kernel.core.config import Config
     from kernel.security.local_access import LocalAccess
-    from kernel.server import Server
+    from kernel.server.server import Server
 
     missed = 0
     with tempfile.TemporaryDirectory() as folder:

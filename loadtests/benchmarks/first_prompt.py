@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from handlers.common.fence import tokens
-from kernel import app
-from kernel.calls import ToolEntry
-from kernel.config import Config
+from kernel.calls.call import ToolEntry
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.tools import Reply
+from kernel.server import app
 from loadtests.lib.developer_prompts import SEED, Prompt, make
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import psutil
 
-from kernel.config import Config
+from kernel.core.config import Config
 from loadtests.lib import corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import Request
 from loadtests.lib.open_loop import Pressed, percentile, press

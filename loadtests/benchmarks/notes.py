@@ -13,10 +13,10 @@ from typing import Any
 from handlers.notes.files import read_all
 from handlers.notes.memory_types import BUILT_IN
 from handlers.notes.scan import scan
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
+from kernel.server import app
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from loadtests.lib import corpus
 from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, table
 

@@ -19,12 +19,12 @@ import msgspec
 import numpy as np
 import simsimd
 
-from kernel.config import MODEL, Config
+from kernel.core.config import MODEL, Config
 from kernel.embed.model import Embedder
+from kernel.engines.sqlite.connection import Connection
 from kernel.search.ann import EXACT_ROWS
 from kernel.search.query import STOP_WORDS
 from kernel.store.context import StoreContext
-from kernel.store.sqlite.connection import Connection
 from loadtests.lib import corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import Request, drive
 from loadtests.lib.servers import (

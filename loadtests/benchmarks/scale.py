@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernel.config import Config
-from kernel.ids import utc_now
-from kernel.maintenance.compact import Choice, compact
+from kernel.core.config import Config
+from kernel.core.ids import utc_now
+from kernel.operations.compact import Choice, compact
 from loadtests.lib import charts, corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import Request, drive
 from loadtests.lib.recall_profile import RecallProfile

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from handlers.scopes import entries
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from loadtests.lib import corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import drive

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from kernel import app
-from kernel.config import Config
-from kernel.store.sqlite.connection import Connection
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
+from kernel.server import app
 from loadtests.benchmarks.scopes import CALL_CONTEXT, Ask, Scope, Work, filled, timed, whole_call
 from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, rounds, table

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
 from loadtests.baselines.naive_server import Naive
 from loadtests.lib import corpus, http_requests, recall_profile, store_fixtures

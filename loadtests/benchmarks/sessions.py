@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, rounds, table

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from kernel import app
-from kernel.config import Config
-from kernel.maintenance import consistency
-from kernel.store.sqlite.connection import Connection
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
+from kernel.operations import consistency
+from kernel.server import app
 from loadtests.lib import corpus, http_requests
 from loadtests.lib.http_load import Request, Result, drive
 from loadtests.lib.servers import (

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 import psutil
 
-from kernel.data_dir import MAIN, make_private
-from kernel.ids import utc_now
+from kernel.core.data_dir import MAIN, make_private
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from loadtests.lib import corpus, http_requests
 from loadtests.lib.http_load import Request, drive

@@ -13,10 +13,10 @@ import uvicorn
 from mcp import Client
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kernel.calls import Pending
-from kernel.errors import Fault
+from kernel.calls.call import Pending
+from kernel.core.errors import Fault
+from kernel.core.limits import Header
 from kernel.http.fast_path import Done, FastRoute, HttpResponse, protocol
-from kernel.limits import Header
 from loadtests.baselines import echo_servers
 from loadtests.lib import http_requests
 

@@ -13,12 +13,12 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index, lexical
 from kernel.search.ann import VectorIndex
+from kernel.server import app
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from loadtests.lib import store_fixtures
 

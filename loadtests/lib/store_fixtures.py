@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kernel import app
-from kernel.config import Config
+from kernel.calls.tools import Dialect, Tool
+from kernel.core.config import Config
 from kernel.embed.model import Embedding
+from kernel.engines.sqlite.connection import Connection
+from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Tool
 from loadtests.baselines.naive_server import Naive, Note
 from loadtests.lib import corpus
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
 from kernel.search.equivalence import MAX_DISTANCE
 from loadtests.lib.servers import machine, table

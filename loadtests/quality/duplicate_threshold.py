@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
 from kernel.search.equivalence import is_same_to, tell_apart
 from loadtests.lib import corpus

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.search import index
 from kernel.search.hits import Candidates
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store.transaction import Tx
 from loadtests.quality.dataset import Collection
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import apsw
 
-from kernel.config import Config
+from kernel.core.config import Config
 from loadtests.lib.engines import Database, Writers, Written, count, keyed, on, on_keyed
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, rounds, table
 from loadtests.scenarios import engine_recalls, engine_tenants

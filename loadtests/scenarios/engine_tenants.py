@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.postgres import database as databases
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store.postgres import database as databases
+from kernel.server import app
 from loadtests.lib import corpus, store_fixtures
 from loadtests.lib.engines import Asker, Database, count, on, tidied
 from loadtests.lib.servers import budget, paired, rounds, table

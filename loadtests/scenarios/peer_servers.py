@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.config import VERSION
+from kernel.core.config import VERSION
 from loadtests.lib.corpus import Memory
 from loadtests.lib.stdio_client import ToolCall
 from loadtests.scenarios import registry_install

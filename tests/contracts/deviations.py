@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from kernel.schema import input_schema
-from kernel.tools import Tool
+from kernel.calls.schema import input_schema
+from kernel.calls.tools import Tool
 from tests.contracts.deviation_tables import Deviation
 from tests.contracts.seed_texts import Contract, Param
 

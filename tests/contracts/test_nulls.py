@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from kernel import app
-from kernel.app import Kernel, open_kernel
-from kernel.calls import ToolEntry
-from kernel.config import Config
-from kernel.console.commands import COMMANDS
-from kernel.schema import input_schema, output_schema
+from handlers.console.commands import COMMANDS
+from kernel.calls.call import ToolEntry
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Tool
+from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.tools import Tool
+from kernel.server import app
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call, Clock
 from tests.security.calls import CALLS
 from tests.unit.rest_client import RestClient

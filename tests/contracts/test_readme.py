@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.calls import ToolEntry
+from kernel.calls.call import ToolEntry
 from kernel.cli.main import parser
-from kernel.config import DEFAULT_PORT
+from kernel.core.config import DEFAULT_PORT
 from kernel.security.permissions import Permission
+from kernel.server import app
 from tests.contracts.pages import PAGES, ROOT, Block, blocks
 from tests.reliability.server_process import Client, Server, serving
 

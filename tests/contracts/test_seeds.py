@@ -3,8 +3,8 @@
 import hashlib
 import json
 
-from kernel.app import DIALECTS
-from kernel.tools import Tool
+from kernel.calls.tools import Tool
+from kernel.server.app import DIALECTS
 from tests.contracts.deviation_tables import read_deviations
 from tests.contracts.deviations import declared_differences, differences, without_reason
 from tests.contracts.seed_texts import HERE, Action, Contract, Param, contracts, fences, sections, tabled

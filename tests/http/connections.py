@@ -12,9 +12,9 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kernel.dispatch import catch_faults
+from kernel.calls.dispatch import catch_faults
+from kernel.core.limits import Limits
 from kernel.http.fast_path import FastRoute, protocol
-from kernel.limits import Limits
 
 
 def raw(request: tuple[Any, Sequence[tuple[str, str]]], path: str = "/mcp") -> bytes:

@@ -12,17 +12,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 
-from kernel.config import Config
-from kernel.dispatch import Dispatch, catch_faults
-from kernel.errors import Code, Fault
-from kernel.http.access import AccessControl
-from kernel.http.fast_path import protocol
-from kernel.http.mcp import Endpoint
-from kernel.limits import Limits
-from kernel.maintenance.shared_store import in_database, open_shared_store
-from kernel.mcp.server import Service, ToolProfile, profiles
-from kernel.mcp.stdio import serve
-from kernel.resources import (
+from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.calls.resources import (
     Prompt,
     PromptArgument,
     PromptMessage,
@@ -31,17 +22,26 @@ from kernel.resources import (
     Resources,
     ResourceTemplate,
 )
+from kernel.calls.tenants import OpenTenant, Tenants
+from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
+from kernel.core.config import Config
+from kernel.core.errors import Code, Fault
+from kernel.core.limits import Limits
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import SqliteDatabase
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import protocol
+from kernel.http.mcp import Endpoint
+from kernel.mcp.server import Service, ToolProfile, profiles
+from kernel.mcp.stdio import serve
+from kernel.operations.shared_store import in_database, open_shared_store
 from kernel.security.auth import Auth, Challenge
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store import statements
 from kernel.store.context import StoreContext
 from kernel.store.engine import Database
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
-from kernel.tenants import OpenTenant, Tenants
-from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from tests.postgres.stores import placed
 
 VERSION = "1.2.3"

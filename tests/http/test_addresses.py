@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kernel import app
 from kernel.mcp import addresses
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
+from kernel.server import app
 from tests.reliability.server_process import Server, serving
 
 

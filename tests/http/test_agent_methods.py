@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from handlers.common.skill import SKILL
-from kernel import app
 from kernel.cli.token_cost import estimate_tokens
+from kernel.server import app
 from tests.http.http_requests import Answer, legacy, meta, modern, send
 from tests.reliability.server_process import Client, Server, serving
 

@@ -14,7 +14,7 @@ import pytest
 
 from kernel.cli import setup
 from kernel.cli.main import parser
-from kernel.config import DEFAULT_PORT, Config
+from kernel.core.config import DEFAULT_PORT, Config
 from tests.http.test_update_streams import (
     UPDATED,
     Client2025,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kernel.config import Config, KeptCalls
-from kernel.ids import utc_now
+from kernel.core.config import Config, KeptCalls
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from tests.http.test_console import TYPED
 from tests.security.authenticated_server import House, house

@@ -12,9 +12,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from handlers.console.guide import NO_GUIDE, Checks, Finding
 from kernel.cli.clients import CLIENTS
-from kernel.config import Config
-from kernel.console.guide import NO_GUIDE, Checks, Finding
+from kernel.core.config import Config
 from tests.http.test_console import added, change, model, page, send, state
 from tests.http.test_console_live import call_as
 from tests.security.authenticated_server import House, house

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from kernel.app import open_kernel
-from kernel.asgi import Application
-from kernel.calls import Pending
-from kernel.config import Config
+from kernel.calls.call import Pending
+from kernel.core.config import Config
+from kernel.core.limits import Header, Limits
 from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.limits import Header, Limits
+from kernel.server.app import open_kernel
+from kernel.server.asgi import Application
 from tests.http import mcp_fixture
 from tests.http.connections import Connection, answers_to, chunked, raw, running, segmented, serving
 from tests.http.http_requests import BASIC, changed, legacy, modern

@@ -13,13 +13,13 @@ from handlers.brain.index_text import note_source, update_index
 from handlers.brain.schemas import Note
 from handlers.files.memories import STORE
 from handlers.files.records import space_of
-from kernel import app
+from kernel.calls.dispatch import Dispatch
 from kernel.cli.main import main
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.core.config import Config
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
+from kernel.server import app
 from kernel.store.transaction import Tx
 from tests.conftest import Call, everything
 from tests.reliability.write_scenario import STORY, Kept, step

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
 
-from kernel import limits
-from kernel.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed, read_body
+from kernel.core import limits
+from kernel.core.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed, read_body
 
 
 @pytest.mark.parametrize(

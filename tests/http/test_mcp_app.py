@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel.config import Config
+from kernel.core.config import Config
 from tests.security.authenticated_server import LEGACY, MODERN, House, house
 
 URI = "ui://quipu/recall.html"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel.ids import utc_now
+from kernel.core.ids import utc_now
 from kernel.mcp import elicitation, protocol
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
 from kernel.mcp.protocol import HANDSHAKE_VERSIONS

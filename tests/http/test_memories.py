@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kernel.cli import local_client
-from kernel.config import default_data
+from kernel.core.config import default_data
 from kernel.security.local_access import FILE, LocalAccess
 from tests.reliability.server_process import ROOT, Server, serving
 

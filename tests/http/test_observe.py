@@ -13,8 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel.config import VERSION
-from kernel.ids import utc_now
+from kernel.core.config import VERSION
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from tests.http.http_requests import modern

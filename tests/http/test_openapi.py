@@ -9,10 +9,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from handlers import files
-from kernel import app
-from kernel.errors import HTTP_STATUS, Fault
+from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
+from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.http.openapi import document
-from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
+from kernel.server import app
 
 SHARED = "#/components/schemas/"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from kernel.config import Config
+from kernel.core.config import Config
 from tests.reliability.server_process import serving
 from tests.security.authenticated_server import house
 

@@ -10,19 +10,19 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from kernel.config import VERSION
-from kernel.dispatch import Dispatch, catch_faults
-from kernel.errors import HTTP_STATUS, Code, Fault
+from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
+from kernel.core.config import VERSION
+from kernel.core.errors import HTTP_STATUS, Code, Fault
+from kernel.core.limits import Limits
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.http import rest, routes
-from kernel.limits import Limits
-from kernel.schema import input_schema, output_schema
 from kernel.store import statements as sql
 from kernel.store.context import StoreContext
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
-from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from tests.http.mcp_fixture import unlocked
 
 LIMITS = Limits(body=200, depth=8)

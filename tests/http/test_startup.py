@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from kernel import server as serve
-from kernel.app import open_kernel
-from kernel.asgi import Application
-from kernel.config import Config
-from kernel.limits import Limits
+from kernel.core.config import Config
+from kernel.core.limits import Limits
+from kernel.server import server as serve
+from kernel.server.app import open_kernel
+from kernel.server.asgi import Application
 from tests.reliability.server_process import ROOT, free_port, until
 
 ASKED = json.dumps({"path": "absent"}).encode()

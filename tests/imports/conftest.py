@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import Config
+from kernel.core.config import Config
 from tests.imports.harness import Shell
 
 

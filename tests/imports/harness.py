@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.server import app
 
 
 class Shell:

@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from handlers.imports import archives, text_files
-from kernel.errors import Fault
-from kernel.store import slices
+from handlers.importers import archives, text_files
+from kernel.core.errors import Fault
+from kernel.store import long_work
 from tests.imports.harness import Shell
 from tests.imports.sources import SOURCES, json_file
 from tests.imports.sources import text_files as folder_of
@@ -83,7 +83,7 @@ def test_a_damaged_export_of_everything_is_refused(shell: Shell, other: Shell, t
 def test_what_fails_after_the_first_slice_is_taken_back(
     shell: Shell, other: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
     shell.bring(SOURCES["mem0 history"].make(tmp_path))
     shell.bring(SOURCES["rules"].make(tmp_path))
     whole = shell.export()

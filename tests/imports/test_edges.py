@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from handlers.imports import IMPORTS, json_files, records
-from kernel import app
+from handlers.importers import IMPORTS, json_files, records
+from kernel.calls.dispatch import Dispatch
 from kernel.cli import agent_commands
 from kernel.cli.main import parser
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
-from kernel.maintenance import okf_export, portable_import
-from kernel.store import slices
-from kernel.store.imports import stable_id
+from kernel.core.errors import Fault
+from kernel.memories.import_records import stable_id
+from kernel.operations import okf_export, portable_import
+from kernel.server import app
+from kernel.store import long_work
 from tests.imports.harness import Shell
 
 
@@ -135,7 +135,7 @@ def test_an_import_of_everything_that_was_killed_goes_on_within_the_history(
 
     original = portable_import._batches  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(portable_import, "_batches", batches)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
         shell.run("import", "jsonl", str(path))
     left[0] = 99

@@ -17,14 +17,14 @@ import msgspec
 import pytest
 import yaml
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.console import commands
-from kernel.console.requests import Visit
-from kernel.dispatch import Dispatch
+from handlers.console import commands
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
 from kernel.search import index
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.conftest import Call
 from tests.imports.harness import Shell
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kernel import app
-from kernel.errors import Fault
-from kernel.maintenance.okf_export import safe_name
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.connection import Connection
+from kernel.operations.okf_export import safe_name
+from kernel.server import app
 from kernel.store.context import StoreContext
-from kernel.store.sqlite.connection import Connection
 from tests.imports.harness import Shell
 from tests.imports.sources import SOURCES
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
-from kernel.maintenance import portable_import
-from kernel.store import slices
+from kernel.calls.dispatch import Dispatch
+from kernel.core.errors import Fault
+from kernel.operations import portable_import
+from kernel.server import app
+from kernel.store import long_work
 from tests.imports.harness import Shell
 
 SIZE = int(os.environ.get("ROUND_TRIP", "2000"))
@@ -73,7 +73,7 @@ def sessions(call: Call, number: int) -> None:
     call("remember", content=f"{text(number)} in kernel/app.py and OpenTelemetry", session_id=session, kind="fact")
     if number % 4 == 0:
         call("upsert_entity", name=f"Thing{number}", entity_type="module", observations_json=json.dumps([text(number)]))
-        call("add_relation", source=f"Thing{number}", target="kernel/app.py", relation_type="uses")
+        call("add_relation", source=f"Thing{number}", target="kernel/server/app.py", relation_type="uses")
 
 
 def graph(call: Call, number: int) -> None:
@@ -120,7 +120,7 @@ def filled(shell: Shell, caller: Callable[[Dispatch], Call]) -> Shell:
 def test_everything_comes_back_equal_in_an_empty_store(
     filled: Shell, other: Shell, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", seconds)  # the first has a slice for each step
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", seconds)  # the first has a slice for each step
     first = filled.export()
     lines = [json.loads(line) for line in first.read_bytes().splitlines()]
     spaces = {line["doc"]["space"].partition(":")[0] for line in lines if "doc" in line}
@@ -142,7 +142,7 @@ def test_everything_comes_back_equal_in_an_empty_store(
 
 def test_an_import_that_was_killed_goes_on(filled: Shell, other: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     first = filled.export()
-    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
     written = portable_import._batches  # a batch is a slice
 
     def cut(path: Path) -> Iterator[Any]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel.errors import Fault
-from kernel.store import slices
+from kernel.core.errors import Fault
+from kernel.store import long_work
 from tests.imports.harness import Shell
 from tests.imports.sources import SOURCES
 
@@ -15,7 +15,7 @@ from tests.imports.sources import SOURCES
 def test_an_import_counts_adds_nothing_twice_and_is_undone(
     name: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)  # a slice for each step, as beside others
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)  # a slice for each step, as beside others
     given = SOURCES[name]
     path = given.make(tmp_path)
     empty = shell.run("import", str(path), "--dry-run", "--json")  # before there is a database of any content

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 pytestmark = [pytest.mark.originals, pytest.mark.xdist_group("originals")]

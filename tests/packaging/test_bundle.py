@@ -10,8 +10,8 @@ from types import ModuleType
 import jsonschema
 import pytest
 
-from kernel import app
-from kernel.config import VERSION
+from kernel.core.config import VERSION
+from kernel.server import app
 from tests.reliability.server_process import ROOT
 
 BUNDLE = ROOT / ".ci" / "bundle"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import VERSION
+from kernel.core.config import VERSION
 from tests.packaging.programs import environment, running
 from tests.reliability.server_process import ROOT
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import DEFAULT_PORT, VERSION
+from kernel.core.config import DEFAULT_PORT, VERSION
 from tests.contracts.pages import blocks
 from tests.packaging.terminal import Terminal
 from tests.reliability.server_process import ROOT, free_port

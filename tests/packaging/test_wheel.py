@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from kernel.config import VERSION
+from kernel.core.config import VERSION
 from tests.packaging.programs import environment, running
 from tests.reliability.server_process import ROOT
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from kernel.app import Kernel
-from kernel.data_dir import MAIN
+from kernel.calls.tools import Reply
+from kernel.core.data_dir import MAIN
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server.app import Kernel
 from kernel.store import audit
-from kernel.tools import Reply
 from tests.postgres import stores
 
 _CALLERS = 6

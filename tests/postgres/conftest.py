@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.store.postgres import database
+from kernel.core.config import Config
+from kernel.engines.postgres import database
+from kernel.server.app import Kernel, open_kernel
 from tests.postgres import stores
 from tests.postgres.cluster import Cluster, running
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kernel.config import Config
+from kernel.core.config import Config
 
 ADDRESS = os.environ.get("TEST_POSTGRES", "")
 """Of the PostgreSQL that the tests use instead of SQLite; empty for SQLite."""

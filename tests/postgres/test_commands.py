@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kernel.cli.main import main
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.store.statements import ROOT
 from tests.postgres import stores
 from tests.postgres.test_copy import fill
@@ -135,7 +135,7 @@ def test_a_reindex_makes_words_and_vectors_anew(filled: Path, address: str) -> N
 def test_an_import_is_undone_in_slices(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store.slices.SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("kernel.store.long_work.SLICE_SECONDS", -1.0)
     before = exported(tmp_path / "before.jsonl")
     source = tmp_path / "memory.jsonl"
     line = '{{"type":"entity","name":"new {0}","entityType":"t","observations":["seen {0}"]}}\n'

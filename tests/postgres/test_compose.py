@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel.app import open_kernel
-from kernel.config import from_mapping
+from kernel.core.config import from_mapping
+from kernel.server.app import open_kernel
 from tests.postgres.calls import add
 
 pytestmark = pytest.mark.postgres

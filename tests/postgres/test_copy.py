@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import app
 from kernel.cli.main import main
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.connection import Connection
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store.sqlite.connection import Connection
+from kernel.server import app
 
 pytestmark = pytest.mark.postgres
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (

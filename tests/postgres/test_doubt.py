@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kernel.app import Kernel
-from kernel.store.postgres import bounds, doubt
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.engines.postgres import bounds, commit_outcome
+from kernel.server.app import Kernel
 from tests.postgres import stores
 from tests.postgres.calls import add, ask, chain_is_whole, paths
 from tests.postgres.cluster import Cluster, running
@@ -65,7 +65,7 @@ def test_an_answer_says_that_nobody_knows_where_the_database_stays_away(
     doubted = add(kernel, "doubted")
     refused = add(kernel, "refused")
 
-    assert (doubted.fault, doubt.UNKNOWN in doubted.body.decode()) == ("storage", True)
+    assert (doubted.fault, commit_outcome.UNKNOWN in doubted.body.decode()) == ("storage", True)
     assert (refused.fault, "Cannot reach the database" in refused.body.decode()) == ("busy", True)
     proxy.away = False
     until(lambda: add(kernel, "later").fault is None, "an answer")  # the pool rests after its attempts

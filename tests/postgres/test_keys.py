@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import open_kernel
 from kernel.cli.main import main
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.postgres.database import pool_of
+from kernel.engines.postgres.shared_file import SharedFile
 from kernel.security import api_keys
-from kernel.store.postgres.database import pool_of
-from kernel.store.postgres.shared_file import SharedFile
+from kernel.server.app import open_kernel
 
 pytestmark = pytest.mark.postgres
 SECONDS = 1.0  # within which a revoked key is refused

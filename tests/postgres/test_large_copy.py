@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import app
 from kernel.cli.main import main
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server import app
 
 pytestmark = pytest.mark.postgres
 COPIED = int(os.environ.get("COPIED_MEMORIES", "280"))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from kernel.store.postgres.database import forget_pool, pool_of
+from kernel.engines.postgres.database import forget_pool, pool_of
 from tests.postgres import stores
 from tests.postgres.cluster import Cluster, running
 from tests.postgres.writers import servers

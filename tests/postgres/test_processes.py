@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 import httpx
 import pytest
 
-from kernel.app import Kernel
 from kernel.cli.main import main
+from kernel.server.app import Kernel
 from tests.postgres import stores
 from tests.postgres.calls import chain_is_whole, paths
 from tests.postgres.writers import servers

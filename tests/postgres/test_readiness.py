@@ -6,10 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kernel.app import open_kernel
-from kernel.asgi import Application
-from kernel.config import Config
-from kernel.store.postgres import database
+from kernel.core.config import Config
+from kernel.engines.postgres import database
+from kernel.server.app import open_kernel
+from kernel.server.asgi import Application
 from tests.postgres import stores
 from tests.postgres.cluster import Cluster, running
 

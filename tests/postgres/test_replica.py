@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.store.postgres import database
+from kernel.core.config import Config
+from kernel.engines.postgres import database
+from kernel.server.app import Kernel, open_kernel
 from tests.postgres import stores
 from tests.postgres.calls import add, ask
 from tests.postgres.cluster import Cluster, running

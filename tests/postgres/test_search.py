@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.postgres import database, word_index
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store.postgres import database, word_index
+from kernel.server import app
 
 pytestmark = pytest.mark.postgres
 PAGES = Path(__file__).parents[2] / "docs"

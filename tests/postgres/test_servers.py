@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel, open_kernel
 from kernel.cli.main import main
-from kernel.config import Config
-from kernel.data_dir import MAIN
-from kernel.store.postgres import database
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN
+from kernel.engines.postgres import database
+from kernel.server.app import Kernel, open_kernel
 from tests.postgres import stores
 from tests.postgres.calls import Load, add, ask, chain_is_whole
 

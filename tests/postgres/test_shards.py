@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
 from kernel.cli.main import main
-from kernel.data_dir import MAIN
-from kernel.errors import Fault
-from kernel.store.postgres import database
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.engines.postgres import database
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.postgres import stores
 from tests.postgres.calls import add, chain_is_whole
 from tests.postgres.cluster import Cluster, running

@@ -3,9 +3,9 @@
 import apsw
 import pytest
 
-from kernel.store.postgres import driver
-from kernel.store.postgres.database import pool_of, texts
-from kernel.store.postgres.statements import Statement, statements, translate
+from kernel.engines.postgres import driver
+from kernel.engines.postgres.database import pool_of, texts
+from kernel.engines.postgres.statements import Statement, statements, translate
 from kernel.store.statements import ROOT, load, migrations
 from tests.postgres import stores
 

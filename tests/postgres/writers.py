@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel.cli.main import main
-from kernel.store.postgres import database
+from kernel.engines.postgres import database
 from tests.postgres import stores
 from tests.reliability.server_process import LOST, Client, Server, serving, until
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import apsw
 
-from kernel import app
-from kernel.config import MODEL
-from kernel.maintenance import consistency
-from kernel.maintenance.index_check import Finding
+from kernel.core.config import MODEL
+from kernel.operations import consistency
+from kernel.operations.index_check import Finding
+from kernel.server import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 import handlers.common as common
-from kernel import server
 from kernel.cli.entry import main
+from kernel.server import server
 
 _serve, _find = server.StartupGate.__call__, common.find
 

@@ -26,12 +26,12 @@ from urllib.parse import parse_qsl, quote_from_bytes
 import apsw
 
 from handlers.common.hook_shapes import CLIENTS
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server import app
 from tests.imports.sources import SOURCES
 from tests.reliability import mutations
 from tests.reliability.mutations import CORPUS, ODD_BYTES, ODD_VALUES, Call

@@ -16,16 +16,16 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.maintenance import consistency
-from kernel.maintenance.compact import tidy
-from kernel.maintenance.undo import undo_call
+from kernel.core.config import Config
+from kernel.operations import consistency
+from kernel.operations.compact import tidy
+from kernel.operations.undo import undo_call
 from kernel.search import dropped
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.slices import Slices
+from kernel.store.long_work import Slices
 from kernel.store.transaction import Tx
 from tests.conftest import Call, Rows, everything
 
@@ -231,17 +231,17 @@ def killed(tmp_path: Path, migrated: Path) -> Iterator[Kernel]:
         import asyncio, os, signal
         from pathlib import Path
         import msgspec
-        from kernel.app import open_kernel
-        from kernel.config import Config
+        from kernel.server.app import open_kernel
+        from kernel.core.config import Config
         from kernel.search import dropped
         dropped.removal = lambda tx: os.kill(os.getpid(), signal.SIGKILL)
         kernel = open_kernel(Config(data=Path({str(data)!r})))
-        tools = kernel.dispatch.tools
+        tools = kernel.calls.dispatch.tools
         async def main():
             for number in range({MANY}):
                 arguments = dict(path=str(number), content=f"the heron {{number}} stands in the pond")
-                await kernel.dispatch.call(tools["add_memory"], msgspec.json.encode(arguments), TESTER)
-            await kernel.dispatch.call(tools["clear_memory"], b"{{}}", TESTER)
+                await kernel.calls.dispatch.call(tools["add_memory"], msgspec.json.encode(arguments), TESTER)
+            await kernel.calls.dispatch.call(tools["clear_memory"], b"{{}}", TESTER)
         from tests.conftest import TESTER
         asyncio.run(main())
     """

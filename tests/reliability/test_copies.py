@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from kernel import app
+from kernel.calls.dispatch import Dispatch
 from kernel.cli.main import main
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.server import app
 from kernel.store.context import StoreContext
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
 from kernel.store.statements import ROOT as SQL
 from tests.catalogue import Catalogue
 from tests.conftest import Call
@@ -134,8 +134,8 @@ def test_what_is_exported_comes_back_as_it_was_however_often(
 KILLING = """
 import os, shutil, signal, sys
 from pathlib import Path
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
 from kernel.store.context import StoreContext
 
 base, root = Path(sys.argv[1]), Path(sys.argv[2])

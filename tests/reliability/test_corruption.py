@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from kernel import app
-from kernel.config import MODEL, Config
-from kernel.dispatch import Dispatch, catch_faults
-from kernel.errors import Fault
-from kernel.maintenance import consistency
+from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.core.config import MODEL, Config
+from kernel.core.errors import Fault
+from kernel.operations import consistency
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import ROOT, Client, engine, free_port, serving

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.reliability.disk_images import Crash, entries
 from tests.reliability.server_process import Content, Countdown, Server, Writer, disagreements, finish, memories

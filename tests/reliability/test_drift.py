@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
 from kernel.embed.model import Embedder, Embedding
-from kernel.maintenance import consistency
+from kernel.operations import consistency
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock
 from tests.reliability.write_scenario import told

@@ -15,11 +15,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
-from kernel.errors import Fault
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.reliability.server_process import LOST, ROOT, Client, disagreements, free_port, memories, serving
@@ -77,7 +77,7 @@ def test_memory_that_ends_inside_a_call_is_busy_for_that_call_alone(
 SHORT_OF_MEMORY = """
 import resource
 from pathlib import Path
-from kernel.text import json_text
+from kernel.core.text import json_text
 value = [["large", "many words " * 300_000]] * 5
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 5_000_000, resource.RLIM_INFINITY))
@@ -212,7 +212,7 @@ def test_an_engine_that_can_lose_pages_opens_nothing(
     before = config.file.read_bytes()
     for version in (3_040_000, 3_050_004, 3_051_002):
         with monkeypatch.context() as patch:
-            patch.setattr("kernel.store.migrations.sqlite_version", lambda version=version: version)
+            patch.setattr("kernel.engines.migrations.sqlite_version", lambda version=version: version)
             with pytest.raises(Fault, match=r"SQLite 3\.51\.3 or newer is needed"):
                 app.open_kernel(config)
     assert config.file.read_bytes() == before

@@ -13,13 +13,13 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app
+from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.cli import doctor
-from kernel.config import MODEL, Config
-from kernel.dispatch import Dispatch, catch_faults
-from kernel.errors import Fault
-from kernel.maintenance import consistency
-from kernel.store.sqlite.connection import Connection
+from kernel.core.config import MODEL, Config
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.connection import Connection
+from kernel.operations import consistency
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import Client, serving

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import Kernel
-from kernel.store.sqlite import checkpointer
-from kernel.store.sqlite.connection import BUSY_MILLISECONDS, Connection
+from kernel.engines.sqlite import checkpointer
+from kernel.engines.sqlite.connection import BUSY_MILLISECONDS, Connection
+from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import (

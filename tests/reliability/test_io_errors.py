@@ -11,9 +11,9 @@ from itertools import count
 import apsw
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.maintenance import consistency
+from kernel.operations import consistency
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything

@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from handlers.notes import sync
-from kernel.app import DIALECTS, Kernel
-from kernel.errors import Fault
-from kernel.maintenance.undo import undo
+from kernel.calls.tools import Reply
+from kernel.core.errors import Fault
+from kernel.operations.undo import undo
+from kernel.server.app import DIALECTS, Kernel
 from kernel.store import audit
-from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.reliability.disk_images import Countdown, Faulty, used

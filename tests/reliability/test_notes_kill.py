@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.config import Config
-from kernel.maintenance.undo import undo
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
+from kernel.operations.undo import undo
+from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.notes_ledger import TYPES, Ledger, NotesWriter, on_disk
@@ -35,10 +35,10 @@ OLD, NEW, OTHER = "the old words", "the new words", "somebody else"
 FORKING = """
 import asyncio, os, shutil, signal, sys
 from pathlib import Path
-from kernel import app
-from kernel.config import Config
+from kernel.server import app
+from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
-from kernel.store.sqlite.connection import Connection
+from kernel.engines.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "unlink", "replace")
@@ -64,7 +64,7 @@ def arm(point):
 def run(data, point):
     kernel = app.open_kernel(Config(data=data))
     arm(point)
-    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, ANONYMOUS_CALLER))
+    reply = asyncio.run(kernel.calls.dispatch.call(kernel.calls.dispatch.tools[tool], arguments, ANONYMOUS_CALLER))
     os._exit(0 if reply.fault is None else 1)
 
 for point in range(1, 100):

@@ -17,11 +17,11 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app
+from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.cli.main import main
-from kernel.config import Config
-from kernel.dispatch import Dispatch, catch_faults
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import ROOT, Client, Countdown, Writer, finish, serving

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import base_context
+from kernel.engines.sqlite.connection import Connection
+from kernel.server.app import base_context
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import Client, Countdown, Ledger, Server, Writer, disagreements, finish, until
 from tests.reliability.workers import kill_all, pids, serving_by

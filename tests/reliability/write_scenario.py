@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
 
 
 class Step(NamedTuple):

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from kernel.app import open_kernel
-from kernel.asgi import Application
 from kernel.cli.console_guide import guide
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.http.fast_path import protocol
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
+from kernel.server.app import open_kernel
+from kernel.server.asgi import Application
 from tests.postgres.stores import placed
 
 JSON = "application/json"

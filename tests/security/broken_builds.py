@@ -16,16 +16,19 @@ from handlers.brain import search
 from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
-from kernel import calls, data_dir, dispatch, limits, text
-from kernel.http import parsing, receiving, unsent
-from kernel.maintenance import backup, consistency, data_access, restore
+from kernel.calls import call, dispatch
+from kernel.core import data_dir, limits, text
+from kernel.engines import foreign_file
+from kernel.engines.sqlite import connection, query_budget
+from kernel.engines.sqlite.query_budget import Budget
+from kernel.http import parsing, read_flow, write_backpressure
+from kernel.operations import backup, consistency, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
-from kernel.security import api_keys, auth, permissions, secrets
+from kernel.security import api_keys, auth, permissions
 from kernel.security.rate_limit import RateLimiter
-from kernel.store import audit, external, queue
-from kernel.store.sqlite import connection, query_budget
-from kernel.store.sqlite.query_budget import Budget
+from kernel.security.rules import secrets
+from kernel.store import audit, queue
 
 HERE = "tests/security"
 RESTORE = "../reliability/test_restore.py"
@@ -81,7 +84,7 @@ def _slow_pattern() -> None:
 
 
 def _no_bounds() -> None:
-    for module in (calls, dispatch):
+    for module in (call, dispatch):
         put(module, checked_size=lambda _tx, reply: reply)
 
 
@@ -187,11 +190,11 @@ def _any_trailers() -> None:
 
 
 def _long_queues() -> None:
-    put(receiving, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
+    put(read_flow, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
 
 
 def _unbounded_answers() -> None:
-    put(unsent.Unsent, enforce=lambda *_given: None)
+    put(write_backpressure.Unsent, enforce=lambda *_given: None)
 
 
 def _forgetful() -> None:
@@ -212,7 +215,7 @@ def _own_words() -> None:
 
 
 def _whole_metrics() -> None:
-    from kernel.asgi import Application
+    from kernel.server.asgi import Application
 
     kept = Application._render_metrics
     put(Application, _render_metrics=lambda self, registry, _tenant: kept(self, registry, None))
@@ -263,7 +266,7 @@ def _half_copies() -> None:
 
 
 def _uncommitted() -> None:
-    put(external, _SIDE_FILES=("-wal",))
+    put(foreign_file, _SIDE_FILES=("-wal",))
 
 
 JOURNAL = "../unit/handlers/notes/test_journal.py"
@@ -286,10 +289,12 @@ BUILDS: Mapping[str, Broken] = {
     "no clock": Broken("S12", "a statement may take for ever", _no_clock, "test_costs.py -k between"),
     "loose engine": Broken("S12", "the engine does all it can", _loose_engine, "test_costs.py -k itself"),
     "unsafe text": Broken("S15", "YAML escapes nothing", _unsafe_text, "test_breakouts.py -k paths"),
-    "open folders": Broken("S16", "folders for everybody", _open_folders, "../unit/test_data_dir.py"),
+    "open folders": Broken("S16", "folders for everybody", _open_folders, "../unit/core/test_data_dir.py"),
     "following": Broken("S14", "links to folders are followed", _following, "test_links.py -k nobody_out"),
     "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
-    "careless": Broken("S18", "nothing is taken for a secret", _careless, "../unit/security/test_secrets.py -k found"),
+    "careless": Broken(
+        "S18", "nothing is taken for a secret", _careless, "../unit/security/rules/test_secrets.py -k found"
+    ),
     "credulous": Broken("S19", "what is marked is found", _credulous, "test_injection_samples.py -k not_found"),
     "blind": Broken("S19", "nothing is marked", _blind, "test_injection_samples.py -k not_found"),
     "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),
@@ -299,13 +304,17 @@ BUILDS: Mapping[str, Broken] = {
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
     "trailers": Broken("S26", "trailers have no limits", _any_trailers, "../http/test_fast_path.py -k trailers"),
-    "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_receiving.py"),
-    "answers": Broken("S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_unsent.py"),
+    "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_read_flow.py"),
+    "answers": Broken(
+        "S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_write_backpressure.py"
+    ),
     "forgetful": Broken(
         "S05", "that there were keys is forgotten", _forgetful, "../unit/security/test_auth.py -k lost"
     ),
     "one line": Broken("S27", "all keys stand in one line", _one_line, "../unit/store/test_queue.py"),
-    "own words": Broken("S23", "names of clients stand as they are", _own_words, "../unit/test_text.py -k one_word"),
+    "own words": Broken(
+        "S23", "names of clients stand as they are", _own_words, "../unit/core/test_text.py -k one_word"
+    ),
     "metrics": Broken("S07", "an admin sees every tenant", _whole_metrics, "test_shares.py -k metrics"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../unit/security/test_rate_limit.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
@@ -316,11 +325,11 @@ BUILDS: Mapping[str, Broken] = {
     "half copies": Broken("R30", "a copy has its name at once", _half_copies, f"{RESTORE} -k has_no_name"),
     "beside": Broken("R31", "a restore asks for no lock", _restore_beside, f"{RESTORE} -k beside"),
     "unverified": Broken(
-        "R32", "a manifest is not compared", _unverified, "../unit/maintenance/test_backup.py -k as_it_was_made"
+        "R32", "a manifest is not compared", _unverified, "../unit/operations/test_backup.py -k as_it_was_made"
     ),
     "unchecked file": Broken("R10", "SQLite checks no file", _unchecked_file, f"{CORRUPTED} -k told_by_what"),
     "uncommitted": Broken(
-        "R33", "a rollback journal stays behind", _uncommitted, "../unit/store/test_external.py -k committed"
+        "R33", "a rollback journal stays behind", _uncommitted, "../unit/engines/test_foreign_file.py -k committed"
     ),
 }
 

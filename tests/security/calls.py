@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.app import DIALECTS
+from kernel.server.app import DIALECTS
 
 Arguments = Mapping[str, Any]
 Call = tuple[str, str]  # a tool, and its action or nothing

@@ -1,4 +1,4 @@
-"""Held-out injection samples, written after the rules of `kernel.security.injection` were finished."""
+"""Held-out injection samples, written after the rules of `kernel.security.rules.injection` were finished."""
 
 from collections.abc import Mapping
 

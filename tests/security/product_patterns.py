@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import handlers
 import kernel
-from kernel.config import MODEL
-from kernel.console import rendering
+from handlers.console import rendering
+from kernel.core.config import MODEL
+from kernel.core.lazy_regex import LazyPattern
 from kernel.embed.wordpiece import load_encoder
-from kernel.lazy_regex import LazyPattern
-from kernel.security import secrets
+from kernel.security.rules import secrets
 
 Pattern = re.Pattern[Any]
 
@@ -49,16 +49,16 @@ def _of_the_model() -> Iterator[Pattern]:
 
 # What functions make at run time, by the module and the name of the function.
 MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
-    ("kernel.security.secrets", "_compile"): lambda: (
+    ("kernel.security.rules.secrets", "_compile"): lambda: (
         secrets._compile(rule.pattern, rule.fold) for rule in secrets.RULES
     ),
-    ("kernel.console.rendering", "_beginning_with"): lambda: iter(
+    ("handlers.console.rendering", "_beginning_with"): lambda: iter(
         one for query in ("lamp", "a1 aa lamp lamps kitchen") if (one := rendering._beginning_with(query))
     ),
     ("kernel.search.typos", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
     ("kernel.embed.wordpiece", "_added_pattern"): _of_the_model,
-    ("kernel.store.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),
-    ("kernel.lazy_regex", "__getattr__"): lambda: iter(()),  # compiles those that are found
+    ("kernel.engines.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),
+    ("kernel.core.lazy_regex", "__getattr__"): lambda: iter(()),  # compiles those that are found
 }
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 

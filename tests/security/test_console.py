@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 import apsw
 import pytest
 
-from kernel.config import Config
-from kernel.console import sessions
-from kernel.console.actions import ACTIONS
-from kernel.console.console import PAGES
-from kernel.console.requests import SECURITY
-from kernel.ids import utc_now
+from handlers.console import sessions
+from handlers.console.actions import ACTIONS
+from handlers.console.console import PAGES
+from handlers.console.requests import SECURITY
+from kernel.core.config import Config
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from tests.catalogue import Catalogue
 from tests.http.test_console import INSTALLING

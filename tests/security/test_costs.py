@@ -11,15 +11,15 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
-from kernel.limits import CallLimits, Limits
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.limits import CallLimits, Limits
+from kernel.engines.sqlite import connection, query_budget
+from kernel.engines.sqlite.connection import Connection
+from kernel.server.app import Kernel, open_kernel
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import connection, query_budget
-from kernel.store.sqlite.connection import Connection
-from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.security.calls import CALLS

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import Kernel
+from kernel.calls.tools import Reply
 from kernel.security.permissions import Caller, Forbidden, Permission, grant
+from kernel.server.app import Kernel
 from kernel.store import audit
-from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.security.calls import CALLS

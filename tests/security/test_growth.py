@@ -9,23 +9,22 @@ import pytest
 
 from handlers.brain import smart
 from handlers.common import fence
-from handlers.imports import json_files, markdown
+from handlers.console import records, rendering
+from handlers.importers import json_files, markdown
 from handlers.notes import admin, front_matter, slug
 from handlers.notes.memory_types import _TOKEN, _strip_jsonc
 from handlers.paths.curation import _NOT_IN_PATHS
 from handlers.scopes import lock_paths
 from handlers.scopes import markdown as pages
 from handlers.sessions import entity_extraction, summary
-from kernel import limits, text
 from kernel.cli import jsonc, token_cost
-from kernel.config import MODEL
-from kernel.console import records, rendering
+from kernel.core import limits, text, yaml
+from kernel.core.config import MODEL
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
 from kernel.embed.wordpiece import load_encoder
-from kernel.errors import Fault
-from kernel.search import equivalence, query, words
-from kernel.security import injection, secrets
-from kernel.store import yaml
+from kernel.search import equivalence, extra_terms, query
+from kernel.security.rules import injection, secrets
 from tests.security.adversarial_texts import GENERAL, Shape
 from tests.security.growth import KIB, growth, spent
 
@@ -145,8 +144,8 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "marked words": lambda given: rendering.highlight(given, given[:400]),
     "typed text": rendering.as_typed,
     "a comparison": lambda given: records.compare(given, given[::-1]),
-    "indexed words": lambda given: (words.indexed_words(given, given), [*words.name_parts(given)]),
-    "character pairs": lambda given: (words.character_pairs(given), words.pair_terms(given)),
+    "indexed words": lambda given: (extra_terms.indexed_words(given, given), [*extra_terms.name_parts(given)]),
+    "character pairs": lambda given: (extra_terms.character_pairs(given), extra_terms.pair_terms(given)),
     "grams": lambda given: (query.grams(given), query.query_grams(given), query.words_beside_cjk(given)),
     "texts told apart": _says_the_same,
     "WordPiece": _encoded,

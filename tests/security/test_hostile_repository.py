@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from handlers.common.hook_shapes import CLIENTS
-from handlers.imports import IMPORTS
+from handlers.importers import IMPORTS
 from kernel.cli import agent_commands, hook_client, main
 from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.main import parser
 from kernel.cli.opencode_plugin import plugin
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.imports.harness import Shell

@@ -11,9 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.security.calls import CALLS

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.app import DIALECTS, Kernel, open_kernel
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config, from_mapping
-from kernel.errors import Fault
-from kernel.maintenance import consistency, undo
+from kernel.core.config import Config, from_mapping
+from kernel.core.errors import Fault
+from kernel.operations import consistency, undo
 from kernel.search import index, quarantine
-from kernel.security.injection import WORD_CLASSES, matched_rule
+from kernel.security.rules.injection import WORD_CLASSES, matched_rule
+from kernel.server.app import DIALECTS, Kernel, open_kernel
 from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kernel.cli.main import main
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from kernel.security.auth import Auth, Unauthenticated

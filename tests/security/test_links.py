@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.config import Config
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from kernel.app import open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server.app import open_kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import Server
@@ -82,8 +82,8 @@ COMMANDS = {
     "kernel.cli.typed_text: import subprocess",  # runs the editor of the user
 }
 # Functions of the C library, by names that stand there: memory goes back to the system, a worker ends with its parent.
-LIBRARY = {"kernel.process: import ctypes", "kernel.workers.worker: import ctypes"}
-YAML = {"kernel.store.yaml: import yaml"}  # the safe loader's parser; values are built without tags
+LIBRARY = {"kernel.server.process: import ctypes", "kernel.server.worker: import ctypes"}
+YAML = {"kernel.core.yaml: import yaml"}  # the safe loader's parser; values are built without tags
 _watched: list[list[str]] = []
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kernel.app import open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.limits import CallLimits, Limits
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.core.limits import CallLimits, Limits
+from kernel.server.app import open_kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.security.adversarial_texts import Shape, shapes
@@ -138,7 +138,9 @@ def slow_shapes(found: Found) -> list[str]:
 def test_no_pattern_is_left_out() -> None:
     assert left_out() == []
     assert len(PATTERNS) > 200
-    assert {"kernel.limits._AUTHORITY", "kernel.text._PLAIN", "handlers.common.fence._BACKTICKS"} <= set(PATTERNS)
+    assert {"kernel.core.limits._AUTHORITY", "kernel.core.text._PLAIN", "handlers.common.fence._BACKTICKS"} <= set(
+        PATTERNS
+    )
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.mcp import addresses
 from kernel.security import api_keys
 from kernel.security.permissions import Permission
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, JSON, Answer, House, house
 from tests.security.sockets import Peer, request

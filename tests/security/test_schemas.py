@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
-from kernel import app
-from kernel.app import open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.schema import input_schema, output_schema
-from kernel.tools import Reply
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.server import app
+from kernel.server.app import open_kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.security.calls import CALLS

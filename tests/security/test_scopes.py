@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from kernel import app
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.security import api_keys as keys
 from kernel.security.permissions import Permission
+from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, LEGACY, MODERN, House, house
 from tests.security.calls import CALLS, REST_CALLS, Call

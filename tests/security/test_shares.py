@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from tests.catalogue import Catalogue

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernel.config import Config
+from kernel.core.config import Config
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import House, house
 from tests.security.calls import CALLS

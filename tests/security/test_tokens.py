@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from jwt.algorithms import OKPAlgorithm
 
-from kernel.config import Config, OAuth
+from kernel.core.config import Config, OAuth
 from tests.security.authenticated_server import House, house
 from tests.security.test_routes import METADATA
 from tests.security.test_scopes import DIALECTS, told

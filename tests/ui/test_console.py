@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kernel.config import Config
-from kernel.console.console import PAGES
-from kernel.ids import utc_now
+from handlers.console.console import PAGES
+from kernel.core.config import Config
+from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from tests.security.authenticated_server import House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel.config import Config
+from kernel.core.config import Config
 from tests.security.authenticated_server import House, house
 from tests.security.test_console import HOSTILE, store_everywhere
 from tests.ui.app_host import hosting

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernel import app
-from kernel.config import MODEL
+from kernel.core.config import MODEL
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
 from kernel.search.index import Hit
+from kernel.server import app
 from kernel.store.context import CallContext
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
 CALLER = CallContext("docs", "put", "tester")

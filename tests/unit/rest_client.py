@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
-from kernel.app import Kernel
-from kernel.asgi import Application
+from kernel.server.app import Kernel
+from kernel.server.asgi import Application
 
 ROOT = "/v1/memory_stores"
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel.dispatch import catch_faults
+from kernel.calls.dispatch import catch_faults
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.store import statements
 from kernel.store.context import StoreContext
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 

@@ -10,48 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from kernel import app
+from kernel.server import app
 from tests.unit import layers
 from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, names, nodes
 
 pytestmark = pytest.mark.slow  # as lint, these rules are not part of `make test`
 
-MODULES_AT_THE_TOP = 21
-PACKAGES = {
-    "cli",
-    "console",
-    "embed",
-    "http",
-    "maintenance",
-    "mcp",
-    "observe",
-    "search",
-    "security",
-    "store",
-    "workers",
-}
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
-    "kernel.store.postgres.connection",
-    "kernel.store.postgres.copy_end",
-    "kernel.store.postgres.difference",
-    "kernel.store.postgres.driver",
-    "kernel.store.postgres.schema",
-    "kernel.store.postgres.session",
-    "kernel.store.postgres.shared_file",
-    "kernel.store.postgres.tables",
-    "kernel.store.postgres.table_rows",
-    "kernel.store.sqlite.changesets",
-    "kernel.store.sqlite.connection",
-    "kernel.store.sqlite.integrity",
-    "kernel.store.sqlite.copy_end",
-    "kernel.store.sqlite.full_text",
-    "kernel.store.sqlite.schema_tables",
-    "kernel.store.sqlite.table_rows",
-    "kernel.store.migrations",
-    "kernel.store.external",
+    "kernel.engines.postgres.connection",
+    "kernel.engines.postgres.copy_end",
+    "kernel.engines.postgres.tenants.row_diff",
+    "kernel.engines.postgres.driver",
+    "kernel.engines.postgres.schema",
+    "kernel.engines.postgres.session",
+    "kernel.engines.postgres.shared_file",
+    "kernel.engines.postgres.tables",
+    "kernel.engines.postgres.table_rows",
+    "kernel.engines.sqlite.changesets",
+    "kernel.engines.sqlite.connection",
+    "kernel.engines.sqlite.integrity",
+    "kernel.engines.sqlite.copy_end",
+    "kernel.engines.sqlite.full_text",
+    "kernel.engines.sqlite.schema_tables",
+    "kernel.engines.sqlite.table_rows",
+    "kernel.engines.migrations",
+    "kernel.engines.foreign_file",
 }
-HANDLERS = [name for name in names() if name.startswith("handlers")]
+HANDLERS = [name for name in names() if name.startswith("handlers") and not name.startswith("handlers.console")]
 
 
 def imports(name: str) -> Iterator[str]:
@@ -96,7 +82,7 @@ def path(name: str) -> Path:
 
 
 def test_only_the_sqlite_package_imports_the_driver() -> None:
-    assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3")} == {"kernel.store.sqlite"}
+    assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3")} == {"kernel.engines.sqlite"}
 
 
 @pytest.mark.slow
@@ -113,18 +99,18 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.hits",
         "kernel.search.near_duplicates",
         "kernel.search.passages",
-        "kernel.search.past",
+        "kernel.memories.as_of",
         "kernel.search.rerank",
         "kernel.search.semantic",
-        "kernel.search.strength",
+        "kernel.search.confidence",
         "kernel.search.vector_table",
-        "kernel.store.postgres.full_text",
-        "kernel.store.postgres.matching",
-        "kernel.store.postgres.vectors",
-        "kernel.store.postgres.word_index",
-        "kernel.store.sqlite.page_sums",
+        "kernel.engines.postgres.full_text",
+        "kernel.engines.postgres.matching",
+        "kernel.engines.postgres.vectors",
+        "kernel.engines.postgres.word_index",
+        "kernel.engines.sqlite.page_sums",
     }
-    assert importers("simsimd") == {"kernel.search.ann", "kernel.store.sqlite.vector_functions"}
+    assert importers("simsimd") == {"kernel.search.ann", "kernel.engines.sqlite.vector_functions"}
     assert importers("tokenizers") == {"kernel.embed.tokenizer"}
 
 
@@ -149,11 +135,9 @@ def test_readme_shows_the_layers_of_the_contract() -> None:
     assert layers.written(page) == page
 
 
-def test_packages_show_the_architecture() -> None:
-    top = [file for file in (ROOT / "kernel").glob("*.py") if file.name != "__init__.py"]
-    packages = {file.parent.name for file in (ROOT / "kernel").glob("*/__init__.py")}
-    assert packages == PACKAGES
-    assert len(top) <= MODULES_AT_THE_TOP
+def test_the_kernel_is_packages_and_its_entry() -> None:
+    top = {file.name for file in (ROOT / "kernel").glob("*.py")}
+    assert top == {"__init__.py", "__main__.py"}
 
 
 def test_one_place_catches_everything() -> None:
@@ -164,7 +148,7 @@ def test_one_place_catches_everything() -> None:
         for node in nodes(name)
         if isinstance(node, ast.ExceptHandler) and caught(node) & everything
     ]
-    assert [place.partition(":")[0] for place in places] == ["kernel.dispatch"], places
+    assert [place.partition(":")[0] for place in places] == ["kernel.calls.dispatch"], places
 
 
 def caught(node: ast.ExceptHandler) -> set[str | None]:
@@ -228,7 +212,8 @@ def test_nothing_is_left_for_later() -> None:
 
 SERVING = """
 import sys
-import kernel.__main__, kernel.app, kernel.http.rest, kernel.mcp.server, kernel.http.mcp, kernel.server, kernel.asgi
+import kernel.__main__, kernel.server.app, kernel.http.rest, kernel.mcp.server, kernel.http.mcp
+import kernel.server.server, kernel.server.asgi
 # starlette.types holds the types of ASGI and imports nothing.
 names = sys.modules.keys() - {"starlette", "starlette.types"}
 print(*sorted({name.partition(".")[0] for name in names}))
@@ -237,8 +222,8 @@ FIRST_ANSWER = """
 import asyncio, sys
 from pathlib import Path
 import kernel.cli.main
-from kernel import app, asgi
-from kernel.config import Config
+from kernel.server import app, asgi
+from kernel.core.config import Config
 
 running = app.open_kernel(Config(data=Path(sys.argv[1])))
 sent = []
@@ -312,4 +297,4 @@ def modules_of(file: Path) -> set[str]:
 
 def test_statements_are_known_to_this_test() -> None:
     assert len(STATEMENTS) > 40
-    assert {"kernel.store.sqlite.connection", "handlers.paths"} <= set(names())
+    assert {"kernel.engines.sqlite.connection", "handlers.paths"} <= set(names())

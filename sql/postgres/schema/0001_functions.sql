@@ -40,7 +40,7 @@ $$;
 
 CREATE OPERATOR quipu.->> (LEFTARG = quipu.item, RIGHTARG = integer, FUNCTION = quipu.item_at);
 
--- JSON whose texts may hold U+0000, which they do as the driver writes it (kernel/store/postgres/driver.py).
+-- JSON whose texts may hold U+0000, which they do as the driver writes it (kernel/engines/postgres/driver.py).
 CREATE FUNCTION quipu.as_json(t text) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT CASE
     WHEN strpos(t, '\u0000') > 0
@@ -60,7 +60,7 @@ CREATE FUNCTION quipu.items(list text) RETURNS quipu.item [] LANGUAGE sql IMMUTA
 SELECT ARRAY(SELECT ROW(nullif(e.j, 'null'))::quipu.item FROM jsonb_array_elements(quipu.as_json(list)) AS e (j))
 $$;
 
--- A list of texts as SQLite has it: what the driver has escaped (kernel/store/postgres/driver.py) as JSON escapes it.
+-- A list of texts as SQLite has it: what the driver has escaped (kernel/engines/postgres/driver.py) as JSON escapes it.
 CREATE FUNCTION quipu.json_texts(list json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT coalesce(replace(replace(list::text, U&'\E000' || '0', '\u0000'), U&'\E000' || '1', '\ue000'), '[]')
 $$;

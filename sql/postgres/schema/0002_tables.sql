@@ -1,4 +1,4 @@
--- Beside the tables of sql/schema, which kernel/store/postgres/tables.py translates before this file runs.
+-- Beside the tables of sql/schema, which kernel/engines/postgres/tables.py translates before this file runs.
 -- SQLite orders the rows of this table by their rowid.
 ALTER TABLE quipu_data.scopes_predefined_tag
 ADD COLUMN position bigint NOT NULL DEFAULT quipu.next_row('scopes_predefined_tag', 'position');

@@ -167,7 +167,7 @@ BEGIN
 END
 $$;
 
--- The references that sql/schema declares, which kernel/store/postgres/schema.py writes. SQLite checks them in an undo only, and deletions rely on that.
+-- The references that sql/schema declares, which kernel/engines/postgres/schema.py writes. SQLite checks them in an undo only, and deletions rely on that.
 CREATE TABLE quipu.reference (
     source text NOT NULL,
     source_column text NOT NULL,

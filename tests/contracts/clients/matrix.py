@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel import app
+from kernel.server import app
 from tests.contracts.clients.relay import relaying
 from tests.reliability.server_process import ROOT, serving
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import uvicorn
 
-from kernel.app import open_kernel
-from kernel.asgi import Application
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.http.fast_path import protocol
+from kernel.server.app import open_kernel
+from kernel.server.asgi import Application
 from tests.contracts.conformance.fixture import DIALECT
 
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kernel.errors import Fault
-from kernel.resources import (
+from kernel.calls.resources import (
     Prompt,
     PromptArgument,
     PromptMessage,
@@ -16,7 +15,8 @@ from kernel.resources import (
     Resources,
     ResourceTemplate,
 )
-from kernel.tools import Dialect, Hints, Interaction, Reply, Tool, read
+from kernel.calls.tools import Dialect, Hints, Interaction, Reply, Tool, read
+from kernel.core.errors import Fault
 from tests.contracts.conformance import asking
 from tests.contracts.conformance.content import PNG, Block, Nothing, audio, embedded, image, text
 

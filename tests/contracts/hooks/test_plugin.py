@@ -8,7 +8,7 @@ import pytest
 
 from handlers.common.skill import SKILL
 from kernel.cli.hook_entries import events_of, own
-from kernel.config import VERSION
+from kernel.core.config import VERSION
 from tests.reliability.server_process import ROOT
 
 

@@ -16,9 +16,9 @@ from tests.reliability.mutation.mutants import COMMAND, Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[3]
 TARGETS: Mapping[str, Sequence[str]] = {
-    "kernel.store.sqlite.connection": (
+    "kernel.engines.sqlite.connection": (
         "tests/unit/store/test_transaction.py",
-        "tests/unit/maintenance/test_consistency.py",
+        "tests/unit/operations/test_consistency.py",
         "tests/unit/store/test_store.py",
         "tests/unit/search/test_index.py",
         "tests/security/test_costs.py",
@@ -32,13 +32,13 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/security/test_binding.py",
         "tests/security/test_tenants.py",
     ),
-    "kernel.limits": (
-        "tests/unit/test_limits.py",
+    "kernel.core.limits": (
+        "tests/unit/core/test_limits.py",
         "tests/http/test_limits.py",
         "tests/security/test_bombs.py",
         "tests/security/test_routes.py",
         "tests/http/test_rest.py",
-        "tests/unit/test_config.py",
+        "tests/unit/core/test_config.py",
         "tests/security/test_rate.py",
     ),
     "handlers.notes.journal": (
@@ -48,8 +48,8 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/reliability/test_notes_faults.py",
         "tests/reliability/test_notes_kill.py",
     ),
-    "kernel.dispatch": (
-        "tests/unit/test_dispatch.py",
+    "kernel.calls.dispatch": (
+        "tests/unit/calls/test_dispatch.py",
         "tests/unit/store/test_progress.py",
         "tests/http/test_rest.py",
         "tests/security/test_scopes.py",

@@ -42,9 +42,9 @@ def test_the_tests_run_on_the_module_with_the_mistake_in_it() -> None:
     source = (ROOT / "kernel" / "ids.py").read_text(encoding="utf-8")
     number = next(one.number for one in mutants(source) if one.what.startswith("None for"))
     done = subprocess.run(
-        [*COMMAND, "tests/unit/test_ids.py"],
+        [*COMMAND, "tests/unit/core/test_ids.py"],
         cwd=ROOT,
-        env={**os.environ, "MUTANT": f"kernel.ids:{number}"},
+        env={**os.environ, "MUTANT": f"kernel.core.ids:{number}"},
         capture_output=True,
         text=True,
         timeout=120,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
 from kernel.cli.main import main
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 

@@ -20,8 +20,8 @@ from kernel.cli.client_entries import (
     stdio_target,
 )
 from kernel.cli.clients import BY_NAME, Target
-from kernel.config import Config, from_mapping
-from kernel.errors import Fault
+from kernel.core.config import Config, from_mapping
+from kernel.core.errors import Fault
 from tests.reliability.server_process import ROOT
 
 CURSOR, CODEX, OPENCODE = BY_NAME["cursor"], BY_NAME["codex"], BY_NAME["opencode"]

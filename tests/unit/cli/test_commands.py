@@ -10,16 +10,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.asgi import warm
 from kernel.cli import commands, doctor, memory_parsers
 from kernel.cli.main import config_of, main, parser
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.connection import Connection
 from kernel.security import api_keys
+from kernel.server import app
+from kernel.server.app import Kernel
+from kernel.server.asgi import warm
 from kernel.store import audit
-from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
@@ -204,7 +204,7 @@ def test_damaged_file_is_reported_in_one_line(config: Config, capsys: pytest.Cap
 
 
 def test_locked_file_is_reported_as_busy(kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr("kernel.engines.sqlite.connection.BUSY_MILLISECONDS", 10)
     other = apsw.Connection(str(kernel.config.file))
     other.set_busy_timeout(5000)  # the store may be at its first write
     other.execute("BEGIN IMMEDIATE")

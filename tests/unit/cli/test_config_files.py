@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.cli.config_files import read_json, read_toml, set_json, set_toml, with_value
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 COMMENTED = """// settings of the editor
 {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kernel.cli.config_files import read_json, set_json
 from kernel.cli.config_removal import remove_json, remove_toml
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 KEYS = ("servers", "quipu")
 

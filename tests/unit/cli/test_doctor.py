@@ -13,14 +13,14 @@ import apsw
 import msgspec
 import pytest
 
-from kernel.app import Kernel, open_kernel
 from kernel.cli import doctor, file_systems
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
-from kernel.config import MODEL, VERSION, Config
-from kernel.errors import Fault
+from kernel.core.config import MODEL, VERSION, Config
+from kernel.core.errors import Fault
+from kernel.engines.migrations import APPLICATION_ID
 from kernel.security import api_keys
-from kernel.store.migrations import APPLICATION_ID
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call
 from tests.reliability.server_process import free_port, serving
 from tests.unit.cli.test_probe_listeners import answering

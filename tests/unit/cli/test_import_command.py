@@ -7,16 +7,16 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.engines.foreign_file import open_external
+from kernel.memories.import_records import Import, Imported, Source
 from kernel.search import index
-from kernel.store import history, slices
-from kernel.store.external import open_external
-from kernel.store.imports import Import, Imported, Source
-from kernel.store.slices import Steps
+from kernel.server import app
+from kernel.store import history, long_work
+from kernel.store.long_work import Steps
 
 SECRETS = {"BAD": "wrong", "GOOD": "right"}
 Run = Callable[..., int]
@@ -90,7 +90,7 @@ def test_what_cannot_be_imported_is_refused_with_nothing_changed(config: Config,
 def test_a_fault_within_the_first_slice_changes_nothing(
     config: Config, run: Run, shelf: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 600.0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", 600.0)
     with pytest.raises(Fault, match=r"^The password is wrong\.$"):
         run("import", "shelf", shelf, "--password-env", "BAD")
     assert rows(config, PATHS) == rows(config, AUDIT) == []
@@ -99,7 +99,7 @@ def test_a_fault_within_the_first_slice_changes_nothing(
 def test_what_a_fault_leaves_can_be_undone_or_completed(
     config: Config, run: Run, shelf: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
     told = r"^The password is wrong\. What came before it is imported: another import goes on from there, and"
     for _ in range(2):
         with pytest.raises(Fault, match=told):

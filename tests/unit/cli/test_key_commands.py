@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.security import api_keys
+from kernel.server import app
 
 Said = Callable[..., str]
 

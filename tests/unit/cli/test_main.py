@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import Kernel
 from kernel.cli import help_text
 from kernel.cli.main import main, parser
+from kernel.server.app import Kernel
 from tests.conftest import Call
 from tests.reliability.server_process import ROOT, free_port
 

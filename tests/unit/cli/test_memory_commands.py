@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import Kernel
 from kernel.cli.main import main
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 Quipu = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernel.cli.probe import Handshake, handshake, listening_process
-from kernel.config import VERSION
+from kernel.core.config import VERSION
 from tests.reliability.server_process import free_port, serving
 
 

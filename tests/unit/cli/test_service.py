@@ -12,8 +12,8 @@ import pytest
 from kernel.cli.client_entries import LaunchCommand
 from kernel.cli.main import main
 from kernel.cli.service import define
-from kernel.config import Config, from_mapping
-from kernel.errors import Fault
+from kernel.core.config import Config, from_mapping
+from kernel.core.errors import Fault
 
 ENV = {
     "HOME": "/home/ada",

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import app
 from kernel.cli.client_entries import describe_target, find_entry
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
+from kernel.server import app
 from tests.reliability.server_process import ROOT, serving
 
 Output = tuple[int, str, str]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.token_cost import estimate_tokens, tool_list_tokens
+from kernel.server import app
 from tests.reliability.server_process import ROOT
 
 # Counted with o200k_base and cl100k_base (js-tiktoken 1.0.21) and by @anthropic-ai/tokenizer 0.0.4.

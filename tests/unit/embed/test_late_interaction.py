@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed import late_interaction
 from kernel.embed.model import Embedder
 

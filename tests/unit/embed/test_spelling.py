@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
 from tests.unit.embed.test_model import bert, matrix, save

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from handlers import brain
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.errors import Code, Fault
-from kernel.maintenance import consistency
+from kernel.calls.schema import input_schema
+from kernel.core.config import Config
+from kernel.core.errors import Code, Fault
 from kernel.mcp.listings import tool_entry
-from kernel.schema import input_schema
+from kernel.operations import consistency
 from kernel.search import index
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import TESTER, Call, Clock, everything, forget_rows, keep_rows
 from tests.contracts.test_seeds import contract
 from tests.reliability.mutations import CORPUS

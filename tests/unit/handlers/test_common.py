@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from handlers import common
 from handlers.common.schemas import Provenance, Recalled, RecalledMemory, Signals
 from handlers.common.tokens import CURSOR_TOKENS_PER_BYTE, tokens_of
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.search import index
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store.context import CallContext
-from kernel.tools import Reply
 from tests.conftest import Call, Clock, validator_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -164,12 +164,12 @@ def refuse(*_):
     raise AssertionError("no network")
 
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from kernel import app
-from kernel.config import Config
+from kernel.server import app
+from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
-dispatch = kernel.dispatch
+dispatch = kernel.calls.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
 print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
 kernel.store.close()

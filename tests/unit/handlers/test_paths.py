@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from handlers import paths
 from handlers.paths.resources import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
-from kernel.app import Kernel
-from kernel.errors import Fault
-from kernel.resources import Resource, ResourceContents
-from kernel.schema import output_schema
+from kernel.calls.resources import Resource, ResourceContents
+from kernel.calls.schema import output_schema
+from kernel.calls.tools import Concept, IndexSource, Reply
+from kernel.calls.tools import Tool as KernelTool
+from kernel.core.errors import Fault
 from kernel.search import index
+from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import Concept, IndexSource, Reply
-from kernel.tools import Tool as KernelTool
 from tests.conftest import TESTER, Call, Clock, everything
 
 TOOLS = {tool.name: tool for tool in paths.DIALECT.tools}

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from handlers import sessions
-from kernel.errors import HTTP_STATUS, Fault
-from kernel.schema import input_schema
+from kernel.calls.schema import input_schema
+from kernel.core.errors import HTTP_STATUS, Fault
 from tests.conftest import TESTER, Call, everything
 from tests.contracts.seed_texts import contracts
 from tests.unit.handlers.sessions.calls import LISTS, TOOLS, opened

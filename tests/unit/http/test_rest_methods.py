@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.security import api_keys
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit
 from tests.conftest import everything
 from tests.unit.rest_client import ROOT, RestClient

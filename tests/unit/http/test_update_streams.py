@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
 from kernel.http import update_streams
 from kernel.security import api_keys
+from kernel.server.app import Kernel
 from tests.http.http_requests import LEGACY
 from tests.unit.rest_client import RestClient
 

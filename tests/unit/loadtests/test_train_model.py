@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder, TokenVectors
 from loadtests.quality import debian_dataset, train_model, training_texts
 from loadtests.quality.dataset import read

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernel.app import Kernel
-from kernel.calls import Call
+from kernel.calls.call import Call
 from kernel.observe.call_log import CallLog
 from kernel.security.permissions import FULL_ACCESS, Caller
+from kernel.server.app import Kernel
 from tests.conftest import entry_named
 
 

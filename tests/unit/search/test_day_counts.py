@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
 from kernel.search import day_counts, index
 from kernel.search.index import Origin
+from kernel.server.app import Kernel, open_kernel
 from kernel.store.transaction import Tx
 
 BEFORE = Origin(("paths", "add_memory", "ada"), "2026-01-30T10:00:00.000Z", "2026-01-31T23:59:59.999Z")

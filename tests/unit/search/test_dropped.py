@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel import app
-from kernel.maintenance import compact, consistency
+from kernel.operations import compact, consistency
 from kernel.search import dropped, index
-from kernel.store.slices import run_steps
+from kernel.server import app
+from kernel.store.long_work import run_steps
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
 from kernel.search import index
 from kernel.search.equivalence import is_common, is_negated, tell_apart

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
 from kernel.search.index import Document, Hit, Weights, fuse
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store

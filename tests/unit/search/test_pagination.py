@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers.common.schemas import Recalled
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.search.pagination import MAX_CURSOR_LENGTH, MAX_SEEN, SeenPage, cursor_length, decode_cursor, encode_cursor
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
 from tests.conftest import Call

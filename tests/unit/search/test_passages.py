@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kernel.memories.as_of import find_in
 from kernel.search import index, passages
 from kernel.search.passages import Body
-from kernel.search.past import find_in
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.search import ann, index
 from kernel.search.index import Scored, Weights
 from kernel.store.transaction import Tx

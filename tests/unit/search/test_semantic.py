@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.search import ann, ann_storage, index
 from kernel.search.hits import Candidates
 from kernel.store.transaction import Tx

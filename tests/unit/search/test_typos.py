@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.config import MODEL
+from kernel.core.config import MODEL
 from kernel.search import index
 from kernel.search.query import Term
 from kernel.search.typos import Near, misspelt, near_words, one_edit_away, respelled

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.security import api_keys
 from kernel.security.api_keys import Key, create, digest, expiry, matches, parse, read, revoke
 from tests.unit.sql.code import ROOT
@@ -129,7 +129,7 @@ def test_concurrent_commands_lose_no_key(tmp_path: Path) -> None:
 
 
 HOLDING = (
-    "import sys, time; from pathlib import Path; from kernel.data_dir import file_lock\n"
+    "import sys, time; from pathlib import Path; from kernel.core.data_dir import file_lock\n"
     "with file_lock(Path(sys.argv[1]), 1):\n    print(1, flush=True); time.sleep(60)"
 )
 

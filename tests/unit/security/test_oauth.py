@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.security.auth import Unauthenticated
 from kernel.security.oauth import Issuer, JwtVerifier
 from kernel.security.permissions import Permission

@@ -6,11 +6,11 @@ from typing import cast
 import apsw
 import pytest
 
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.vector_functions import add_vector_functions
 from kernel.search.bm25 import match_tf
 from kernel.store.context import StoreContext
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.vector_functions import add_vector_functions
 
 
 @pytest.fixture(scope="session")

@@ -104,13 +104,13 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         ("kernel.console.versions", ["SEARCH h USING INDEX history_by_key (space=? AND key=? AND id<?)"]),
-        ("kernel.past.changed", ["SEARCH h USING INDEX history_by_change (at>?)"]),
+        ("kernel.as_of.changed", ["SEARCH h USING INDEX history_by_change (at>?)"]),
         (
-            "kernel.past.by_words",
+            "kernel.as_of.by_words",
             ["SCAN i VIRTUAL TABLE", "SCAN (subquery", "SCAN c", "SEARCH p USING INTEGER PRIMARY KEY (rowid=?)"],
         ),
         (
-            "kernel.past.changed_of",
+            "kernel.as_of.changed_of",
             [
                 "SCAN k VIRTUAL TABLE",
                 "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
@@ -120,7 +120,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.past.unchanged",
+            "kernel.as_of.unchanged",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",

@@ -10,10 +10,10 @@ import apsw
 import apsw.shell
 import pytest
 
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
 from kernel.store import statements
 from kernel.store.context import StoreContext
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
 
 HERE = Path(__file__).resolve().parent
 MIGRATIONS = statements.migrations()

@@ -7,15 +7,15 @@ import apsw
 import msgspec
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.main import main
-from kernel.config import Config, from_mapping
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.maintenance import consistency
-from kernel.maintenance.undo import undo
+from kernel.core.config import Config, from_mapping
+from kernel.core.errors import Fault
+from kernel.operations import consistency
+from kernel.operations.undo import undo
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission, grant
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit, group_runner, history
 from kernel.store.transaction import TARGETS_SHOWN
 from tests.catalogue import Catalogue

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
 from kernel.store import history
 from kernel.store import statements as sql
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel.app import Kernel
-from kernel.config import MODEL
+from kernel.core.config import MODEL
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.server.app import Kernel
 from kernel.store import history, introspection, statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.introspection import backup_before_clear, migrations
-from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from kernel.calls.dispatch import catch_faults
 from kernel.cli.progress_bar import ProgressBar, render
-from kernel.dispatch import catch_faults
+from kernel.engines.sqlite.connection import Connection
 from kernel.store import progress as progress_module
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, expect, on_progress, steps, with_progress
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
 Reports = list[tuple[int, int]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from kernel.store.context import CallContext
 from kernel.store.queue import BoundedQueue, Job
 

@@ -13,13 +13,13 @@ from typing import Any, cast
 import apsw
 import pytest
 
-from kernel.dispatch import catch_faults
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedding
-from kernel.errors import Fault
+from kernel.engines.sqlite import database
+from kernel.engines.sqlite.connection import Connection
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.queue import BoundedQueue, Job, Merge
-from kernel.store.sqlite import database
-from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
@@ -542,7 +542,7 @@ def test_two_stores_on_one_file_lose_nothing(file: Path) -> None:
 
 
 def test_locked_file_makes_writes_busy_and_reads_answer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr("kernel.engines.sqlite.connection.BUSY_MILLISECONDS", 50)
     store = thing_store(file)
     store.start()
     store.write_sync(add("before"))

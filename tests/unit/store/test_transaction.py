@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.dispatch import catch_faults
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
 from kernel.embed.model import Embedding
-from kernel.errors import Fault
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import as_fault, sqlite_version
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import as_fault, sqlite_version
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.store_fixtures import STATEMENTS, THING_CONTEXT, add, later, names, things

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import Kernel
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 CallOk = Callable[..., Any]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handlers.brain.encrypted_file import decrypt, is_encrypted
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from tests.unit.handlers.brain.original import PASSWORD
 
 FILE = Path(__file__).parent / "sealed" / "core.sealed"

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from handlers.brain import DIALECT
-from kernel.schema import output_schema
+from kernel.calls.schema import output_schema
 from tests.unit.handlers.brain.conftest import CallOk
 
 

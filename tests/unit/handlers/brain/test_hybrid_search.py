@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kernel.app import open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.server.app import open_kernel
 from tests.conftest import Clock
 from tests.unit.handlers.brain.conftest import CallOk, read
 from tests.unit.handlers.brain.distractors import rivals

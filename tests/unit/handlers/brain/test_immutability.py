@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handlers.brain import DIALECT, repository
 from handlers.brain.immutability import is_marked_immutable
 from handlers.brain.schemas import Memory
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from kernel.store.context import CallContext
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything

@@ -9,12 +9,12 @@ import apsw
 import pytest
 
 from handlers import brain
-from kernel.app import Kernel, context_of, open_kernel
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
-from kernel.maintenance import consistency
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.operations import consistency
+from kernel.server.app import Kernel, context_of, open_kernel
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.brain import original
 from tests.unit.handlers.brain.conftest import read

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from handlers.brain.schemas import Memory
-from kernel.app import Kernel, open_kernel
-from kernel.config import MODEL, Config
+from kernel.calls.schema import input_schema
+from kernel.core.config import MODEL, Config
 from kernel.embed.model import Embedder
-from kernel.schema import input_schema
 from kernel.search import index
+from kernel.server.app import Kernel, open_kernel
 from kernel.store import history
 from tests.conftest import TESTER, Clock, everything
 from tests.unit.handlers.brain.conftest import CallOk, read

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Clock
 from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events

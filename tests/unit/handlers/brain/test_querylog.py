@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain.querylog import MAX_LOGGED_CHARACTERS, redact
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Clock, everything
 from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.examples import example, shape

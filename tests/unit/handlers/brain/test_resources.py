@@ -7,7 +7,7 @@ import pytest
 
 from handlers.brain import sources
 from handlers.brain.resources import domain
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Clock, everything
 from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events

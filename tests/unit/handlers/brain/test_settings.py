@@ -3,8 +3,8 @@
 import pytest
 
 from handlers.brain.settings import SETTINGS
-from kernel.errors import Fault
-from kernel.settings import read_settings
+from kernel.calls.settings import read_settings
+from kernel.core.errors import Fault
 
 
 def test_without_a_word_the_databases_are_those_of_the_contract() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain.smart import word_overlap
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from loadtests.quality import duplicate_threshold, paraphrases
 from tests.conftest import Clock, everything
 from tests.unit.handlers.brain.conftest import CallOk, read

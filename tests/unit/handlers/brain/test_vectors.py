@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from handlers import brain
-from kernel.app import Kernel, context_of, open_kernel
-from kernel.config import Config
-from kernel.maintenance import consistency
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.operations import consistency
+from kernel.server.app import Kernel, context_of, open_kernel
 from tests.conftest import everything
 from tests.unit.handlers.brain.conftest import read
 from tests.unit.handlers.brain.test_memories import IDENTITY
@@ -52,7 +52,7 @@ def flags(kernel: Kernel, table: str) -> list[tuple[int, str | None]]:
 
 
 def _values(kernel: Kernel, query: str) -> list[Any]:
-    from kernel.store.sqlite.connection import Connection
+    from kernel.engines.sqlite.connection import Connection
 
     db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     found = db.values(query)

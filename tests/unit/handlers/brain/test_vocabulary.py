@@ -7,7 +7,7 @@ import pytest
 
 from handlers.brain import repository
 from handlers.brain.repository import Draft
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.unit.handlers.brain.conftest import CallOk
 
 Refused = Callable[..., tuple[str | None, str]]

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from handlers.common.schemas import Recalled
-from kernel.app import DIALECTS, Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.maintenance.compact import Choice, compact
-from kernel.maintenance.undo import undo
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.operations.compact import Choice, compact
+from kernel.operations.undo import undo
+from kernel.server.app import DIALECTS, Kernel, open_kernel
 from kernel.store import audit
 from tests.conftest import Call, Clock
 

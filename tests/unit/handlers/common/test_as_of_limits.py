@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from handlers.common.schemas import Recalled
-from kernel.app import Kernel
-from kernel.search import past
+from kernel.memories import as_of
 from kernel.search.documents import Document
+from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.history import PastText
 from kernel.store.transaction import Tx
@@ -115,7 +115,7 @@ def test_relations_of_the_graph_take_no_place_of_memories(kernel: Kernel, call: 
 def test_scope_is_applied_before_the_changed_memories_are_counted(
     call: Call, clock: Clock, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    monkeypatch.setattr(past, "MAX_CANDIDATES", 2)
+    monkeypatch.setattr(as_of, "MAX_CANDIDATES", 2)
     clock.now = WRITTEN
     entity = msgspec.json.decode(call("create_entity", db="core", name="Truck", type="system").body)["id"]
     clock.move(seconds=1)

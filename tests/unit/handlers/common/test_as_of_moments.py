@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers.common.schemas import Recalled
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call, Clock
 
 QUERY = "which truck would not start"

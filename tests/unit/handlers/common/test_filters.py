@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server.app import open_kernel
 from tests.conftest import Call, Clock
 
 Found = Callable[..., list[str]]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from handlers.common import fence
-from kernel import app
-from kernel.app import Kernel
-from kernel.store.briefing import HookSession, HookSessions
+from kernel.memories.briefing import HookSession, HookSessions
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.conftest import Call, Clock, everything
 
 # How a tag may be spelled.
@@ -186,7 +186,7 @@ def test_input_of_another_form_is_refused(wrong: Any, hook: Any) -> None:
 
 
 def test_sessions_are_forgotten_after_a_day_and_beyond_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.store.briefing._MOST_SESSIONS", 2)
+    monkeypatch.setattr("kernel.memories.briefing._MOST_SESSIONS", 2)
     kept = HookSessions()
     noon = "2026-01-02T12:00:00.000Z"
     for name in ("a", "b", "c"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from handlers.common import fence
 from handlers.common.prime import _Line, compose  # pyright: ignore[reportPrivateUsage]
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 ROOT = "/w/web"

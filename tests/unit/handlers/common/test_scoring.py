@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from handlers.common.schemas import Recalled
-from kernel.app import Kernel
 from kernel.search import index
+from kernel.server.app import Kernel
 from kernel.store.context import CallContext
 from tests.conftest import Call, Clock
 

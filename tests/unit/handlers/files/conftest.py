@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.unit.rest_client import RestClient
 
 

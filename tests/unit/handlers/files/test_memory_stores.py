@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.maintenance import consistency, undo
+from kernel.operations import consistency, undo
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit, history
 from tests.conftest import Call, Clock, Rows, everything
 from tests.unit.rest_client import RestClient

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.maintenance import consistency, undo
+from kernel.operations import consistency, undo
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit
 from tests.conftest import Call, Clock, everything
 from tests.unit.rest_client import RestClient

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.errors import Fault
-from kernel.maintenance import consistency
-from kernel.maintenance.index_check import Finding
-from kernel.maintenance.undo import undo
+from kernel.core.errors import Fault
+from kernel.operations import consistency
+from kernel.operations.index_check import Finding
+from kernel.operations.undo import undo
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit
 from tests.conftest import Call, Clock, everything
 from tests.unit.rest_client import RestClient

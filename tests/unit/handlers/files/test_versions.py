@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.dispatch import catch_faults
-from kernel.maintenance.undo import undo
+from kernel.calls.dispatch import catch_faults
+from kernel.operations.undo import undo
 from kernel.security.permissions import Caller, Permission, grant
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import audit, history
 from tests.conftest import Call, everything
 from tests.unit.rest_client import RestClient

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kernel import app
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
-from kernel.maintenance import consistency
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.operations import consistency
+from kernel.server import app
 
 WHOLE = (
     '{"type":"entity","name":"Ada","entityType":"person","observations":["likes tea","d\\u0001\\n\\"é\u2028🙂"]}\n'

@@ -6,11 +6,11 @@ import pytest
 
 from handlers.graph import nodes
 from handlers.graph.schemas import OpenNodes, ReadGraph, SearchNodes
-from kernel.app import Kernel
-from kernel.dispatch import catch_faults
-from kernel.errors import Fault
-from kernel.limits import CallLimits
-from kernel.store.opening import open_writer
+from kernel.calls.dispatch import catch_faults
+from kernel.core.errors import Fault
+from kernel.core.limits import CallLimits
+from kernel.engines.opening import open_writer
+from kernel.server.app import Kernel
 from tests.conftest import Call
 
 

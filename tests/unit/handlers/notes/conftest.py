@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.server.app import Kernel
 from tests.conftest import Call
 from tests.unit.handlers.test_paths import everything
 

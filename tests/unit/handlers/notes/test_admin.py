@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server import app
+from kernel.server.app import Kernel
 from tests.conftest import Call, Clock
 from tests.unit.handlers.notes.conftest import CallOk, put
 from tests.unit.handlers.test_paths import everything

@@ -11,7 +11,7 @@ import pytest
 from handlers.notes import files, safe_fs
 from handlers.notes.files import File, digest, exists, is_staged, put, read, read_all, remove, stage, sync_folders
 from handlers.notes.safe_fs import Stamp
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 
 
 @pytest.fixture(params=["descriptors", "paths", "no hard links"], autouse=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.notes.front_matter import content, parse, render, to_list, value
-from kernel.text import yaml_block, yaml_flow
+from kernel.core.text import yaml_block, yaml_flow
 
 CONTRACT = """---
 memory_type: architectural-decision

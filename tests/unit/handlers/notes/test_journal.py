@@ -13,12 +13,12 @@ import pytest
 from handlers.notes import files as module
 from handlers.notes import journal
 from handlers.notes.projects import projects
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
-from kernel.store.sqlite.connection import Connection
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.engines.sqlite.connection import Connection
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store.transaction import Tx
 from tests.conftest import Call, everything
 from tests.unit.handlers.notes.conftest import CallOk, files, put, titles, tree
@@ -119,7 +119,7 @@ def test_a_call_that_fails_at_its_end_leaves_every_file_as_it_was(
     def refuse(*_given: Any) -> None:
         raise Fault("invalid", "No.")
 
-    monkeypatch.setattr("kernel.calls.checked_size", refuse)
+    monkeypatch.setattr("kernel.calls.call.checked_size", refuse)
     assert call(tool, **arguments).fault == "invalid"
     assert everything(kernel) == rows
     assert tree(notes) == contents
@@ -142,7 +142,7 @@ def test_a_call_whose_changes_are_written_before_its_end_changes_files_after_its
     tool, arguments = CALLS[name]
     monkeypatch.setattr(Tx, "defer", at_once)
     with monkeypatch.context() as patch:
-        patch.setattr("kernel.calls.checked_size", refuse)
+        patch.setattr("kernel.calls.call.checked_size", refuse)
         assert call(tool, **arguments).fault == "invalid"
     assert everything(kernel) == rows
     assert tree(notes) == contents

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from handlers import notes
 from handlers.notes.memories import MAX_CONTENT_BYTES, remember_texts
 from handlers.notes.schemas import Remember
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.errors import Fault
-from kernel.schema import output_schema
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.schema import output_schema
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock
 from tests.unit.handlers.notes.conftest import CallOk, files, put, titles, tree

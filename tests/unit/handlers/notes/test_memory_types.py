@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handlers.notes.memory_types import BUILT_IN, MemoryType, load_types, resolve_type
-from kernel.errors import Fault
+from kernel.core.errors import Fault
 from tests.unit.handlers.notes.conftest import CallOk, put
 
 NAMES = [

@@ -14,9 +14,9 @@ from handlers.notes.projects import (
     select_projects,
     space,
 )
-from kernel.app import open_kernel
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.server.app import open_kernel
 
 WEB, BLOG = Project("web", Path("/srv/web")), Project("blog", Path("/srv/blog"))
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handlers.notes.memory_types import BUILT_IN
-from kernel import app
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server import app
 from tests.conftest import Call, Clock
 from tests.unit.handlers.notes.conftest import CallOk, put, titles
 

@@ -18,12 +18,12 @@ from handlers.notes import sync
 from handlers.notes.files import File
 from handlers.notes.safe_fs import Stamp
 from handlers.notes.scan import Scan, scan
-from kernel import app
-from kernel.app import Kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.maintenance import consistency
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.operations import consistency
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server import app
+from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.transaction import Tx
 from tests.conftest import Call, entry_named

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernel.app import Kernel
 from kernel.search import index
+from kernel.server.app import Kernel
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.notes.conftest import CallOk, put
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kernel import app
-from kernel.config import Config
-from kernel.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.server import app
 from tests.conftest import Call
 from tests.unit.handlers.notes.conftest import CallOk, put
 

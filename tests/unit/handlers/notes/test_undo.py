@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import DIALECTS, Kernel
-from kernel.errors import Fault
-from kernel.maintenance.undo import undo
+from kernel.core.errors import Fault
+from kernel.operations.undo import undo
 from kernel.search import index
+from kernel.server.app import DIALECTS, Kernel
 from kernel.store import audit
 from tests.conftest import Call, everything
 from tests.unit.handlers.notes.conftest import CallOk, put, tree

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.dispatch import Dispatch
-from kernel.tools import Reply
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Reply
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import TESTER, Call
 
 Do = Callable[..., Any]

@@ -8,14 +8,14 @@ import httpx
 import pytest
 
 from handlers import scopes
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.core.limits import Limits
+from kernel.engines.sqlite.connection import Connection
 from kernel.http import rest
-from kernel.limits import Limits
-from kernel.maintenance import consistency
+from kernel.operations import consistency
 from kernel.search import index
+from kernel.server.app import Kernel, open_kernel
 from kernel.store import history, statements
-from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.contracts.seed_texts import contracts
 from tests.http.mcp_fixture import unlocked

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from handlers.scopes import candidates, entries, entry_kinds
 from handlers.scopes.inheritance import scope_chain
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
+from kernel.server.app import Kernel, open_kernel
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.handlers.scopes.conftest import (

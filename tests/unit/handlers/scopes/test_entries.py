@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.scopes import entries, entry_requests
-from kernel.app import Kernel
 from kernel.search import index
+from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused

@@ -3,7 +3,7 @@
 import pytest
 
 from handlers import scopes
-from kernel.schema import input_schema
+from kernel.calls.schema import input_schema
 from tests.unit.handlers.scopes.conftest import Do
 
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from handlers import scopes
-from kernel.app import Kernel
-from kernel.errors import HTTP_STATUS, Fault
-from kernel.tools import Reply
+from kernel.calls.tools import Reply
+from kernel.core.errors import HTTP_STATUS, Fault
+from kernel.server.app import Kernel
 from tests.conftest import TESTER, Call, everything
 from tests.unit.handlers.scopes.conftest import Do, Store, exported, result_of
 

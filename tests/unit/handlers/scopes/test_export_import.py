@@ -9,8 +9,8 @@ import yaml as oracle
 
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.config import Config
-from kernel.errors import Fault
+from kernel.core.config import Config
+from kernel.core.errors import Fault
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
 from tests.unit.handlers.scopes.test_export import add

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of

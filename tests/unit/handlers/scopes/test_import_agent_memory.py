@@ -9,13 +9,14 @@ import apsw
 import pytest
 
 from handlers import scopes
-from kernel.app import Kernel
 from kernel.cli import commands
 from kernel.cli.main import parser
-from kernel.errors import Fault
-from kernel.maintenance import consistency
+from kernel.core.errors import Fault
+from kernel.engines import yielding
+from kernel.operations import consistency
 from kernel.search import index
-from kernel.store import politeness, slices
+from kernel.server.app import Kernel
+from kernel.store import long_work
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Do, exported, refused
 
@@ -617,9 +618,9 @@ def test_values_outside_the_tool_limits_survive_import_and_export(
 def test_an_import_that_fails_in_its_first_slice_changes_nothing(
     make: Make, kernel: Kernel, do: Do, damage: str, code: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 600.0)
-    monkeypatch.setattr(politeness, "_HELD_SECONDS", 600.0)
-    monkeypatch.setattr(politeness, "_PAUSE_SHARE", 0.0)
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", 600.0)
+    monkeypatch.setattr(yielding, "_HELD_SECONDS", 600.0)
+    monkeypatch.setattr(yielding, "_PAUSE_SHARE", 0.0)
     do("memory_tool", "add", scopeType="global", name="mine")
     before = everything(kernel)
     file = make()

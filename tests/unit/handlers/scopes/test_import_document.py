@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Call, everything
 from tests.unit.handlers.scopes.conftest import Add, Do, ScopeIds, exported, refused, relate, result_of, tag
 from tests.unit.handlers.scopes.test_import_merge import bring, outcome_counts, tool

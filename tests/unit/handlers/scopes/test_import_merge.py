@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from handlers import scopes
 from handlers.scopes.field_types import normal_name
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
-from kernel.maintenance import consistency
+from kernel.core.config import Config
+from kernel.operations import consistency
 from kernel.search import index
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused
 from tests.unit.handlers.scopes.test_export import add, names

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from handlers.scopes.inheritance import required_scope_id, scope_chain, scope_key
-from kernel.app import Kernel
-from kernel.errors import Fault
+from kernel.core.errors import Fault
+from kernel.server.app import Kernel
 from tests.conftest import Call
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of
 

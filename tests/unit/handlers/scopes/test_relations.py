@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from handlers import sessions
-from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.core.config import Config
+from kernel.server.app import Kernel, open_kernel
 from tests.conftest import TESTER, validator_of
 
 Ask = Callable[..., Any]

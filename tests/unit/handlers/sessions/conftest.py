@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.unit.handlers.sessions.calls import Ask, asking, opened
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import DIALECTS, Kernel
-from kernel.config import MODEL
-from kernel.maintenance import consistency
+from kernel.core.config import MODEL
+from kernel.engines.sqlite.connection import Connection
+from kernel.operations import consistency
+from kernel.server.app import DIALECTS, Kernel
 from kernel.store import audit, history
-from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.sessions.calls import Ask, opened
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from handlers.sessions.import_code_memory import code_memory
-from kernel.app import Kernel
-from kernel.errors import Fault
-from kernel.store.imports import Imported, Source
-from kernel.store.slices import run_steps
+from kernel.core.errors import Fault
+from kernel.memories.import_records import Imported, Source
+from kernel.server.app import Kernel
+from kernel.store.long_work import run_steps
 from tests.unit.handlers.sessions.calls import Ask, opened
 
 SCHEMA = """

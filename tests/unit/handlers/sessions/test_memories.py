@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.app import Kernel
-from kernel.errors import Fault
+from kernel.calls.tools import Concept, IndexSource
+from kernel.core.errors import Fault
+from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import Concept, IndexSource
 from tests.conftest import TESTER, Call, Clock
 from tests.unit.handlers.sessions.calls import Ask, ids, opened
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel.app import Kernel
+from kernel.server.app import Kernel
 from tests.conftest import Clock
 from tests.unit.handlers.sessions.calls import Ask, ids, opened
 

@@ -1,0 +1,345 @@
+"""What the forms of the console do: tools are called as agents call them, so that rights, audit and undo apply."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from handlers.console.administration import Health, check_health, manages
+from handlers.console.connect import base
+from handlers.console.guide import NOT_ADMIN, ClientSetup
+from handlers.console.memory import curation_of, find_document, version_of
+from handlers.console.reading import Place, Site, console_context, place_of, read, require
+from handlers.console.requests import Visit, as_shown, with_line_ends_of
+from kernel.calls.call import Call, ToolEntry, reporting
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Reply, Tool
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.memories.curation import Curation, ToolCall
+from kernel.operations.shared_store import changing_keys
+from kernel.operations.undo import called, changed_since, whole_undo
+from kernel.search import quarantine
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
+from kernel.security.permissions import Forbidden, Permission
+from kernel.store import audit
+from kernel.store.long_work import Slices
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+Fields = Mapping[str, str]
+_CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
+_LIFTING = "An admin can forget it all the same: `quipu forget --immutable`, or the tick in the form of the console."
+_REPLY_CHARS = 2000  # of a dialect's words for a failure
+_SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
+
+
+class Done(NamedTuple):
+    """Where the browser goes on, or what is shown once: a secret, or the state of the server.
+
+    After the first key the browser goes on with a session of the key `begins`, and reads which `clients` need one.
+    """
+
+    location: str
+    secret: str = ""
+    health: Health | None = None
+    begins: str = ""
+    clients: Sequence[ClientSetup] = ()
+
+
+Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
+
+
+async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
+    place, call, before = await editing(dispatch, visit, fields.get("id", ""))
+    if "text" not in fields:
+        raise Fault("invalid", f"text: is missing, the new {call.text}")
+    arguments = {**call.arguments, call.text: with_line_ends_of(before, fields["text"])}
+    await call_tool(dispatch, visit, place, fields.get("version", ""), ToolCall(call.tool, arguments))
+    return Done(_memory_page(place, "edited"))
+
+
+async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile.
+
+    One that is immutable takes the field `immutable` and the right to lift that; with the field `observation` only that
+    of an entity is deleted.
+    """
+    asked = Forgetting(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
+    place = await forget_as_asked(dispatch, visit, asked, fields.get("version", ""))
+    return Done(_memory_page(place, "forgotten"))
+
+
+async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Undoes a call; it takes the permission that the call took."""
+    entry = await take_back(dispatch, visit, _number(fields.get("number", "")))
+    touched = audit.targets(entry)
+    if len(touched) == 1:
+        return Done(_memory_page(Place(*touched[0][:2]), "undone"))
+    return Done("/ui/audit?done=undone")
+
+
+async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Releases a quarantined memory until its text changes."""
+    require(visit, "Release", Permission.admin)
+    place = place_of(visit, fields.get("id", ""))
+    await _write(dispatch, visit, lambda tx: quarantine.release(tx, place.id), "quarantine")
+    return Done("/ui/review?done=released")
+
+
+async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Creates a key of the caller's tenant that may do no more than the caller; its secret is shown once."""
+    scope, expires = fields.get("scope", ""), fields.get("expires", "").strip()
+    granted = [permission.name for permission in Permission if permission <= visit.caller.grant.permission]
+    require(visit, "Keys", Permission.admin)
+    if scope not in granted:
+        raise Fault("invalid", f"scope: choose from {', '.join(granted)}")
+    chosen = fields.get("dialect", "")
+    if chosen and chosen not in {dialect.name for dialect in dispatch.dialects}:
+        raise Fault("invalid", "dialect: there is none of this name")
+    now = utc_now()
+    made = Key(
+        "",
+        Permission[scope].name,  # pyright: ignore[reportArgumentType]  # the names of the permissions
+        now,
+        tenant=visit.caller.tenant,
+        name=fields.get("name", "")[:80],
+        dialects=(chosen,) if chosen else (),
+        expires=api_keys.expiry(expires, now) if expires else "",
+    )
+    if not manages(visit, made):
+        raise Forbidden("A key for other dialects", None)
+    first = not (site.config.open or await asyncio.to_thread(api_keys.read, site.config.data))
+    if first and (Permission[scope] < Permission.admin or chosen) and fields.get("sure") != "yes":
+        raise Fault("invalid", f"This is the first key. {NOT_ADMIN} Choose admin and all dialects, or tick the box.")
+    key, secret = await asyncio.to_thread(_change, site, api_keys.create, made)
+    if not first:
+        return Done("/ui/keys", secret)
+    clients = await asyncio.to_thread(site.guide.clients, f"{base(site)}/mcp", "KEY")
+    return Done("/ui/keys", secret, begins=key.id, clients=[client for client in clients if client.rekey])
+
+
+def _change(site: Site, change: Callable[..., R], *given: Any) -> R:
+    with changing_keys(site.config):
+        return change(site.config.data, *given)
+
+
+async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Revokes a key that the caller manages."""
+    require(visit, "Keys", Permission.admin)
+    given = fields.get("id", "")
+    known = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
+    key = known.get(given)
+    if key is None or not manages(visit, key):
+        raise Fault("not_found", "There is no key of this id.")
+    if Permission[key.scope] > visit.caller.grant.permission:
+        raise Forbidden("This key", Permission[key.scope])
+    await asyncio.to_thread(_change, site, api_keys.revoke, given, utc_now())
+    return Done("/ui/keys?done=revoked")
+
+
+async def check(site: Site, dispatch: Dispatch, visit: Visit, _fields: Fields) -> Done:
+    """Runs all checks of the installation: an action, since they read every database."""
+    return Done("/ui/health", health=await check_health(site, dispatch, visit))
+
+
+ACTIONS: Mapping[str, Action] = {
+    "edit": edit,
+    "forget": forget,
+    "undo": undo,
+    "release": release,
+    "create-key": create_key,
+    "revoke-key": revoke_key,
+    "check": check,
+}
+
+
+async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entry:
+    """Undoes a call, and returns its entry; raises Fault, and Forbidden for a caller who could not make the call."""
+    require(visit, "Undo", Permission.write)
+    entry = await read(dispatch, visit, lambda tx: called(tx, number))
+    _check_may_undo(dispatch, visit, entry)
+    await _check_unchanged(dispatch, visit, number)
+    work = Slices(whole_undo(dispatch.dialects, number, dispatch.store.undo_hours))
+    work.seconds = _SLICE_SECONDS
+    await _write(dispatch, visit, work, "undo")
+    _tell_observers(dispatch, visit, entry)
+    return entry
+
+
+async def editing(dispatch: Dispatch, visit: Visit, given: str) -> tuple[Place, ToolCall, str]:
+    """Return the place of a memory, the call that edits it, and its text; raises Fault."""
+    place = place_of(visit, given)
+    curation = await _curation(dispatch, visit, place, "edited")
+    if curation.edit is None:
+        raise Fault("conflict", f"{_named(place)} cannot be edited because {_without_tool(place, 'edits')}.")
+    return place, curation.edit, curation.text
+
+
+class Forgetting(NamedTuple):
+    """A memory to forget, by its id: even if it is `immutable`, which takes an admin, or only this `observation`."""
+
+    id: str
+    immutable: bool = False
+    observation: str = ""
+
+
+async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forgetting, version: str | None = None) -> Place:
+    """Forgets a memory, if it is of this version. Return its place; raises Fault, also where it is still there."""
+    place = place_of(visit, asked.id)
+    curation = await _curation(dispatch, visit, place, "forgotten")
+    call = _call_to_forget(place, curation, asked)
+    if version is None:
+        version = await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place))
+    reply = await call_tool(dispatch, visit, place, version, call)
+    if not asked.observation and await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
+        raise Fault("conflict", f"It is still there: {_words(reply)}")
+    return place
+
+
+def _call_to_forget(place: Place, curation: Curation, asked: Forgetting) -> ToolCall:
+    if asked.observation:
+        same = (call for text, call in curation.observations.items() if asked.observation in {text, as_shown(text)})
+        observation = next(same, None)
+        if observation is None:
+            raise Fault("not_found", f"{_named(place)} has no such observation.")
+        return observation
+    if curation.lock and not asked.immutable:
+        said = f"{_named(place)} cannot be forgotten because it is immutable: {curation.lock}. {_LIFTING}"
+        raise Fault("blocked", said if curation.forget_locked else f"{said.removesuffix(_LIFTING).rstrip()}")
+    call = curation.forget_locked if curation.lock else curation.forget
+    if call is None:
+        why = curation.obstacle or _without_tool(place, "deletes")
+        raise Fault("conflict", f"{_named(place)} cannot be forgotten because {why}.")
+    return call
+
+
+async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
+    """What a person may do with a memory; raises Fault for one that is not there, and if its dialect says nothing."""
+
+    def look(tx: Tx) -> tuple[Curation | None, bool]:
+        return curation_of(tx, dispatch, place), find_document(tx, place, 1) is not None
+
+    curation, is_there = await read(dispatch, visit, look)
+    if curation is None and not is_there:
+        raise Fault("not_found", f"There is no memory {_named(place)}.")
+    if curation is None:
+        served = any(dialect.name == place.dialect for dialect in dispatch.dialects)
+        why = "it is not there any more" if served else f"this server does not serve {place.dialect}"
+        raise Fault("conflict", f"{_named(place)} cannot be {done} because {why}.")
+    return curation
+
+
+def _named(place: Place) -> str:
+    return place.id[:200]
+
+
+def _without_tool(place: Place, does: str) -> str:
+    return f"no tool of {place.dialect} {does} this kind of memory"
+
+
+async def call_tool(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> Reply:
+    """Calls a tool that changes a memory of this version; raises the Fault."""
+
+    def check(tx: Tx) -> None:
+        if version_of(tx, dispatch, place) != version:
+            raise Fault("conflict", _CHANGED)
+
+    return await call_for_person(dispatch, visit, call, before=check)
+
+
+async def call_for_person(
+    dispatch: Dispatch,
+    visit: Visit,
+    call: ToolCall,
+    before: Callable[[Tx], None] = lambda _tx: None,
+    after: Callable[[Tx], None] = lambda _tx: None,
+) -> Reply:
+    """Calls a tool with steps around it in its transaction; raises the Fault.
+
+    What a person changes can be undone, whatever the tool.
+    """
+    entry = dispatch.entry(call.tool)
+    if entry is None:
+        raise Fault("disabled", f"{call.tool} is not served.")
+    tool, handler = entry.tool, entry.tool.handler
+
+    def handle(tx: Tx, request: Any) -> Any:
+        before(tx)
+        result = handler(tx, request)
+        after(tx)
+        return result
+
+    faults: list[Fault] = []
+
+    def fail(fault: Fault) -> Reply:
+        faults.append(fault)
+        return entry.dialect.fail(fault)
+
+    made = ToolEntry(entry.dialect._replace(fail=fail), _undoable(tool._replace(handler=handle)))
+    made.observers = entry.observers
+    reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
+    if not isinstance(reply, Reply):
+        raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
+    if reply.fault is not None:
+        raise Fault(reply.fault, faults[0].message if faults else _words(reply))
+    return reply
+
+
+def _undoable(tool: Tool) -> Tool:
+    """The tool as one call in one transaction, whose changes are kept for undo."""
+    hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
+    return tool._replace(hooks=hooks, hints=hints)
+
+
+def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:
+    """Notifies the observers of a tool, such as subscribers of a resource, of what a call of it has changed."""
+    entry = dispatch.entry(undone.tool)
+    if entry is not None:
+        reporting(entry.observers, Call(entry, b"{}", visit.caller))("ok")
+
+
+def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> None:
+    grant, tool = visit.caller.grant, dispatch.entry(entry.tool)
+    if not grant.allows_dialect(entry.dialect):
+        raise Forbidden(f"Call {entry.id}", None)
+    needed = max(Permission.write, tool.required.most) if tool else Permission.admin
+    require(visit, f"Undo of {entry.tool}", needed)
+
+
+async def _check_unchanged(dispatch: Dispatch, visit: Visit, number: int) -> None:
+    """Raises the Fault for a call of which something has changed again, if a read has the time to see it."""
+    try:
+        changed = await read(dispatch, visit, partial(changed_since, number=number))
+    except Fault as fault:
+        if fault.code != "invalid":
+            raise
+        return
+    if changed is not None:
+        raise changed
+
+
+async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], tool: str) -> None:
+    _, future = dispatch.store.write(work, console_context(visit, tool), exclusive=True)
+    answer = await future
+    if isinstance(answer, Fault):
+        raise answer
+
+
+def _words(reply: Reply) -> str:
+    return reply.body[:_REPLY_CHARS].decode("utf-8", "replace")
+
+
+def _memory_page(place: Place, done: str) -> str:
+    return f"/ui/memory?{urlencode({'id': place.id, 'done': done})}"
+
+
+def _number(given: str) -> int:
+    if not given.isascii() or not given.isdigit() or len(given) > 18:
+        raise Fault("invalid", "number: is the id of a call in the audit")
+    return int(given)

@@ -1,0 +1,102 @@
+"""POST /memories/{command}: the commands for memories over HTTP, for the command line and for other programs."""
+
+import hmac
+from collections.abc import Mapping
+from typing import Any, get_args
+from urllib.parse import parse_qs
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from handlers.console.commands import COMMANDS, Result
+from handlers.console.printing import Style, printed
+from handlers.console.requests import Visit
+from kernel.calls.call import UNREADABLE
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.schema import without_nulls
+from kernel.core.data_dir import MAIN, other_tenants
+from kernel.core.errors import HTTP_STATUS, Fault
+from kernel.core.limits import Headers, Limits, Refusal, excess, refuse
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import HttpResponse
+from kernel.http.rest import access_refusal, error_response, read_arguments, refusal_response, send_response
+from kernel.security.auth import Unauthenticated
+from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, with_client_name
+
+PREFIX = "/memories/"
+TERMINAL = "terminal"  # the name of the client in the actor of what is done here
+_STYLES: Mapping[str, Style] = {style: style for style in get_args(Style)}
+_MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8", "colour": b"text/plain; charset=utf-8"}
+_NO_COMMAND = f"Unknown command, choose from {', '.join(COMMANDS)}."
+
+
+class CommandRoutes:
+    """An ASGI application for all paths below /memories.
+
+    A program of this machine that can read the data directory shows the token from there instead of a key.
+    """
+
+    def __init__(self, limits: Limits, access: AccessControl, local: LocalAccess | None) -> None:
+        self._limits = limits
+        self._access = access
+        self._local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        raw = scope["headers"]
+        headers: dict[bytes, bytes] = dict(raw)
+        refusal = refuse(raw, headers, self._limits)
+        try:
+            answer = refusal_response(refusal) if refusal else await self._answer(scope, headers, receive)
+        except (Unauthenticated, Forbidden) as error:
+            answer = access_refusal(self._access, error, scope["path"], headers)
+        except Fault as fault:
+            answer = error_response(HTTP_STATUS[fault.code], fault.code, fault.message)
+        await send_response(send, answer)
+
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive) -> HttpResponse:
+        caller = self._caller(headers)
+        name = scope["path"].removeprefix(PREFIX)
+        if name not in COMMANDS:
+            return error_response(404, "not_found", _NO_COMMAND)
+        if scope["method"] != "POST":
+            return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("as", ["json"])[-1]
+        style = _STYLES.get(given)
+        if style is None:
+            raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
+        body = await read_arguments(headers, receive, self._limits)
+        if isinstance(body, Refusal):
+            return refusal_response(body)
+        if too_much := excess(body, self._limits):
+            raise Fault("invalid", f"The body has {too_much}.")
+        async with self._access.dispatch_of(caller) as dispatch:
+            result = await run_command(dispatch, caller, name, body)
+        return HttpResponse(200, printed(name, result, style).encode("utf-8", "replace"), (), _MEDIA[style])
+
+    def _caller(self, headers: Headers) -> Caller:
+        shown = headers.get(TOKEN_HEADER)
+        if shown is None:
+            return with_client_name(self._access.caller(headers), TERMINAL)
+        if self._local is None or not hmac.compare_digest(shown, self._local.token.encode()):
+            raise Unauthenticated("invalid_token", "Another server has written this token")
+        tenant = headers.get(TENANT_HEADER, MAIN.encode()).decode("latin-1")
+        return local_caller(self._local, tenant)
+
+
+def local_caller(local: LocalAccess, tenant: str) -> Caller:
+    """The caller that may do everything with a tenant that is there; raises Fault("not_found")."""
+    if tenant != MAIN and tenant not in other_tenants(local.data):
+        raise Fault("not_found", f"There is no tenant {tenant[:63]}.")
+    return Caller(TERMINAL, FULL_ACCESS, tenant)
+
+
+async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: bytes) -> Result:
+    """The result of a command; raises Fault, and Forbidden."""
+    request, command = COMMANDS[name]
+    try:
+        asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
+    except UNREADABLE as error:
+        raise Fault("invalid", f"{name}: {error}") from None
+    return await command(dispatch, Visit(caller, {}), asked)

@@ -1,0 +1,347 @@
+"""What the commands for memories do, `quipu recall` and its like: beside a server here, and on the file alike."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from handlers.console.actions import (
+    Forgetting,
+    call_for_person,
+    call_tool,
+    editing,
+    forget_as_asked,
+    take_back,
+)
+from handlers.console.memory import Linked, curation_of, find_document, links_of, version_of
+from handlers.console.overview import Space, days_until_now
+from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
+from handlers.console.records import Event, calls_of, events
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Dialect, Reply
+from kernel.core.errors import Fault
+from kernel.core.text import one_line
+from kernel.security.permissions import Forbidden
+from kernel.store import audit
+from kernel.store.transaction import Target, Tx
+
+_RECALL = "recall"
+_PAGE = 100  # the most that recall answers at once
+_TOKENS = 100_000
+_WEEK = 7
+_NAME_CHARS = 60
+_UNCHANGED = "unchanged"
+Limit = Annotated[int, Meta(ge=1, le=10_000)]
+Id = Annotated[str, Meta(min_length=1, max_length=4096)]
+
+
+class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What to look for; the fields are those of the tool."""
+
+    query: Annotated[str, Meta(min_length=1)]
+    limit: int = 10
+    dialects: list[str] = []
+    scope: str | None = None
+    tags: list[str] = []
+    actor: str | None = None
+    after: str = ""
+    before: str = ""
+    as_of: str = ""
+
+
+class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Which memories to list, the newest first."""
+
+    limit: Limit = 50
+    dialects: list[str] = []
+    actor: str | None = None
+    after: str = ""
+
+
+class Add(Struct, forbid_unknown_fields=True):
+    """A new memory; without a name its first line makes one, where the dialect needs one."""
+
+    text: Annotated[str, Meta(min_length=1)]
+    dialect: str = ""
+    name: str = ""
+
+
+class Edit(Struct, forbid_unknown_fields=True):
+    """Another text for a memory, which must still be of this version."""
+
+    id: Id
+    text: str
+    version: str
+
+
+class One(Struct, forbid_unknown_fields=True):
+    """A memory by its id."""
+
+    id: Id
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """A memory to delete, with `immutable` even if it is protected, or only an observation of an entity by its text."""
+
+    id: Id
+    immutable: bool = False
+    observation: str = ""
+
+
+class Undo(Struct, forbid_unknown_fields=True):
+    """A call by its number in the audit."""
+
+    call: Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """No arguments."""
+
+
+class Origin(Struct):
+    """Where a memory comes from."""
+
+    dialect: str = ""
+    tool: str = ""
+    actor: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+
+
+class Hit(Struct, omit_defaults=True):
+    """A memory that recall found, or that is listed."""
+
+    id: str
+    text: str
+    score: float | UnsetType = UNSET
+    complete: bool = True
+    scope: str | UnsetType = UNSET
+    provenance: Origin = msgspec.field(default_factory=Origin)
+    flag: str | UnsetType = UNSET
+
+
+class _Page(Struct):
+    memories: list[Hit]
+    cursor: str | None = None
+
+
+class Shown(Struct):
+    """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
+
+    `lock` says why it is immutable, and is empty for one that is not. `observations` can be forgotten alone.
+    """
+
+    id: str
+    text: str
+    version: str
+    scope: str
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+    quarantined: str | None
+    edit: bool
+    forget: bool
+    lock: str
+    observations: list[str]
+    links: list[Linked]
+
+
+class Changed(Struct):
+    """What was done to a memory, and the call that `quipu undo` takes; 0 where nothing was changed."""
+
+    id: str
+    done: str
+    call: int
+    version: str
+
+
+class Undone(Struct):
+    """The call that was undone, and the first memories that it had touched."""
+
+    call: int
+    tool: str
+    at: str
+    touched: int
+    memories: list[str]
+
+
+class Stats(Struct):
+    """How much there is: memories by space, those of today and of the last seven days, bytes on disk."""
+
+    memories: int
+    today: int
+    week: int
+    quarantined: int
+    spaces: list[Space]
+    file_bytes: int
+    log_bytes: int
+
+
+async def recall(dispatch: Dispatch, visit: Visit, asked: Recall) -> list[Hit]:
+    """The memories that the tool of this name finds, with their texts."""
+    page = await _ask_recall(dispatch, visit, {**_fields(asked), "detail": "text"})
+    return page.memories
+
+
+async def list_memories(dispatch: Dispatch, visit: Visit, asked: List) -> list[Hit]:
+    """The newest memories, a line of each."""
+    found, cursor, filters = list[Hit](), "", _fields(asked)
+    while len(found) < asked.limit:
+        size = min(_PAGE, asked.limit - len(found))
+        page = await _ask_recall(dispatch, visit, {**filters, "limit": size, "cursor": cursor, "explain": True})
+        found += page.memories
+        cursor = page.cursor or ""
+        if not cursor:
+            break
+    return found
+
+
+async def show(dispatch: Dispatch, visit: Visit, asked: One) -> Shown:
+    """One memory; raises Fault("not_found")."""
+    place = place_of(visit, asked.id)
+    return await read(dispatch, visit, lambda tx: _shown(tx, dispatch, visit, place))
+
+
+async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
+    """The newest events of a memory, which may be gone; raises Fault("not_found") where there never was one."""
+    place = place_of(visit, asked.id)
+    found = await read(dispatch, visit, lambda tx: events(tx, place))
+    if not found:
+        raise _no_memory(place)
+    return found[:PAGE_ROWS]
+
+
+async def add(dispatch: Dispatch, visit: Visit, asked: Add) -> Changed:
+    """Adds a memory with the tool of a dialect."""
+    dialect = _adding(dispatch, visit, asked.dialect)
+    assert dialect.compose is not None
+    call = dialect.compose(asked.text, asked.name.strip() or _name_of(asked.text))
+    touched: list[Target] = []
+    reply = await call_for_person(dispatch, visit, call, after=lambda tx: touched.extend(tx.touched[1]))
+    if not touched:
+        raise Fault("conflict", f"Nothing was added: {reply.body[:_PAGE].decode('utf-8', 'replace')}")
+    return await _changed(dispatch, visit, Place(*touched[0][:2]), "added")
+
+
+async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
+    """Writes another text, unless the memory has changed since the version."""
+    place, call, before = await editing(dispatch, visit, asked.id)
+    if before == asked.text:
+        return Changed(place.id, _UNCHANGED, 0, asked.version)
+    arguments = {**call.arguments, call.text: asked.text}
+    await call_tool(dispatch, visit, place, asked.version, call._replace(arguments=arguments))
+    return await _changed(dispatch, visit, place, "edited")
+
+
+async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
+    """Deletes a memory, or an observation of it; one that is immutable only if that is asked for, by an admin."""
+    place = await forget_as_asked(dispatch, visit, Forgetting(asked.id, asked.immutable, asked.observation))
+    return await _changed(dispatch, visit, place, "forgotten")
+
+
+async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
+    """Takes back what a call changed; raises Fault with the reason where that cannot be done."""
+    entry = await take_back(dispatch, visit, asked.call)
+    memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
+    return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
+
+
+async def stats(dispatch: Dispatch, visit: Visit, _asked: Nothing) -> Stats:
+    """Counts of what the caller may see."""
+    seen, sizes = allowed_dialects(visit), dispatch.store.load()
+
+    def count(tx: Tx) -> Stats:
+        spaces = tx.all("kernel.console.spaces", Space, dialects=seen)
+        days = [day.memories for day in days_until_now(tx, _WEEK, seen)]
+        held = tx.one("kernel.console.held", int, dialects=seen) or 0
+        memories = sum(space.memories for space in spaces)
+        return Stats(memories, days[-1], sum(days), held, spaces, sizes.file_bytes, sizes.wal_bytes)
+
+    return await read(dispatch, visit, count)
+
+
+Result = Struct | list[Any]
+Command = Callable[[Dispatch, Visit, Any], Awaitable[Result]]
+COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
+    "recall": (Recall, recall),
+    "list": (List, list_memories),
+    "show": (One, show),
+    "history": (One, history),
+    "add": (Add, add),
+    "edit": (Edit, edit),
+    "forget": (Forget, forget),
+    "undo": (Undo, undo),
+    "stats": (Nothing, stats),
+}
+
+
+async def _ask_recall(dispatch: Dispatch, visit: Visit, arguments: dict[str, Any]) -> _Page:
+    entry = dispatch.tools.get(_RECALL)
+    if entry is None:
+        raise Fault("disabled", "This needs the dialect common, which is not served.")
+    given = msgspec.json.encode({"max_tokens": _TOKENS, **arguments})
+    reply = await dispatch.call(entry, given, visit.caller)
+    if not isinstance(reply, Reply):
+        raise Fault("internal", "Internal error.")
+    if reply.fault is not None:
+        raise Fault(reply.fault, msgspec.json.decode(reply.body)["error"]["message"])
+    return msgspec.json.decode(reply.body, type=_Page)
+
+
+def _fields(asked: Struct) -> dict[str, Any]:
+    """What was given, which leaves the defaults to the tool."""
+    return msgspec.to_builtins(asked)
+
+
+def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
+    document = find_document(tx, place)
+    if document is None:
+        raise _no_memory(place)
+    curation = curation_of(tx, dispatch, place)
+    return Shown(
+        place.id,
+        curation.text if curation and curation.text else document.text,
+        version_of(tx, dispatch, place),
+        document.scope,
+        *document[2:],
+        edit=curation is not None and curation.edit is not None,
+        forget=curation is not None and curation.forget is not None,
+        lock=curation.lock if curation else "",
+        observations=[*curation.observations] if curation else [],
+        links=links_of(tx, visit, curation),
+    )
+
+
+def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
+    """The dialect of this name, or the first that can add; raises Fault, or Forbidden."""
+    able = {dialect.name: dialect for dialect in dispatch.dialects if dialect.compose is not None}
+    if not able:
+        raise Fault("disabled", "No dialect that is served can add a memory.")
+    if name and name not in able:
+        raise Fault("invalid", f"dialect: choose from {', '.join(able)}")
+    chosen = able[name] if name else next(iter(able.values()))
+    if not visit.caller.grant.allows_dialect(chosen.name):
+        raise Forbidden(chosen.name, None)
+    return chosen
+
+
+def _name_of(text: str) -> str:
+    """A name from the first line that says something."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return one_line(first.replace("/", " "), _NAME_CHARS).strip(" #*-.…") or "memory"
+
+
+async def _changed(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Changed:
+    def after(tx: Tx) -> Changed:
+        newest = calls_of(tx, place)
+        return Changed(place.id, done, newest[0].number if newest else 0, version_of(tx, dispatch, place))
+
+    return await read(dispatch, visit, after)
+
+
+def _no_memory(place: Place) -> Fault:
+    return Fault("not_found", f"There is no memory {place.id[:200]}.")

@@ -1,0 +1,69 @@
+"""How a client is connected: an address, what its tools cost in tokens, and the entry for each client."""
+
+import asyncio
+from ipaddress import ip_address
+
+from msgspec import Struct
+
+from handlers.console.guide import ClientSetup
+from handlers.console.reading import Site, allowed_dialects
+from handlers.console.requests import CONSOLE, Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Dialect
+from kernel.observe.call_log import Count
+
+_EVERYWHERE = {str(ip_address(0)), "::"}  # where a server listens on all interfaces
+_KEY = "KEY"  # stands for a key in an entry
+
+
+class Choice(Struct):
+    """A dialect that an address may serve."""
+
+    name: str
+    about: str
+    tools: int
+    chosen: bool
+
+
+class Connect(Struct):
+    """An address of MCP with the dialects that were chosen, and the entries of clients for it.
+
+    `tokens` is about what its list of tools takes in the context of a model. `last` is the last call of a client.
+    """
+
+    url: str
+    reading: bool
+    tools: int
+    tokens: int
+    choices: list[Choice]
+    clients: list[ClientSetup]
+    needs_key: bool
+    last: Count | None
+
+
+async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
+    """The address of the dialects whose names are among the parameters, or of all."""
+    query, reading = visit.query, visit.query.get("tools") == "read"
+    chosen = [dialect for dialect in dispatch.dialects if query.get(dialect.name)] or list(dispatch.dialects)
+    path = "/mcp" if len(chosen) == len(dispatch.dialects) else f"/mcp/{','.join(dialect.name for dialect in chosen)}"
+    url = f"{base(site)}{path}{'?tools=read' if reading else ''}"
+    tools = [tool for dialect in chosen for tool in dialect.tools if not reading or tool.mode == "read"]
+    tokens, clients = await asyncio.gather(
+        asyncio.to_thread(site.guide.tokens, tools),
+        asyncio.to_thread(site.guide.clients, url, _KEY if site.needs_key() else ""),
+    )
+    counts = site.log.counts(visit.caller.tenant, allowed_dialects(visit))
+    called = [count for count in counts if not count.client.endswith(CONSOLE)]
+    choices = [_choice(dialect, chosen) for dialect in dispatch.dialects]
+    return Connect(url, reading, len(tools), tokens, choices, clients, site.needs_key(), next(iter(called), None))
+
+
+def base(site: Site) -> str:
+    """The address of the server for clients of this machine, or the public one."""
+    config = site.config
+    host = "127.0.0.1" if config.host in _EVERYWHERE else config.host
+    return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+
+
+def _choice(dialect: Dialect, chosen: list[Dialect]) -> Choice:
+    return Choice(dialect.name, dialect.about, len(dialect.tools), dialect in chosen)

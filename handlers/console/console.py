@@ -1,0 +1,278 @@
+"""The application of /ui: who asks, which page it is, and the answer as HTML or JSON."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
+
+from handlers.console import administration, connect, lists, live, memory, overview, search
+from handlers.console.actions import ACTIONS, Done
+from handlers.console.reading import Site
+from handlers.console.records import encode
+from handlers.console.rendering import Renderer
+from handlers.console.requests import (
+    FORM_BYTES,
+    SECURITY,
+    Answer,
+    Request,
+    Visit,
+    is_form,
+    is_same_origin,
+    parameters,
+)
+from handlers.console.visitors import Visitors
+from kernel.calls.dispatch import Dispatch
+from kernel.core.errors import HTTP_STATUS, Code, Fault
+from kernel.core.ids import utc_now
+from kernel.core.limits import Headers, Limits, read_body, refuse
+from kernel.http.access import AccessControl
+from kernel.security.auth import Unauthenticated
+from kernel.security.login_codes import SECONDS
+from kernel.security.permissions import Forbidden
+
+_JSON = "application/json"
+_PREFIX = "/ui"
+_STREAM = "/ui/live"
+_CSV = "audit.csv"
+_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_WRONG_KEY = "This key is unknown, has expired or was revoked."
+_WRONG_CODE = "This code is unknown, was used or is older than a minute; `quipu ui` makes another."
+_NOTICES = {
+    "edited": "Saved. The text before it is among the versions.",
+    "forgotten": "Forgotten. Undo brings it back, as long as its changes are kept.",
+    "undone": "Undone.",
+    "released": "Released, until its text changes.",
+    "revoked": "The key is revoked.",
+    "left": "You are logged out.",
+}
+
+
+class Page(NamedTuple):
+    """A page: its title, its template, and what loads its model."""
+
+    title: str
+    load: Callable[[Site, Dispatch, Visit], Awaitable[Struct]]
+    in_menu: bool = True
+
+
+PAGES: Mapping[str, Page] = {
+    "overview": Page("Overview", overview.load),
+    "search": Page("Search", search.load),
+    "timeline": Page("Timeline", lists.load_timeline),
+    "calls": Page("Live", live.load),
+    "review": Page("Review", lists.load_review),
+    "audit": Page("Audit", lists.load_audit),
+    "connect": Page("Connect", connect.load_connect),
+    "health": Page("Health", administration.load_health),
+    "keys": Page("Keys", administration.load_keys),
+    "memory": Page("Memory", memory.load, in_menu=False),
+}
+_ADMIN = {"health", "keys"}
+
+
+class Console:
+    """An ASGI application for all paths of /ui."""
+
+    def __init__(self, site: Site, limits: Limits, access: AccessControl, visitors: Visitors) -> None:
+        self._site = site
+        self._limits = limits
+        self._access = access
+        self._visitors = visitors
+        self._renderer = Renderer()
+        self._streams = live.Streams(site)
+        self._of_sessions = {"login": self._log_in, "logout": self._log_out, "code": self._make_code}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        raw = scope["headers"]
+        headers: dict[bytes, bytes] = dict(raw)
+        refusal = refuse(raw, headers, self._limits)
+        if refusal is not None:
+            answer = Answer(refusal.status, refusal.reason.encode(), "text/plain", {"connection": "close"})
+        else:
+            answer = await self._answer(scope, headers, receive, send)
+        if answer is not None:
+            await _send(send, answer)
+
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> Answer | None:
+        path: str = scope["path"].rstrip("/")
+        request = Request(scope["method"], path, headers, {}, receive)
+        try:
+            request = request._replace(query=parameters(scope.get("query_string", b"")))
+            if path == _STREAM and request.method == "GET":
+                return await self._stream(request, send)
+            return await self._route(request)
+        except Unauthenticated as error:
+            return self._ask_for_key(request, error)
+        except Forbidden as error:
+            return self._failure(request, 403, "forbidden", f"{error}.")
+        except Fault as fault:
+            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message)
+
+    async def _stream(self, request: Request, send: Send) -> None:
+        caller = self._visitors.visit(request)[0].caller
+        self._streams.require_room(caller)
+        await self._streams.serve(caller, lambda: self._visitors.visit(request)[0], request.receive, send)
+
+    async def _route(self, request: Request) -> Answer:
+        if not request.path.startswith(_PREFIX):
+            return Answer(303, b"", headers={"location": _PREFIX, "vary": "accept"})
+        path = request.path.removeprefix(_PREFIX)
+        if path.startswith("/do/"):
+            return await self._act(request, path.removeprefix("/do/"))
+        if request.method not in {"GET", "HEAD"}:
+            return self._failure(request, 405, "invalid", "Pages are read with GET.", {"allow": "GET, HEAD"})
+        if path.startswith("/static/"):
+            return self._file(request, path.removeprefix("/static/"))
+        name = path.removesuffix(".json").removeprefix("/") or "overview"
+        if name == "login":
+            return self._login_page(request)
+        visit, session = self._visitors.visit(request)
+        page = PAGES.get(name)
+        if page is None and name != _CSV:
+            raise Fault("not_found", "There is no such page.")
+        async with self._access.dispatch_of(visit.caller) as dispatch:
+            if page is None:
+                rows = await lists.audit_csv(dispatch, visit)
+                return Answer(200, rows, "text/csv; charset=utf-8", {"content-disposition": "attachment"})
+            model = await page.load(self._site, dispatch, visit)
+        return self._visitors.renewed(self._page(request, name, page, model, visit), session)
+
+    def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
+        if request.path.endswith(".json"):
+            return Answer(200, encode(model), _JSON)
+        return self._html(name, page.title, visit, {"model": model}, request)
+
+    async def _act(self, request: Request, name: str) -> Answer:
+        """Runs an action for a form of one of our pages."""
+        refused = self._refuse_form(request)
+        if refused is not None:
+            return refused
+        body = await read_body(request.receive, FORM_BYTES)
+        if body is None:
+            closing = {"connection": "close"}
+            return self._failure(request, 413, "invalid", f"A form has at most {FORM_BYTES} bytes.", closing)
+        fields = parameters(body)
+        if name in self._of_sessions:
+            return self._of_sessions[name](request, fields)
+        visit, _ = self._visitors.visit(request)
+        action = ACTIONS.get(name)
+        if action is None:
+            raise Fault("not_found", "There is no such action.")
+        try:
+            async with self._access.dispatch_of(visit.caller) as dispatch:
+                done = await action(self._site, dispatch, visit, fields)
+        except Fault as fault:
+            shown = {"typed": fields.get("text"), "id": fields.get("id", "")}
+            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, shown=shown)
+        return self._done(request, visit, done)
+
+    def _refuse_form(self, request: Request) -> Answer | None:
+        if request.method != "POST":
+            return self._failure(request, 405, "invalid", "Actions take POST.", {"allow": "POST"})
+        if not is_same_origin(request.headers, self._site.config.public):
+            return self._failure(request, 403, "forbidden", "Only the pages of this server may send this form.")
+        if not is_form(request.headers):
+            return self._failure(request, 415, "invalid", "A form is application/x-www-form-urlencoded.")
+        return None
+
+    def _done(self, request: Request, visit: Visit, done: Done) -> Answer:
+        if done.secret:
+            cookie = {"set-cookie": self._visitors.begin(request, done.begins)} if done.begins else {}
+            shown = {"secret": done.secret, "first": bool(done.begins), "clients": done.clients}
+            return self._html("secret", "New key", visit, shown, request)._replace(headers=cookie)
+        if done.health:
+            return self._html("health", "Health", visit, {"model": done.health}, request)
+        return Answer(303, b"", headers={"location": done.location})
+
+    def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:
+        cookie = self._visitors.log_in(request, fields)
+        if cookie is None:
+            return self._login_page(request, _WRONG_CODE if "code" in fields else _WRONG_KEY)._replace(status=401)
+        return Answer(303, b"", headers={"location": _PREFIX, "set-cookie": cookie})
+
+    def _log_out(self, request: Request, _fields: Mapping[str, str]) -> Answer:
+        headers = {"location": f"{_PREFIX}/login?done=left", "set-cookie": self._visitors.log_out(request)}
+        return Answer(303, b"", headers=headers)
+
+    def _make_code(self, request: Request, _fields: Mapping[str, str]) -> Answer:
+        return Answer(200, encode(_Code(self._visitors.code(request), SECONDS)), _JSON)
+
+    def _login_page(self, request: Request, wrong: str = "") -> Answer:
+        """A link on a page of another site cannot log a browser in with a code, since that page names itself."""
+        takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
+        return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
+
+    def _file(self, request: Request, name: str) -> Answer:
+        found = self._renderer.static.get(name)
+        if found is None:
+            return self._failure(request, 404, "not_found", "There is no such file.")
+        return Answer(200, found.body, found.media, _FOREVER)
+
+    def _ask_for_key(self, request: Request, error: Unauthenticated) -> Answer:
+        if request.method == "GET" and not request.path.endswith(".json"):
+            return Answer(303, b"", headers={"location": f"{_PREFIX}/login"})
+        refusal = self._access.refusal(error, request.path, request.headers)
+        challenge = {"www-authenticate": refusal.challenge.decode("latin-1")}
+        return self._failure(request, refusal.status, "forbidden", f"{error}.", challenge)
+
+    def _failure(
+        self,
+        request: Request,
+        status: int,
+        code: "Code | str",
+        message: str,
+        headers: Mapping[str, str] = {},
+        shown: Mapping[str, Any] = {},
+    ) -> Answer:
+        """An error, as JSON where JSON was asked for; a text that was typed is shown again."""
+        if request.path.endswith(".json"):
+            return Answer(status, encode(_Failed(_Error(code, message))), _JSON, headers)
+        shown = {"status": status, "message": message, "typed": None, "id": "", **shown}
+        return self._html("failure", "Not done", None, shown, request)._replace(status=status, headers=headers)
+
+    def _html(self, name: str, title: str, visit: Visit | None, shown: Mapping[str, Any], request: Request) -> Answer:
+        grant = None if visit is None else visit.caller.grant
+        menu = [
+            (other, page.title)
+            for other, page in PAGES.items()
+            if page.in_menu and grant is not None and (other not in _ADMIN or grant.permission.name in _MANAGING)
+        ]
+        common = {
+            "name": name,
+            "title": title,
+            "menu": menu,
+            "visit": visit,
+            "query": request.query,
+            "permission": grant.permission.name if grant else "",
+            "notice": _NOTICES.get(request.query.get("done", ""), ""),
+            "needs_key": self._site.needs_key(),
+            "now": utc_now(),
+            "wrong": "",
+        }
+        return Answer(200, self._renderer.page(f"{name}.html", {**common, **shown}))
+
+
+_MANAGING = {"admin", "operator"}
+
+
+class _Code(Struct):
+    code: str
+    seconds: int
+
+
+class _Error(Struct):
+    code: str
+    message: str
+
+
+class _Failed(Struct):
+    error: _Error
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    fields = {**SECURITY, "content-type": answer.media, "content-length": str(len(answer.body)), **answer.headers}
+    head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": head})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,89 @@
+"""What the command line knows and the console shows: clients and their entries, checks of the installation, tokens."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from kernel.calls.tools import Tool
+from kernel.core.config import Config
+
+FIRST_KEY = "The first key: from now on every client needs one, those on this machine too"
+NOT_ADMIN = (
+    "Without a key of the scope admin nobody manages keys or sees Health in the console. "
+    "`quipu key create --scope admin` on this machine makes one."
+)
+_FRESH_SECONDS = 10.0
+
+
+class ClientSetup(Struct):
+    """How one client is connected: the command that does it, or the entry for its file, and perhaps a link.
+
+    `rekey` is the command that gives a key to the entry which its file has for this server; empty without one.
+    """
+
+    name: str
+    title: str
+    command: str
+    file: str
+    snippet: str
+    link: str
+    rekey: str = ""
+
+
+class Finding(Struct):
+    """What one check of the installation found: ok, hint or wrong, and what helps."""
+
+    grade: str
+    subject: str
+    detail: str
+    remedy: str
+
+
+class Guide(NamedTuple):
+    """`clients(url, key)` of a server at an address, `findings(deep)` of this one, `tokens(tools)` of a tool list."""
+
+    clients: Callable[[str, str], list[ClientSetup]]
+    findings: Callable[[bool], list[Finding]]
+    tokens: Callable[[Sequence[Tool]], int]
+
+
+GuideOf = Callable[[Config], Guide]
+
+
+def _no_clients(_url: str, _key: str) -> list[ClientSetup]:
+    return []
+
+
+def _no_findings(_deep: bool) -> list[Finding]:
+    return []
+
+
+def _no_tokens(_tools: Sequence[Tool]) -> int:
+    return 0
+
+
+NO_GUIDE = Guide(_no_clients, _no_findings, _no_tokens)
+
+
+class Checks:
+    """The findings of the guide, in a thread.
+
+    Of the quick checks and of all of them one run each at a time, and none sooner than ten seconds after another.
+    """
+
+    def __init__(self, guide: Guide) -> None:
+        self._guide = guide
+        self._locks = {False: asyncio.Lock(), True: asyncio.Lock()}  # so that the quick ones do not wait for the deep
+        self._found: dict[bool, tuple[float, list[Finding]]] = {}
+
+    async def run(self, *, deep: bool) -> list[Finding]:
+        """What the checks find; the deep ones read the whole database."""
+        async with self._locks[deep]:
+            at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
+            if time.monotonic() - at >= _FRESH_SECONDS:
+                found = await asyncio.to_thread(self._guide.findings, deep)
+                self._found[deep] = (time.monotonic(), found)
+            return found

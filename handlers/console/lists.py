@@ -1,0 +1,162 @@
+"""The pages that are lists: timeline, audit and quarantine."""
+
+import csv
+from io import StringIO
+from typing import Any
+
+from msgspec import Struct
+
+from handlers.console.overview import Day, days_until_now
+from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects, read, require
+from handlers.console.records import (
+    NEWEST,
+    Call,
+    Event,
+    Held,
+    SessionSummary,
+    calls,
+    held,
+    next_page,
+    session_events,
+    sessions,
+    timeline,
+)
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.core.errors import Fault
+from kernel.core.text import harmless
+from kernel.security.permissions import Forbidden, Permission
+from kernel.store import audit
+from kernel.store.transaction import Tx
+
+_YEAR_DAYS = 371  # 53 weeks
+_TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
+_CHECKED_ROWS = 1000
+_CSV_ROWS = 10_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Timeline(Struct):
+    """Events of all memories or of a session, newest first, or the sessions; `days` are those of a year.
+
+    `next` is the `before` of the next page.
+    """
+
+    dialects: list[str]
+    filters: dict[str, str]
+    events: list[Event]
+    sessions: list[SessionSummary]
+    next: int | None
+    days: list[Day]
+
+
+class Audit(Struct):
+    """Calls that changed something, newest first; `next` is the `before` of the next page.
+
+    The chain of hashes was followed over `checked` of the newest rows, all of them for None; `broken` is the first call
+    that does not follow from the one before.
+    """
+
+    dialects: list[str]
+    filters: dict[str, str]
+    calls: list[Call]
+    next: int | None
+    checked: int | None
+    broken: int | None
+
+
+class Review(Struct):
+    """Quarantined memories, newest first; `next` is the `before` of the next page."""
+
+    memories: list[Held]
+    next: int | None
+
+
+async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
+    """The events or the sessions that the caller may see."""
+    asked = {name: visit.query[name] for name in _TIMELINE_FILTERS if visit.query.get(name)}
+    filters: dict[str, Any] = {"actor": asked.get("actor"), "operation": asked.get("operation")}
+    below, seen = visit.number("before", NEWEST), _dialects(dispatch, visit)
+    by_session = visit.query.get("by") == "session"
+    space = _session_space(dispatch, visit) if by_session or "session" in asked else ""
+
+    def load(tx: Tx) -> Timeline:
+        found, several = list[Event](), list[SessionSummary]()
+        if "session" in asked:
+            found = session_events(tx, below, space, asked["session"], **filters)
+        elif by_session:
+            several = sessions(tx, below, space)
+        else:
+            found = timeline(tx, below, dialects=seen, **filters)
+        days = [] if space else days_until_now(tx, _YEAR_DAYS, seen)
+        further = next_page(several or found)
+        return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], several[:PAGE_ROWS], further, days)
+
+    return await read(dispatch, visit, load)
+
+
+def _session_space(dispatch: Dispatch, visit: Visit) -> str:
+    """The space whose scopes are sessions; raises Fault, or Forbidden for a dialect that the caller may not call."""
+    for dialect in dispatch.dialects:
+        if dialect.session_space is not None:
+            if not visit.caller.grant.allows_dialect(dialect.name):
+                raise Forbidden("session", None)
+            return dialect.session_space
+    raise Fault("invalid", "session: no dialect that is served has sessions")
+
+
+async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
+    """The calls of the dialects the caller may call."""
+    asked = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
+    below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), asked.get("actor")
+    checked = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
+    if checked is None:
+        require(visit, "A check of the whole chain", Permission.admin)
+
+    def load(tx: Tx) -> tuple[list[Call], int | None]:
+        return calls(tx, below, PAGE_ROWS + 1, dialects=seen, actor=actor), audit.first_broken(tx, checked)
+
+    found, broken = await read(dispatch, visit, load)
+    return Audit(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found), checked, broken)
+
+
+async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
+    """The newest calls that pass the filters of the page, as comma-separated values."""
+    below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
+    found = await read(dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=seen, actor=actor or None))
+    text = StringIO()
+    rows = csv.writer(text)
+    rows.writerow(("call", "at", "dialect", "tool", "actor", "outcome", "touched", "memories"))
+    for call in found:
+        memories = " ".join(f"{target.id} {target.operation}" for target in call.targets)
+        row = (call.number, call.at, call.dialect, call.tool, call.actor, call.outcome, call.touched, memories)
+        rows.writerow([_cell(value) for value in row])
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: object) -> object:
+    """A value that a spreadsheet does not take for a formula, and that gives a terminal no orders."""
+    return harmless(f"'{value}" if value[:1] in _FORMULA else value) if isinstance(value, str) else value
+
+
+async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
+    """What is kept apart as poison, in the dialects the caller may call."""
+    below, seen = visit.number("before", NEWEST), allowed_dialects(visit)
+    found = await read(dispatch, visit, lambda tx: held(tx, below, seen))
+    return Review(found[:PAGE_ROWS], next_page(found))
+
+
+def _names(dispatch: Dispatch) -> list[str]:
+    return [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects]
+
+
+def _dialects(dispatch: Dispatch, visit: Visit) -> list[str] | None:
+    """The dialects to show: the one that is asked for, or all the caller may call."""
+    asked = visit.query.get("dialect", "")
+    if not asked:
+        return allowed_dialects(visit)
+    if asked not in _names(dispatch):
+        raise Fault("invalid", f"dialect: choose from {', '.join(_names(dispatch))}")
+    if not visit.caller.grant.allows_dialect(asked):
+        raise Forbidden(asked, None)
+    return [asked]

@@ -1,0 +1,121 @@
+"""The page of calls: which client calls which tool, as it happens; a stream of server-sent events keeps it fresh."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.types import Receive, Send
+
+from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects
+from handlers.console.requests import SECURITY, Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import KeptCalls
+from kernel.core.errors import Fault
+from kernel.observe.call_log import Count, SeenCall
+from kernel.security.auth import Unauthenticated
+from kernel.security.permissions import Caller, Permission
+
+_MOST_STREAMS = 64
+_MOST_OF_CALLER = 8
+_HEARTBEAT_SECONDS = 15.0  # proxies close what is silent for longer
+_GAP_SECONDS = 0.25  # between two events, however many calls there are
+_WAIT_SECONDS = 0.4  # with the gap less than a second, after which a revoked key must see nothing more
+_HEADERS = {**SECURITY, "content-type": "text/event-stream", "x-accel-buffering": "no"}
+_PING = b": ping\n\n"
+
+
+class Live(Struct):
+    """The newest calls the caller may see, where they are kept, and the counts since the first of them.
+
+    `call` is the one that is asked for by its number, with its texts where they are kept and the caller is an admin.
+    """
+
+    keeps: KeptCalls
+    since: str
+    counts: list[Count]
+    calls: list[SeenCall]
+    call: SeenCall | None = None
+
+
+async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
+    """The newest calls; raises Fault("not_found") for the number of a call that is not kept."""
+    return live(site, visit)
+
+
+def live(site: Site, visit: Visit) -> Live:
+    """What the page shows now."""
+    tenant, seen, log = visit.caller.tenant, allowed_dialects(visit), site.log
+    calls = log.newest(tenant, seen)
+    number = visit.number("number", 0)
+    call = next((call for call in calls if call.number == number), None)
+    if number and call is None:
+        raise Fault("not_found", f"Call {number} is not kept.")
+    if call is not None and visit.caller.grant.permission < Permission.admin:
+        call = _without_texts(call)
+    shown = [_without_texts(one) for one in calls[:PAGE_ROWS]]
+    return Live(log.keeps, log.since, log.counts(tenant, seen)[:PAGE_ROWS], shown, call)
+
+
+def _without_texts(call: SeenCall) -> SeenCall:
+    return msgspec.structs.replace(call, arguments=None, answer=None)
+
+
+class Streams:
+    """The open streams of one server."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key are one
+
+    def require_room(self, caller: Caller) -> None:
+        """Raises Fault where too many are open, of the caller or of all."""
+        mine = self._open[caller.tenant, caller.key]
+        for most, found in ((_MOST_OF_CALLER, mine), (_MOST_STREAMS, self._open.total())):
+            if found >= most:
+                raise Fault("busy", f"{most} pages follow the calls already.")
+
+    async def serve(self, caller: Caller, visit: Callable[[], Visit], receive: Receive, send: Send) -> None:
+        """Sends what the page shows whenever there were calls, until the client leaves or may not see it any more."""
+        owner = caller.tenant, caller.key
+        self._open[owner] += 1
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await _start(send)
+            await self._follow(visit, gone, send)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._open -= Counter([owner])  # keeps none at zero
+            gone.cancel()
+
+    async def _follow(self, visit: Callable[[], Visit], gone: "asyncio.Future[None]", send: Send) -> None:
+        log, shown, spoken = self._site.log, -1, time.monotonic()
+        while not gone.done() and not self._site.stopping():
+            try:
+                visitor = visit()
+            except Unauthenticated:
+                return
+            if await log.changed(shown, _WAIT_SECONDS):
+                shown, spoken = log.number, time.monotonic()
+                await _send(send, b"data: %b\n\n" % msgspec.json.encode(live(self._site, visitor)))
+                await asyncio.sleep(_GAP_SECONDS)
+            elif time.monotonic() - spoken > _HEARTBEAT_SECONDS:
+                spoken = time.monotonic()
+                await _send(send, _PING)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _start(send: Send) -> None:
+    head: Any = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in _HEADERS.items()]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+
+
+async def _send(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})

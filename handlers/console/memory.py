@@ -1,0 +1,196 @@
+"""One memory: its text, where it comes from, its versions, and what may be done with it."""
+
+import hashlib
+from itertools import islice
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus
+
+from msgspec import Struct
+
+from handlers.console.reading import SHOWN_CHARS, Place, Site, place_of, read
+from handlers.console.records import Call, Event, calls_of, events
+from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
+from kernel.calls.dispatch import Dispatch
+from kernel.core.errors import Fault
+from kernel.core.text import utc_time
+from kernel.memories.as_of import is_unrecorded
+from kernel.memories.curation import Curation, Neighbour, ToolCall
+from kernel.store import history
+from kernel.store.transaction import Tx
+
+_WHOLE_CHARS = 4_000_000
+_SHOWN_OBSERVATIONS, _OBSERVATION_CHARS = 100, 200  # with a form each
+_NAME_CHARS = 80  # of what a memory is linked with
+_FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
+
+
+class Document(NamedTuple):
+    """A row of the index."""
+
+    scope: str
+    text: str
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+    rule: str | None
+
+
+class Linked(Struct):
+    """What a memory is linked with; `id` is empty for what is no memory of this store."""
+
+    relation: str
+    outgoing: bool
+    id: str
+    name: str
+
+
+class Memory(Struct):
+    """A memory; `version` names its present state, without which nothing is changed.
+
+    `lock` says why no tool may change it: forgetting it then takes a caller who may lift that. The `observations` of an
+    entity can be forgotten one by one.
+
+    A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
+    has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
+    as it was at the time `at`: None where it was not there, or no time is asked for, empty where the text was removed.
+    Only where `at_known` does the history hold whole texts.
+    """
+
+    id: str
+    exists: bool
+    scope: str
+    text: str
+    complete: bool
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+    rule: str | None
+    version: str
+    editable: str | None
+    forgettable: bool
+    lock: str
+    observations: list[str]
+    events: list[Event]
+    calls: list[Call]
+    links: list[Linked]
+    uri: str
+    at: str
+    at_known: bool
+    then: str | None
+
+
+async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
+    """The memory of the id; raises Fault("not_found") where there is none and never was."""
+    place = place_of(visit, visit.query.get("id", ""))
+    chars = _WHOLE_CHARS if visit.query.get("all") else SHOWN_CHARS
+    return await read(dispatch, visit, lambda tx: _memory(tx, dispatch, visit, place, chars))
+
+
+def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) -> Memory:
+    document = find_document(tx, place, chars + 1)
+    past = events(tx, place)
+    if document is None and not past:
+        raise Fault("not_found", f"There is no memory {place.id[:200]}.")
+    curation = curation_of(tx, dispatch, place) if document else None
+    text = curation.text if curation and curation.text else document.text if document else ""
+    at = _moment(visit.query.get("at", ""))
+    then = history.as_of(tx, place.space, place.key, at) if at and not is_unrecorded(tx, place.space) else None
+    known = document or Document("", "", place.dialect, "", "", "", "", None)
+    editable = curation is not None and _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
+    return Memory(
+        place.id,
+        document is not None,
+        known.scope,
+        text[:chars],
+        len(text) <= chars,
+        *known[2:],
+        version=version_of(tx, dispatch, place) if document else "",
+        editable=curation.text if curation and editable else None,
+        forgettable=curation is not None
+        and _may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
+        lock=curation.lock if curation else "",
+        observations=_short_observations(curation) if curation else [],
+        events=past,
+        calls=calls_of(tx, place),
+        links=links_of(tx, visit, curation),
+        uri=curation.uri if curation else "",
+        at=at,
+        at_known=not is_unrecorded(tx, place.space),
+        then=then[:chars] if then else then,
+    )
+
+
+def _short_observations(curation: Curation) -> list[str]:
+    """The first observations, without those for which a form would be long."""
+    short = (text for text in curation.observations if len(text) <= _OBSERVATION_CHARS)
+    return list(islice(short, _SHOWN_OBSERVATIONS))
+
+
+def _moment(given: str) -> str:
+    """A date or time in the form of the history; empty for none."""
+    found = utc_time(given) if given else ""
+    if found is None:
+        raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
+    return found
+
+
+def links_of(tx: Tx, visit: Visit, curation: Curation | None) -> list[Linked]:
+    """What a memory is linked with, as far as the caller may see it."""
+    return [_linked(tx, visit, link) for link in curation.links] if curation else []
+
+
+def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
+    place = Place(link.space, link.key)
+    known = link.space and visit.caller.grant.allows_dialect(place.dialect) and find_document(tx, place, _NAME_CHARS)
+    name = known.text.partition("\n")[0] if known else link.key
+    return Linked(link.relation, link.outgoing, place.id if known else "", name or link.key)
+
+
+def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document | None:
+    """The document of a memory in the index."""
+    return tx.one("kernel.console.document", Document, space=place.space, key=place.key, chars=chars)
+
+
+def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
+    """What a person may do with a memory, as its dialect says."""
+    dialect = next((dialect for dialect in dispatch.dialects if dialect.name == place.dialect), None)
+    if dialect is None or dialect.curate is None:
+        return None
+    try:
+        return dialect.curate(tx, place.space, place.key)
+    except Fault as fault:
+        if fault.code != "not_found":
+            raise
+        return None
+
+
+def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
+    """What changes whenever a memory changes; empty where there is none."""
+    tx.flush_deferred()
+    document = find_document(tx, place)
+    if document is None:
+        return ""
+    curation = curation_of(tx, dispatch, place)
+    parts: list[Any] = [document.updated_at, document.text, curation.text if curation else ""]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:
+    entry = dispatch.entry(call.tool) if call else None
+    if entry is None or call is None:
+        return False
+    actions = entry.required.actions
+    needed = actions.get(str(call.arguments.get("action", "")), entry.required.most)
+    return visit.caller.grant.allows_dialect(entry.dialect.name) and needed <= visit.caller.grant.permission
+
+
+def _fits_form(text: str) -> bool:
+    """Whether a form can hold the text and send it back as it is: a page has no NUL, a line end is sent as CRLF."""
+    if len(text) > _FORM_ROOM or "\0" in text:
+        return False
+    sent = as_shown(text).replace("\n", CRLF)
+    return len(quote_plus(sent, errors="replace")) <= _FORM_ROOM

@@ -1,0 +1,91 @@
+"""The overview: how much there is, what came lately, and what waits for a person."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from msgspec import Struct
+
+from handlers.console.reading import Site, allowed_dialects, read
+from handlers.console.records import NEWEST, Call, calls
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.observe.call_log import Hour
+from kernel.store.store import Load
+from kernel.store.transaction import Tx
+
+_DAYS = 30
+_SHOWN_CALLS = 10
+_WEEK = 7
+
+
+class Space(Struct):
+    """A space and the number of its memories."""
+
+    name: str
+    memories: int
+
+
+class Day(Struct):
+    """A day, and the number of memories last written on it."""
+
+    day: str
+    memories: int
+
+
+class Overview(Struct):
+    """Counts of the memories the caller may see; `days` are the last thirty, the oldest first.
+
+    `backup` is when the newest copy beside the database was made, empty for none; `hour` counts the calls of the last
+    one, since the console was first opened.
+    """
+
+    memories: int
+    today: int
+    week: int
+    spaces: list[Space]
+    days: list[Day]
+    waiting: int
+    changes: list[Call]
+    file_bytes: int
+    log_bytes: int
+    backup: str
+    hour: Hour
+
+
+async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
+    """The overview of the caller's tenant."""
+    seen, sizes = allowed_dialects(visit), dispatch.store.load()
+    hour = site.log.last_hour(visit.caller.tenant, seen)
+    return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
+
+
+def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
+    spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
+    days = days_until_now(tx, _DAYS, dialects)
+    counts = [day.memories for day in days]
+    return Overview(
+        sum(space.memories for space in spaces),
+        counts[-1],
+        sum(counts[-_WEEK:]),
+        spaces,
+        days,
+        tx.one("kernel.console.held", int, dialects=dialects) or 0,
+        calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects),
+        sizes.file_bytes,
+        sizes.wal_bytes,
+        _newest_backup(tx.context.data) if tx.context.data else "",
+        hour,
+    )
+
+
+def _newest_backup(folder: Path) -> str:
+    times = [file.stat().st_mtime for file in folder.glob("quipu-*.db")]
+    return datetime.fromtimestamp(max(times), UTC).isoformat(timespec="seconds") if times else ""
+
+
+def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
+    """The last days up to now, the oldest first, each with the number of memories last written on it."""
+    today = datetime.fromisoformat(tx.now).date()
+    names = [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
+    known = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
+    return [known.get(name) or Day(name, 0) for name in names]

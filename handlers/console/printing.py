@@ -1,0 +1,150 @@
+"""How the commands for memories print what they found: lines for people, or JSON, one object a line.
+
+No character of a memory reaches a terminal that would move its cursor, hide or reorder text.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
+
+import msgspec
+from msgspec import UNSET
+
+from handlers.console.commands import Changed, Hit, Result, Shown, Stats, Undone
+from handlers.console.records import Event
+from kernel.core.text import one_line, one_word, visible
+
+Style = Literal["json", "text", "colour"]
+_BOLD, _DIM, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
+_SHOWN_LINES = 12  # of the text of a hit; `quipu show` has all of it
+_TIME_CHARS = 16  # to the minute
+_LINE_CHARS = 100
+_MEBIBYTE = 1 << 20
+# JSON escapes the control characters below the space; these too act on terminals, and stand in texts alone.
+_ESCAPED = {
+    code: f"\\u{code:04x}"
+    for first, last in (
+        (0x7F, 0x9F),
+        (0x61C, 0x61C),
+        (0x200B, 0x200F),
+        (0x2028, 0x202E),
+        (0x2060, 0x206F),
+        (0xFEFF, 0xFEFF),
+    )
+    for code in range(first, last + 1)
+}
+
+
+def printed(command: str, result: Result, style: Style) -> str:
+    """The whole output of a command; empty where nothing was found."""
+    rows = result if isinstance(result, list) else [result]
+    if style == "json":
+        return "".join(f"{msgspec.json.encode(row).decode().translate(_ESCAPED)}\n" for row in rows)
+    lines = _Lines(in_colour=style == "colour")
+    if command == "list":
+        return "".join(f"{line}\n" for line in lines.listed(cast("list[Hit]", rows)))
+    return "\n".join("".join(f"{line}\n" for line in lines.of(row)) for row in rows)
+
+
+class _Lines:
+    """The lines of each kind of result."""
+
+    def __init__(self, *, in_colour: bool) -> None:
+        self._in_colour = in_colour
+
+    def of(self, row: object) -> Iterator[str]:
+        match row:
+            case Hit():
+                return self._hit(row)
+            case Shown():
+                return self._shown(row)
+            case Event():
+                return self._event(row)
+            case Changed():
+                return self._changed(row)
+            case Undone():
+                return self._undone(row)
+            case Stats():
+                return self._stats(row)
+            case _:
+                raise TypeError(type(row))
+
+    def listed(self, rows: Sequence[Hit]) -> Iterator[str]:
+        for row in rows:
+            at = self._paint(_DIM, _minute(row.provenance.updated_at))
+            yield f"{at}  {self._id(row.id)}  {_line(row.text)}"
+
+    def _hit(self, row: Hit) -> Iterator[str]:
+        origin = row.provenance
+        score = "" if row.score is UNSET else f"  {row.score:.2f}"
+        about = f"{score}  {_minute(origin.updated_at)}  {one_word(origin.actor)}"
+        yield f"{self._id(row.id)}{self._paint(_DIM, about)}"
+        if row.flag is not UNSET:
+            yield self._paint(_YELLOW, f"  looks written to steer agents: {row.flag}")
+        lines = _lines(row.text)
+        yield from (f"  {line}" for line in lines[:_SHOWN_LINES])
+        if len(lines) > _SHOWN_LINES or not row.complete:
+            yield self._paint(_DIM, "  ... `quipu show` with the id has all of it")
+
+    def _shown(self, row: Shown) -> Iterator[str]:
+        yield self._id(row.id)
+        written = f"{_minute(row.created_at)} by {one_word(row.actor)} with {row.tool}"
+        yield self._paint(_DIM, f"  written {written}, last changed {_minute(row.updated_at)}")
+        if row.scope:
+            yield self._paint(_DIM, f"  in {_line(row.scope)}")
+        if row.quarantined:
+            yield self._paint(_YELLOW, f"  quarantined: {row.quarantined}")
+        if row.lock:
+            yield self._paint(_DIM, f"  immutable: {_line(row.lock)}")
+        for link in row.links:
+            end = f"{visible(link.id)} {_line(link.name)}".strip()
+            yield self._paint(_DIM, f"  {_line(link.relation)} {'->' if link.outgoing else '<-'} {end}")
+        yield ""
+        yield from _lines(row.text)
+
+    def _event(self, row: Event) -> Iterator[str]:
+        why = f"  {_line(row.reason)}" if row.reason else ""
+        yield f"{self._paint(_BOLD, row.operation)}  {_minute(row.at)}  {one_word(row.actor)}  {row.tool}{why}"
+        if row.diff:
+            for line in row.diff:
+                colour = {"+": _GREEN, "-": _RED}.get(line.sign, _DIM)
+                yield self._paint(colour, f"  {line.sign} {visible(line.text)}")
+            return
+        for sign, colour, text in (("-", _RED, row.before), ("+", _GREEN, row.after)):
+            for line in _lines(text)[:_SHOWN_LINES] if text else ():
+                yield self._paint(colour, f"  {sign} {line}")
+
+    def _changed(self, row: Changed) -> Iterator[str]:
+        yield f"{row.done} {self._id(row.id)}"
+        if row.call:
+            yield self._paint(_DIM, f"  `quipu undo {row.call}` takes it back")
+
+    def _undone(self, row: Undone) -> Iterator[str]:
+        yield f"undone call {row.call}, {row.tool} at {row.at}"
+        yield from (f"  {self._id(one)}" for one in row.memories)
+
+    def _stats(self, row: Stats) -> Iterator[str]:
+        yield f"{row.memories} memories, {row.today} changed today, {row.week} within seven days"
+        for space in row.spaces:
+            yield f"  {space.memories:>8}  {visible(space.name)}"
+        if row.quarantined:
+            yield self._paint(_YELLOW, f"{row.quarantined} suspected of prompt injection, see `quipu quarantine`")
+        yield f"{row.file_bytes / _MEBIBYTE:.1f} MiB, and {row.log_bytes / _MEBIBYTE:.1f} MiB of log"
+
+    def _id(self, given: str) -> str:
+        return self._paint(_BOLD, visible(given.replace("\n", " ").replace("\t", " ")))
+
+    def _paint(self, code: int, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._in_colour else text
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text as a terminal may have them."""
+    return visible(text.replace("\r\n", "\n")).split("\n")
+
+
+def _line(text: str) -> str:
+    return visible(one_line(text, _LINE_CHARS))
+
+
+def _minute(at: str) -> str:
+    return at[:_TIME_CHARS].replace("T", " ")

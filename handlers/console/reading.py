@@ -1,0 +1,88 @@
+"""What every page reads by: the rights of its caller, and work on a reader of its tenant."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from handlers.console.guide import Checks, Guide
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.observe.call_log import CallLog
+from kernel.observe.metrics import Snapshot
+from kernel.security.permissions import Forbidden, Permission
+from kernel.store.context import CallContext
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+PAGE_ROWS = 50
+SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
+
+
+class Site(NamedTuple):
+    """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends.
+
+    `counted` is what all workers count, where metrics are on.
+    """
+
+    config: Config
+    schema: int
+    needs_key: Callable[[], bool]
+    log: CallLog
+    stopping: Callable[[], bool]
+    guide: Guide
+    checks: Checks
+    counted: Callable[[], Awaitable[Snapshot | Fault]] | None = None
+
+
+class Place(NamedTuple):
+    """Where a memory is: its id is `space/key`, as recall gives it."""
+
+    space: str
+    key: str
+
+    @property
+    def dialect(self) -> str:
+        """The name of its dialect."""
+        return self.space.partition(":")[0]
+
+    @property
+    def id(self) -> str:
+        """The id that recall returns."""
+        return f"{self.space}/{self.key}"
+
+
+async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
+    """`work(tx)` on a reader; raises the Fault."""
+    _, future = dispatch.store.read(work, console_context(visit))
+    answer = await future
+    if isinstance(answer, Fault):
+        raise answer
+    return answer
+
+
+def console_context(visit: Visit, tool: str = "console") -> CallContext:
+    """The provenance of what the console itself does."""
+    return CallContext("kernel", tool, visit.caller.actor)
+
+
+def allowed_dialects(visit: Visit) -> list[str] | None:
+    """The dialects whose memories the caller may see; None for all."""
+    return sorted(visit.caller.grant.dialects) or None
+
+
+def place_of(visit: Visit, given: str) -> Place:
+    """The place of an id; raises Fault for no id, and Forbidden for a dialect the caller may not call."""
+    space, slash, key = given.partition("/")
+    if not slash:
+        raise Fault("invalid", "id: a memory is named by its space and key, such as paths/notes/today")
+    place = Place(space, key)
+    if not visit.caller.grant.allows_dialect(place.dialect):
+        raise Forbidden(given[:80], None)
+    return place
+
+
+def require(visit: Visit, what: str, needed: Permission) -> None:
+    """Raises Forbidden where the caller lacks a permission."""
+    if visit.caller.grant.permission < needed:
+        raise Forbidden(what, needed)

@@ -1,0 +1,183 @@
+"""The read model of the console: documents, events and calls of every dialect, in pages by key."""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
+from kernel.store import audit
+from kernel.store.transaction import Tx
+
+NEWEST = 2**62  # above every id
+_AMONG_CALLS = 1000  # newest calls among which those of a memory are looked for
+_CALLS_OF_MEMORY = 20
+_MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
+_COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
+_PREVIEW_CHARS = 140
+
+
+class DiffLine(Struct, array_like=True):
+    """A line of a comparison: its sign, which is +, - or a space, and its text."""
+
+    sign: str
+    text: str
+
+
+class Event(Struct):
+    """What happened to a memory: its texts around the event, and how they differ."""
+
+    number: int
+    id: str
+    operation: str
+    reason: str | None
+    before: str | None
+    after: str | None
+    dialect: str
+    tool: str
+    actor: str
+    at: str
+    diff: list[DiffLine] = []
+
+
+class TouchedMemory(Struct):
+    """A memory that a call touched."""
+
+    id: str
+    operation: str
+
+
+class Call(Struct):
+    """A row of the audit."""
+
+    number: int
+    at: str
+    dialect: str
+    tool: str
+    actor: str
+    outcome: str
+    touched: int
+    targets: list[TouchedMemory]
+    undoable: bool
+
+
+class SessionSummary(Struct):
+    """A session: how many memories it has, and when it stored the first and the last."""
+
+    number: int
+    session: str
+    memories: int
+    first: str
+    last: str
+
+
+class Held(Struct):
+    """A quarantined memory: the rule it matches, and who wrote it."""
+
+    number: int
+    id: str
+    text: str
+    dialect: str
+    tool: str
+    actor: str
+    rule: str
+    at: str
+
+
+def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
+    """The events of one memory, newest first, each with its comparison."""
+    where = {"space": place.space, "key": place.key}
+    found = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
+    for event in found[:_COMPARED_EVENTS]:
+        tx.check_time()
+        event.diff = compare(event.before, event.after)
+    return found
+
+
+def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
+    """The events of all memories, newest first, with the beginnings of their texts."""
+    return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_PREVIEW_CHARS, **filters)
+
+
+def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
+    """The events of the memories that a session has, newest first, with the beginnings of their texts."""
+    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _PREVIEW_CHARS}
+    return tx.all("kernel.console.session_events", _event, **where, **filters)
+
+
+def sessions(tx: Tx, below: int, space: str) -> list[SessionSummary]:
+    """The sessions that have memories, that with the newest one first."""
+    return tx.all("kernel.console.sessions", SessionSummary, space=space, below=below, limit=PAGE_ROWS + 1)
+
+
+def calls(tx: Tx, below: int, limit: int, *, dialects: Sequence[str] | None, actor: str | None = None) -> list[Call]:
+    """The calls that changed something, newest first."""
+    return tx.all("kernel.console.calls", _call, below=below, limit=limit, dialects=dialects, actor=actor)
+
+
+def calls_of(tx: Tx, place: Place) -> list[Call]:
+    """Of the newest calls those that touched one memory, newest first."""
+    where = {"space": place.space, "key": place.key}
+    return tx.all("kernel.console.calls_of", _call, **where, among=_AMONG_CALLS, limit=_CALLS_OF_MEMORY)
+
+
+def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:
+    """Quarantined memories, the newest document first."""
+    many = {"limit": PAGE_ROWS + 1, "chars": SHOWN_CHARS}
+    return tx.all("kernel.console.flagged", _held, below=below, dialects=dialects, **many)
+
+
+def compare(before: str | None, after: str | None) -> list[DiffLine]:
+    """The lines of two texts, with signs; empty where there is only one, or where they are too long to compare."""
+    if before is None or after is None:
+        return []
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > _MOST_LINES or max(len(before), len(after)) >= SHOWN_CHARS:
+        return []
+    lines: list[DiffLine] = []
+    for kind, low, high, from_, to in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if kind == "equal":
+            lines += [DiffLine(" ", line) for line in old[low:high]]
+        else:
+            lines += [DiffLine("-", line) for line in old[low:high]]
+            lines += [DiffLine("+", line) for line in new[from_:to]]
+    return lines
+
+
+def _event(
+    number: int, space: str, key: str, operation: str, before: str | None, after: str | None, *rest: Any
+) -> Event:
+    reason, *origin = rest
+    return Event(number, f"{space}/{key}", operation, reason, before, after, *origin)
+
+
+def _call(*values: Any) -> Call:
+    entry = audit.Entry(*values)
+    touched = [TouchedMemory(f"{space}/{key}", done) for space, key, done in audit.targets(entry)]
+    return Call(
+        entry.id,
+        entry.at,
+        entry.dialect,
+        entry.tool,
+        entry.actor,
+        entry.outcome,
+        entry.touched,
+        touched,
+        bool(entry.undoable),
+    )
+
+
+def _held(number: int, space: str, key: str, text: str, *origin: Any) -> Held:
+    return Held(number, f"{space}/{key}", text, *origin)
+
+
+def next_page(rows: Sequence[Event | Call | Held | SessionSummary]) -> int | None:
+    """The number below which the next page begins, where more rows than one page were read."""
+    return rows[PAGE_ROWS - 1].number if len(rows) > PAGE_ROWS else None
+
+
+def encode(model: Struct) -> bytes:
+    """A page as JSON."""
+    return msgspec.json.encode(model)

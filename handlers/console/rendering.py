@@ -1,0 +1,122 @@
+"""Templates and static files of the console. Jinja2 is imported with this module, when a page is first asked for."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from handlers.console.drawing import bars, circle, strip
+from handlers.console.search import WEIGHTS
+from kernel.core.lazy_regex import regex
+from kernel.core.text import visible
+
+_HERE = Path(__file__).parent
+_MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_WORD = regex(r"\w+")
+_SHORTEST_MARKED = 2  # letters of a word of the query
+_AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
+
+
+class StaticFile(msgspec.Struct, frozen=True):
+    """A file that never changes under its name, which holds a part of its hash."""
+
+    name: str
+    media: str
+    body: bytes
+
+
+def highlight(text: str, query: str) -> Markup:
+    """The text, escaped, with the words that begin like one of the query in <mark>."""
+    wanted = _beginning_with(query)
+    parts, end = list[str](), 0
+    for found in wanted.finditer(text) if wanted else ():
+        parts += [escape(visible(text[end : found.start()])), "<mark>", escape(visible(found[0])), "</mark>"]
+        end = found.end()
+    return Markup("".join([*parts, escape(visible(text[end:]))]))  # noqa: S704  # each part is escaped
+
+
+@lru_cache(maxsize=16)
+def _beginning_with(query: str) -> re.Pattern[str] | None:
+    """The words that begin like one of the query, in any case."""
+    words = {word for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED}
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
+
+
+def ago(at: str, now: str) -> str:
+    """How long before `now` a time was, in words."""
+    try:
+        seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(at)).total_seconds()
+    except (ValueError, TypeError):
+        return at
+    for length, unit in _AGES:
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now" if seconds >= 0 else at
+
+
+def as_typed(text: str) -> Markup:
+    """The text as it is, for a field that sends it back; escaped, and nothing else."""
+    return escape(text)
+
+
+def by_day(events: Sequence[Any]) -> list[tuple[str, list[Any]]]:
+    """Events in groups of one day each, in the order given."""
+    return [(day, list(several)) for day, several in groupby(events, key=lambda event: str(event.at)[:10])]
+
+
+def _finalize(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _static() -> dict[str, StaticFile]:
+    files: dict[str, StaticFile] = {}
+    for path in sorted((_HERE / "static").iterdir()):
+        body = path.read_bytes()
+        name = f"{path.stem}.{hashlib.sha256(body).hexdigest()[:12]}{path.suffix}"
+        files[path.name] = StaticFile(name, _MEDIA[path.suffix], body)
+    return files
+
+
+class Renderer:
+    """Renders pages, and holds the static files by the names in their addresses."""
+
+    def __init__(self) -> None:
+        by_file = _static()
+        self.static = {file.name: file for file in by_file.values()}
+        self._templates = Environment(
+            loader=FileSystemLoader(_HERE / "templates", encoding="utf-8"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_finalize,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        own: Mapping[str, Any] = {
+            "highlight": highlight,
+            "ago": ago,
+            "as_typed": as_typed,
+            "by_day": by_day,
+            "strip": strip,
+            "circle": circle,
+            "bars": bars,
+        }
+        self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
+        self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
+
+    def page(self, template: str, shown: Mapping[str, Any]) -> bytes:
+        """A page as HTML."""
+        return (
+            self._templates.get_template(template)
+            .render(static=self._files, weights=WEIGHTS, **shown)
+            .encode("utf-8", "replace")
+        )

@@ -1,0 +1,136 @@
+"""What the console takes from a request, and the headers of every answer."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from itertools import takewhile
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive
+
+from kernel.core.errors import Fault
+from kernel.core.limits import Headers
+from kernel.security.permissions import Caller
+
+FORM_BYTES = 65536
+CONSOLE = "console"  # the name of the client, after the key, in the actor of what is done here
+_HTML = "text/html; charset=utf-8"
+_FORM = b"application/x-www-form-urlencoded"
+_MOST_FIELDS = 64
+CRLF = "\r\n"  # as which a browser sends every line end
+# `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
+SECURITY = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Answer(NamedTuple):
+    """What is sent; `headers` come on top of those of every answer."""
+
+    status: int
+    body: bytes
+    media: str = _HTML
+    headers: Mapping[str, str] = {}
+
+
+class Request(NamedTuple):
+    """A request as far as it has been read."""
+
+    method: str
+    path: str
+    headers: Headers
+    query: Mapping[str, str]
+    receive: Receive
+
+
+class Visit(NamedTuple):
+    """One request for a page: its caller, the parameters of its URL, and whether a cookie has named the caller."""
+
+    caller: Caller
+    query: Mapping[str, str]
+    by_cookie: bool = False
+
+    def number(self, name: str, default: int) -> int:
+        """A parameter that is a whole number."""
+        given = self.query.get(name, "")
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else default
+
+
+def is_same_origin(headers: Headers, public: str) -> bool:
+    """Whether a form was sent by a page of ours: browsers say so, and `Origin` names this host or the public address.
+
+    The Host header is one of those allowed, which was checked before.
+    """
+    site = headers.get(b"sec-fetch-site")
+    origin = headers.get(b"origin", b"").strip().lower().decode("latin-1")
+    scheme, _, authority = origin.partition("://")
+    if (site is not None and site.strip().lower() != b"same-origin") or scheme not in {"http", "https"}:
+        return False
+    ours = headers.get(b"host", b"").strip().lower().decode("latin-1")
+    return authority == ours or (bool(public) and f"{public.lower()}/".startswith(f"{origin}/"))
+
+
+def is_secure(headers: Headers) -> bool:
+    """Whether the page that sent a form came over TLS, perhaps through a proxy."""
+    return headers.get(b"origin", b"").lower().startswith(b"https://")
+
+
+def is_form(headers: Headers) -> bool:
+    """Whether the body is declared to be that of a form."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
+
+
+def parameters(raw: bytes) -> dict[str, str]:
+    """The parameters of a URL or a form, the last of a name; raises Fault("invalid") where they are not UTF-8."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS, separator="&"
+        )
+    except ValueError:
+        raise Fault("invalid", "The parameters are not UTF-8, or too many.") from None
+    return {name: value.replace(CRLF, "\n") for name, value in pairs}
+
+
+def with_line_ends_of(before: str, typed: str) -> str:
+    """A text from a form with the line ends of the text that the form showed, since a browser makes all of them one.
+
+    Where lines were added or removed, those around them end as most lines of the text before.
+    """
+    old, new = _lines(before), _lines(typed)
+    shown = _lines(as_shown(before))
+    start = _equal(shown, new)
+    rest = _equal(shown[start:][::-1], new[start:][::-1])
+    gone, changed = old[start : len(old) - rest], new[start : len(new) - rest]
+    counts = Counter(end for line in old if (end := _end(line)))
+    usual = max(counts, key=lambda end: counts[end], default="\n")
+    ends = [_end(line) or usual for line in gone] if len(gone) == len(changed) else [usual] * len(changed)
+    changed = [line.replace("\n", end) for line, end in zip(changed, ends, strict=True)]
+    made = "".join((*old[:start], *changed, *old[len(old) - rest :]))
+    return made if as_shown(made) == typed else typed  # a CR before an LF would be one end of two
+
+
+def as_shown(text: str) -> str:
+    """A text as a browser has it: each line end is an LF."""
+    return text.replace(CRLF, "\n").replace("\r", "\n")
+
+
+def _end(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their ends: LF, CRLF or CR, which are those that a form knows."""
+    return list(StringIO(text, newline=""))
+
+
+def _equal(some: Sequence[str], others: Sequence[str]) -> int:
+    """How many of both are equal from the start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))

@@ -1,0 +1,146 @@
+"""Search: recall as agents call it, with what each signal added to a score."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from handlers.console.reading import Site
+from handlers.console.requests import Visit
+from kernel.calls.dispatch import Dispatch
+from kernel.calls.tools import Reply
+from kernel.core.errors import Fault
+
+TOOL = "recall"
+_HITS = 10
+_TOKENS = 20_000
+_TEXTS = ("scope", "actor", "after", "before", "cursor")
+WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
+
+
+class Signal(Struct):
+    """What one signal added to a score, in the words of the page."""
+
+    name: str
+    share: float
+
+
+class Origin(Struct):
+    """Where a hit comes from."""
+
+    dialect: str
+    tool: str
+    actor: str
+    updated_at: str
+    created_at: str = ""
+
+
+class Explained(Struct):
+    """How recall explains a score."""
+
+    words: float
+    meaning: float
+    late: float
+    neighbours: float
+    recency: float
+    alike: int
+    factor: float
+
+
+class Hit(Struct):
+    """One memory that recall found."""
+
+    id: str
+    score: float
+    text: str
+    complete: bool = True
+    scope: str = ""
+    provenance: Origin | None = None
+    flag: str = ""
+    explained: Explained | None = None
+
+    @property
+    def signals(self) -> list[Signal]:
+        """The parts of the score that are not 0."""
+        seen = self.explained
+        if seen is None:
+            return []
+        parts = {
+            "words": seen.words,
+            "meaning": seen.meaning,
+            "word by word": seen.late,
+            "neighbours": seen.neighbours,
+            "recency": seen.recency,
+        }
+        return [Signal(name, share) for name, share in parts.items() if share > 0]
+
+
+class Recalled(Struct):
+    """The answer of recall."""
+
+    memories: list[Hit]
+    signals: list[str]
+    omitted: int
+    cursor: str | None = None
+
+
+class Found(Struct):
+    """The hits of a query, or the newest memories without one; `dialects` are the names to choose from."""
+
+    query: str
+    dialects: list[str]
+    filters: dict[str, str]
+    memories: list[Hit]
+    signals: list[str]
+    omitted: int
+    cursor: str | None
+
+
+async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
+    """What recall answers; raises Fault with its words, and Forbidden for a key that may not call it."""
+    entry = dispatch.tools.get(TOOL)
+    if entry is None:
+        raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")
+    asked = visit.query
+    known = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
+    filters = {name: asked[name] for name in known if asked.get(name)}
+    reply = await dispatch.call(entry, msgspec.json.encode(_arguments(asked.get("q", ""), filters)), visit.caller)
+    if not isinstance(reply, Reply):
+        raise Fault("internal", "Internal error.")
+    if reply.fault is not None:
+        raise Fault(reply.fault, _message(reply.body))
+    found = msgspec.json.decode(reply.body, type=Recalled)
+    names = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects]
+    filters.pop("cursor", None)
+    return Found(asked.get("q", ""), names, filters, found.memories, found.signals, found.omitted, found.cursor)
+
+
+def _arguments(query: str, filters: dict[str, str]) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"query": query, "detail": "text", "limit": _HITS, "max_tokens": _TOKENS}
+    arguments["explain"] = True
+    arguments.update((name, filters[name]) for name in _TEXTS if name in filters)
+    for one, many in (("dialect", "dialects"), ("space", "spaces")):
+        if one in filters:
+            arguments[many] = [filters[one]]
+    weights = {name: _weight(name, filters[name]) for name in WEIGHTS if name in filters}
+    more = {"quarantined": True} if filters.get("quarantined") else {}
+    return {**arguments, **more, **({"weights": weights} if weights else {})}
+
+
+def _weight(name: str, given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise Fault("invalid", f"{name}: a weight is a number from 0 to 1") from None
+
+
+class _Error(Struct):
+    message: str = ""
+
+
+class _Failed(Struct):
+    error: _Error = msgspec.field(default_factory=_Error)
+
+
+def _message(body: bytes) -> str:
+    return msgspec.json.decode(body, type=_Failed).error.message

@@ -1,0 +1,113 @@
+"""Sessions of the console: a signed cookie that names a key and never holds it."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+from kernel.core.lazy_regex import regex
+
+COOKIE = "quipu_ui"
+_SECONDS = 12 * 3600  # since the session was last renewed
+_RENEWED_AFTER = 3600  # seconds, so that a session in use does not end
+MOST_OF_KEY = 32
+_RANDOM_BYTES = 32
+_SECURE, _PLAIN = "s", "p"
+_VALUE = regex(r"([0-9a-z]{8})\.([A-Za-z0-9_-]{43})\.([0-9]{1,20})\.([0-9]{1,12})\.([sp])\.([0-9a-f]{64})")
+
+
+class Session(NamedTuple):
+    """A session: its key, its id and when it began, which stay when it is renewed, and the age of its cookie."""
+
+    key: str
+    id: str
+    begun: int  # nanoseconds of the monotonic clock, which all workers share
+    age: float  # seconds
+    secure: bool
+
+    @property
+    def stale(self) -> bool:
+        """Whether its cookie is to be renewed."""
+        return self.age > _RENEWED_AFTER
+
+
+class _OfKey:
+    """The newest sessions of one key that this process has begun or ended; what is older than all of them is over."""
+
+    def __init__(self) -> None:
+        self.over = -1  # no session goes on that began at this time or before it
+        self._begun: dict[str, int] = {}
+        self._ended: set[str] = set()
+
+    def note(self, id_: str, begun: int) -> None:
+        """Keeps a session; the oldest of too many is over."""
+        self._begun[id_] = begun
+        if len(self._begun) > MOST_OF_KEY:
+            oldest = min(self._begun, key=self._begun.__getitem__)
+            self.over = self._begun.pop(oldest)
+            self._ended.discard(oldest)
+
+    def end(self, id_: str, begun: int) -> None:
+        """Ends a session."""
+        self._ended.add(id_)
+        self.note(id_, begun)
+
+    def goes_on(self, id_: str, begun: int) -> bool:
+        """Whether a session has not ended."""
+        return begun > self.over and id_ not in self._ended
+
+
+class Sessions:
+    """Makes and checks cookies. The secret is that of one run of the server, so that a restart ends every session."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._keys = defaultdict[str, _OfKey](_OfKey)
+
+    def begin(self, key: str, *, secure: bool) -> str:
+        """The cookie of a new session; of too many of a key the oldest ends."""
+        session = Session(key, secrets.token_urlsafe(_RANDOM_BYTES), time.monotonic_ns(), 0, secure)
+        self._keys[key].note(session.id, session.begun)
+        return self.cookie(session)
+
+    def cookie(self, session: Session) -> str:
+        """The cookie with which a session goes on from now."""
+        flag = _SECURE if session.secure else _PLAIN
+        body = f"{session.key}.{session.id}.{session.begun}.{int(time.monotonic())}.{flag}"
+        return f"{body}.{self._sign(body)}"
+
+    def find(self, cookie: str) -> Session | None:
+        """The session of a cookie, unless it was forged, has expired or was ended."""
+        found = _VALUE.fullmatch(cookie)
+        if found is None or not hmac.compare_digest(found[6], self._sign(cookie.rpartition(".")[0])):
+            return None
+        age = time.monotonic() - int(found[4])
+        session = Session(found[1], found[2], int(found[3]), age, found[5] == _SECURE)
+        known = self._keys.get(session.key)
+        goes_on = known is None or known.goes_on(session.id, session.begun)
+        return session if goes_on and age < _SECONDS else None
+
+    def end(self, session: Session) -> None:
+        """Ends a session, with every cookie that it ever had."""
+        self._keys[session.key].end(session.id, session.begun)
+
+    def _sign(self, body: str) -> str:
+        return hmac.new(self._secret, body.encode(), hashlib.sha256).hexdigest()
+
+
+def set_cookie(value: str, *, secure: bool) -> str:
+    """The Set-Cookie header of a session; an empty value deletes it."""
+    age = _SECONDS if value else 0
+    flags = "; Secure" if secure else ""
+    return f"{COOKIE}={value}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Strict{flags}"
+
+
+def given_cookie(header: str) -> str:
+    """The value of our cookie in a Cookie header; empty without one."""
+    for part in header.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""

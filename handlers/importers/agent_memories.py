@@ -1,0 +1,75 @@
+"""What agents keep in files of their own: the auto memory of Claude Code, and the memories of Codex."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from handlers.importers import chats, rules
+from handlers.importers.importing import Read
+from handlers.importers.markdown_folders import note_items
+from handlers.importers.records import Item, LeftOut, damaged
+from handlers.importers.text_files import files_below, read_text
+from kernel.memories.import_records import Source
+
+CLAUDE_CODE, CODEX = "claude-code", "codex"
+_INDEX = "MEMORY.md"
+_MEMORY_FOLDER = "memory"
+_SUMMARIES = "rollout_summaries"
+_USER_PRIORITY = 50
+
+
+def is_claude_code(path: Path) -> bool:
+    """Whether a path is the auto memory of a project, the folder of a user, or a session."""
+    if path.is_file():
+        return chats.is_session(path)
+    in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
+    return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"projects/*/{_MEMORY_FOLDER}"))
+
+
+def is_codex(path: Path) -> bool:
+    """Whether a folder holds the memories of Codex."""
+    return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
+
+
+def open_claude_code(given: Source, stack: ExitStack) -> Read:
+    """The memories below a folder and the rules of the user; of a session file its exchanges."""
+    if given.path.is_file():
+        return chats.open_session(given, stack)
+    if not given.path.is_dir():
+        raise damaged(given.path.name, "is no folder and no session")
+    return partial(_claude_code_items, given.path)
+
+
+def open_codex(given: Source, _stack: ExitStack) -> Read:
+    """The handbook and the summaries of sessions."""
+    if not given.path.is_dir():
+        raise damaged(given.path.name, "is no folder")
+    return partial(_codex_items, given.path)
+
+
+def _claude_code_items(folder: Path) -> Iterator[Item]:
+    is_memory = folder.name == _MEMORY_FOLDER
+    for name in files_below(folder, ".md"):
+        if isinstance(name, LeftOut):
+            yield name
+            continue
+        path = folder / name
+        if path.name == _INDEX:
+            yield LeftOut("a list of other memories")
+        elif path.parent.name == _MEMORY_FOLDER or is_memory:
+            project = (folder if is_memory else path.parent).resolve().parent.name
+            label = f"{project}/{name if is_memory else path.name}"
+            yield from note_items(CLAUDE_CODE, read_text(folder, name, label))
+        elif name == "CLAUDE.md":
+            yield from rules.file_items(folder, name, "", _USER_PRIORITY)
+
+
+def _codex_items(folder: Path) -> Iterator[Item]:
+    for name in files_below(folder, ".md"):
+        if isinstance(name, LeftOut):
+            yield name
+        elif name == _INDEX or name.startswith(f"{_SUMMARIES}/"):
+            yield from note_items(CODEX, read_text(folder, name))
+        else:
+            yield LeftOut("derived from other files")

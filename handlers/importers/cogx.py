@@ -1,0 +1,168 @@
+"""COGX: the exchange format of cognee, a folder or an archive of JSON lines that holds Zep, Letta and LangMem too."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
+
+from handlers.importers import json_files
+from handlers.importers.archives import is_gzip, unpack_tar
+from handlers.importers.importing import Read
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    clean_line,
+    damaged,
+    filled,
+    list_in,
+    mapping_in,
+    tags_of,
+    text_of,
+    texts_in,
+    time_in,
+)
+from handlers.importers.text_files import files_below, names_below, opened, read_text
+from kernel.memories.import_records import Record, Source
+
+SYSTEM = "cogx"
+_MANIFEST = "manifest.json"
+_MAJOR = "0"
+Row = Mapping[str, Any]
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path is a folder with a manifest of COGX, or an archive that its name says to be one."""
+    if path.is_dir():
+        return (path / _MANIFEST).is_file()
+    return is_gzip(path) and ".cogx" in path.name
+
+
+def open_archive(given: Source, stack: ExitStack) -> Read:
+    """The records of all files of the folder or archive."""
+    folder = given.path
+    if not folder.is_dir():
+        copy = Path(stack.enter_context(TemporaryDirectory(dir=given.copies)))
+        folder = unpack_tar(given.path, copy, (".json", ".jsonl"))
+    manifest = next(names_below(folder, _MANIFEST), None)
+    if manifest is None:
+        raise damaged(given.path.name, f"holds no {_MANIFEST}")
+    found = mapping_in(read_text(folder, manifest).text)
+    version = text_of(found, "cogx_version")
+    if version.partition(".")[0] != _MAJOR:
+        raise damaged(given.path.name, f"is of the version {version or 'unknown'} of COGX; 0.x is read")
+    return partial(_items, (folder / manifest).parent, text_of(found, "source_system") or SYSTEM)
+
+
+def _items(folder: Path, system: str) -> Iterator[Item]:
+    for name in files_below(folder, ".jsonl"):
+        if isinstance(name, LeftOut):
+            yield name
+            continue
+        with opened(folder, name) as file:
+            for element in json_files.lines(file, name):
+                kind = text_of(element.value, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
+                make = _KINDS.get(kind.removesuffix("s"), _unknown)
+                yield from make(element.value, _base(element.value, system, kind, name))
+
+
+def _base(row: Row, system: str, kind: str, name: str) -> Record:
+    scope = mapping_in(row.get("scope"))
+    named = text_of(row, "external_system")
+    origin = {"system": system if named in {"", "unknown"} else named, "id": row.get("external_id"), "file": name}
+    return Record(
+        "brain",
+        "memory",
+        _key(system, row.get("external_id") or f"{name}:{text_of(row, 'content', 'name', 'label', 'fact_text')}"),
+        text_of(row, "content"),
+        tags=tags_of(row.get("categories")),
+        created_at=time_in(row, "created_at"),
+        updated_at=time_in(row, "updated_at"),
+        origin=filled({**origin, "kind": kind}),
+        details={"metadata": {**mapping_in(row.get("metadata")), **filled(scope)}},
+    )
+
+
+def _key(system: str, number: object) -> str:
+    return f"{system}:{number}"
+
+
+def _memory(_row: Row, base: Record) -> Iterator[Item]:
+    yield base
+
+
+def _document(row: Row, base: Record) -> Iterator[Item]:
+    title = clean_line(text_of(row, "title") or base.text.strip().partition("\n")[0])
+    yield base._replace(kind="note", title=title, details={"note_type": "document"})
+
+
+def _episode(row: Row, base: Record) -> Iterator[Item]:
+    """A memory of a session for each turn."""
+    scope = mapping_in(row.get("scope"))
+    session = text_of(scope, "session_id", "run_id") or str(row.get("external_id") or "episode")
+    for number, turn in enumerate(map(mapping_in, list_in(row.get("turns")))):
+        yield base._replace(
+            dialect="sessions",
+            key=f"{base.key}#{number}",
+            text=text_of(turn, "content"),
+            place=f"{base.origin['system']}:{session}",
+            title=clean_line(text_of(row, "title"), 200),
+            category=clean_line(text_of(turn, "role"), 40),
+            created_at=time_in(turn, "occurred_at") or base.created_at,
+        )
+
+
+def _entity(row: Row, base: Record) -> Iterator[Item]:
+    name = clean_line(text_of(row, "name"))
+    metadata = {**base.details["metadata"], **mapping_in(row.get("attributes"))}
+    details = {"metadata": metadata, "aliases": texts_in(row.get("aliases"))}
+    category = clean_line(text_of(row, "entity_type"), 100)
+    text = text_of(row, "description")
+    if name:
+        yield base._replace(kind="entity", title=name, text=text, category=category, details=details)
+    else:
+        yield LeftOut("without a name")
+
+
+def _fact(row: Row, base: Record) -> Iterator[Item]:
+    """A memory, and a link where both ends are entities of the source."""
+    subject, predicate, target = (text_of(row, name) for name in ("subject_ref", "predicate", "object_ref"))
+    confidence = row.get("confidence")
+    details = {
+        **base.details,
+        "valid_from": time_in(row, "valid_at"),
+        "valid_until": time_in(row, "invalid_at"),
+        "confidence": min(1.0, max(0.0, confidence)) if isinstance(confidence, float | int) else 1.0,
+    }
+    text = text_of(row, "fact_text") or " ".join(part for part in (subject, predicate, target) if part)
+    yield base._replace(text=text, category="fact", details=details)
+    if subject and predicate and target:
+        system = base.key.partition(":")[0]
+        ends = (("entity", _key(system, subject)), ("entity", _key(system, target)))
+        key = f"{base.key}>"
+        yield base._replace(kind="link", key=key, title=clean_line(predicate, 100), text="", details={"ends": ends})
+
+
+def _block(row: Row, base: Record) -> Iterator[Item]:
+    label = text_of(row, "label") or "block"
+    yield base._replace(dialect="paths", kind="memory block", place="blocks", key=label, text=text_of(row, "value"))
+
+
+def _unknown(row: Row, base: Record) -> Iterator[Item]:
+    yield LeftOut(f"of the kind {clean_line(str(base.origin.get('kind')), 40)}")
+
+
+_KINDS: Mapping[str, Callable[[Row, Record], Iterator[Item]]] = MappingProxyType(
+    {
+        "memorie": _memory,
+        "memory": _memory,
+        "document": _document,
+        "episode": _episode,
+        "entitie": _entity,
+        "entity": _entity,
+        "fact": _fact,
+        "memory_block": _block,
+    }
+)

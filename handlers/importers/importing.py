@@ -1,0 +1,166 @@
+"""Runs an import of another program's data: the whole source is read before anything is written, then in slices."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from handlers.importers.records import MAX_TEXT, Item, LeftOut, damaged, without_private
+from kernel.core.errors import Fault
+from kernel.memories.import_records import Imported, Record, Source
+from kernel.security.rules.secrets import find_secret
+from kernel.store.long_work import Steps
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.transaction import Tx
+
+Read = Callable[[], Iterator[Item]]
+Open = Callable[[Source, ExitStack], Read]
+"""Opens a source and returns how to read it from its beginning; both raise Fault for one that is damaged."""
+
+_BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small one keeps slices short
+_BATCH_CHARACTERS = 64 << 10
+_EMPTY, _LARGE, _SECRET = "empty", "larger than a memory may be", "holds a password or key"
+_ALREADY = "already there"
+_PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory blocks"}
+
+
+class _Tally(NamedTuple):
+    """What became of the records, and the digests of those that were seen."""
+
+    counts: Counter[str]
+    left_out: Counter[str]
+    seen: set[int]
+
+
+def run(open_: Open, given: Source) -> Steps[Imported]:
+    """The steps of an import."""
+    with ExitStack() as stack:
+        read = partial(_guarded, given, open_(given, stack))
+        total = _count(given, read)
+        tally, batches = _Tally(Counter(), Counter(), set()), _batches(read())
+        waiting: list[list[Item]] = []
+        given.ahead.prepare = partial(_prepare, batches, waiting)
+        tx = yield
+        begin_steps(tx, total)
+        while True:
+            _prepare(batches, waiting)
+            if not waiting:
+                return _imported(tally)
+            batch = waiting.pop()
+            _take(tx, given, batch, tally)
+            for _ in batch:
+                count_step(tx)
+            tx = yield
+
+
+def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequence[str]:
+    """Reads the next batch, if none is waiting; the texts that it embeds."""
+    if not waiting:
+        waiting.extend(islice(batches, 1))
+    return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
+
+
+def preview(open_: Open, tx: Tx, given: Source) -> Imported:
+    """What the import would do now; nothing is written."""
+    with ExitStack() as stack:
+        read = partial(_guarded, given, open_(given, stack))
+        begin_steps(tx, _count(given, read))
+        tally = _Tally(Counter(), Counter(), set())
+        for batch in _batches(read()):
+            _take(tx, given, batch, tally)
+            for _ in batch:
+                count_step(tx)
+    return _imported(tally)
+
+
+def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
+    """`run` for a source."""
+    return partial(run, open_)
+
+
+def _guarded(given: Source, read: Read) -> Iterator[Item]:
+    """What is read; a file that is not there, or is a folder, is refused as what is damaged is."""
+    try:
+        yield from (_placed(item, given.into) for item in read())
+    except OSError as error:
+        raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
+
+
+def _placed(item: Item, into: str) -> Item:
+    """A record in the place that was named; memory blocks keep their paths, which are unique only as they are."""
+    return item._replace(place=into) if into and isinstance(item, Record) and item.dialect != "paths" else item
+
+
+def _count(given: Source, read: Read) -> int:
+    """Reads the source to its end, so that damage is found before the first write; the number of its items."""
+    total = sum(1 for _ in read())
+    if not total:
+        raise Fault("invalid", f"{given.path.name or given.path} holds nothing that can be imported.")
+    return total
+
+
+def _take(tx: Tx, given: Source, batch: Sequence[Item], tally: _Tally) -> None:
+    """Adds a batch to the dialects of its records, in the order of the source."""
+    waiting: dict[str, list[Record]] = {}
+    for item in batch:
+        if isinstance(item, LeftOut):
+            tally.left_out[item.reason] += 1
+        elif _is_repeated(item, tally):
+            tally.counts[_ALREADY] += 1
+        else:
+            waiting.setdefault(item.dialect, []).append(item)
+    for dialect, records in waiting.items():
+        for record, new in zip(records, given.take[dialect](tx, records), strict=True):
+            tally.counts[_PLURALS.get(record.kind, f"{record.kind}s") if new else _ALREADY] += 1
+
+
+def _screened(record: Item) -> Item:
+    """A record without private text, or why it is left out."""
+    if isinstance(record, LeftOut):
+        return record
+    text = without_private(record.text)
+    if not text.strip() and record.kind not in {"entity", "link", "relation"}:
+        return LeftOut(_EMPTY)
+    if len(text) > MAX_TEXT or (record.dialect == "paths" and len(text.encode()) > MAX_TEXT):
+        return LeftOut(_LARGE)
+    if find_secret([text, record.title, *record.tags]):
+        return LeftOut(_SECRET)
+    return record._replace(text=text, title=without_private(record.title))
+
+
+def _is_repeated(record: Record, tally: _Tally) -> bool:
+    """Whether the source had this record before; 64 bits of a hash, so that 100,000 take a few megabytes."""
+    known = hash((record.dialect, record.kind, record.place, *_identity(record)))
+    if known in tally.seen:
+        return True
+    tally.seen.add(known)
+    return False
+
+
+def _identity(record: Record) -> tuple[Hashable, ...]:
+    """What makes a record the same as another for its dialect; so a dry run counts as the import does."""
+    if record.dialect == "sessions":
+        return record.text, record.created_at
+    return (record.details["ends"], record.title) if record.kind == "link" else (record.key,)
+
+
+def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
+    batch, size = list[Item](), 0
+    for item in map(_screened, items):
+        own = len(item.text) if isinstance(item, Record) else 0
+        if batch and (len(batch) == _BATCH_RECORDS or size + own > _BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += own
+    if batch:
+        yield batch
+
+
+def _imported(tally: _Tally) -> Imported:
+    counts = dict(sorted(tally.counts.items()))
+    counts[_ALREADY] = counts.pop(_ALREADY, 0)
+    counts["left out"] = tally.left_out.total()
+    return Imported(counts, [f"left out: {count} {reason}" for reason, count in tally.left_out.most_common()])

@@ -1,0 +1,200 @@
+"""Reads Markdown files of other programs: front matter, sections, observations and links."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kernel.core import yaml
+from kernel.core.lazy_regex import regex
+
+MAX_FRONT_MATTER = 64 << 10  # characters
+_MAX_NODES = 2000
+_MAX_DEPTH = 50
+_FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
+_HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
+_UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
+_ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
+_CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
+_CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
+_TAG = regex(r"(?:^|(?<=[ \t]))#([^\W\d][\w/-]{0,80})")
+_CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
+_LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
+_INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\(([^()\s]{1,500})\)")
+_RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
+_SPAN = regex(r"[@](effective|occurred)(\[[^\])\n]{1,60}[\])]|:[^\s]{1,40}|\"[^\"\n]{1,60}\")")
+
+
+class Page(NamedTuple):
+    """A file: its front matter, what follows it, and whether it had front matter that could not be read."""
+
+    head: dict[str, Any]
+    body: str
+    malformed: bool = False
+
+
+class Section(NamedTuple):
+    """The text below a heading, and the headings above that; the heading is empty before the first one."""
+
+    heading: str
+    text: str
+    above: tuple[str, ...] = ()
+
+
+class Observation(NamedTuple):
+    """An item that says something; `text` is without category and context."""
+
+    category: str
+    text: str
+    tags: tuple[str, ...]
+    context: str
+
+
+class Link(NamedTuple):
+    """A link to another page, and the word before it."""
+
+    relation: str
+    target: str
+    context: str
+
+
+def page(text: str) -> Page:
+    """A file in its parts; front matter that is no YAML is read as lines of key and text."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
+        return Page({}, text)
+    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
+    head, body = "\n".join(lines[1:close]), "\n".join(lines[close + 1 :]).lstrip("\n")
+    if not close or len(head) > MAX_FRONT_MATTER:
+        return Page({}, text, malformed=bool(close))
+    try:
+        found = yaml.read(head, _MAX_NODES, _MAX_DEPTH)
+    except ValueError:
+        return Page(_loose(lines[1:close]), body, malformed=True)
+    return Page(found, body) if isinstance(found, dict) else Page({}, text if found else body)
+
+
+def _loose(lines: list[str]) -> dict[str, Any]:
+    pairs = (line.partition(":") for line in lines if line[:1].isalpha())
+    return {key.strip(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
+
+
+def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
+    """Yield the sections of a page, a heading each, those that hold nothing only if asked to.
+
+    A heading that is underlined begins no section, and stands above the ones that follow it.
+    """
+    path: list[tuple[int, str]] = []
+    above: tuple[str, ...] = ()
+    heading, lines = "", list[str]()
+    for line, is_code in _lines(text):
+        match = None if is_code else _HEADING.fullmatch(line)
+        if match is None:
+            if not is_code and _UNDERLINE.fullmatch(line) and _is_paragraph(lines):
+                _descend(path, 1 if "=" in line else 2, lines[-1].strip())
+            lines.append(line)
+            continue
+        if any(one.strip() for one in lines) or (empty and heading):
+            yield Section(heading, "\n".join(lines).strip("\n"), above)
+        heading, lines = _title(match[2]), []
+        _descend(path, len(match[1]), heading)
+        above = tuple(title for _, title in path[:-1])
+    if any(one.strip() for one in lines) or (empty and heading):
+        yield Section(heading, "\n".join(lines).strip("\n"), above)
+
+
+def _descend(path: list[tuple[int, str]], level: int, title: str) -> None:
+    """Put a heading in the place of those of its level and of deeper ones."""
+    while path and path[-1][0] >= level:
+        path.pop()
+    path.append((level, title))
+
+
+def _is_paragraph(lines: list[str]) -> bool:
+    """Tell whether the last line is a paragraph of its own, which an underline makes a heading."""
+    line = lines[-1].strip() if lines else ""
+    alone = len(lines) < 2 or not lines[-2].strip()
+    return bool(line) and alone and not _ITEM.fullmatch(line) and not line.startswith(("|", "<", "=", "---"))
+
+
+def first_heading(text: str) -> str:
+    """The first heading; empty where there is none."""
+    headings = (_HEADING.fullmatch(line) for line, is_code in _lines(text) if not is_code)
+    return next((_title(found[2]) for found in headings if found), "")
+
+
+def _title(text: str) -> str:
+    """The text of a heading without the marks that may close it."""
+    return text.rstrip().rstrip("#").rstrip() or text.strip()
+
+
+def observations(text: str) -> Iterator[Observation]:
+    """The items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
+    for line, is_code in _lines(text):
+        item = None if is_code else _ITEM.fullmatch(line)
+        if item is not None and (found := _observation(item[1].strip())) is not None:
+            yield found
+
+
+def _observation(text: str) -> Observation | None:
+    found = _CATEGORY.fullmatch(text)
+    if found is not None and _CLOCK.fullmatch(found[1]):
+        return None
+    tags = tuple(dict.fromkeys(_TAG.findall(text)))
+    if found is None and (not tags or text.startswith("[")):
+        return None
+    body, context = (found[2] if found else text), ""
+    open_ = body.rfind("(")  # found from the end: a search for blanks before it takes quadratic time
+    if open_ > 0 and body[open_ - 1] in " \t" and (last := _CONTEXT.fullmatch(body, open_)):
+        body, context = body[:open_].rstrip(), last[1]
+    return Observation(found[1].strip() if found else "", body, tags, context)
+
+
+def links(text: str) -> Iterator[Link]:
+    """The links of a page: items of a word and a link are relations, any other link is one to `links_to`."""
+    for line, is_code in _lines(text):
+        item = None if is_code else _ITEM.fullmatch(line)
+        relation = _RELATION.fullmatch(item[1].strip()) if item else None
+        if relation is not None:
+            context = _CONTEXT.match(relation[4].lstrip(" \t")) if relation[4][:1] in (" ", "\t") else None
+            yield Link(relation[1] or relation[2], target(relation[3]), context[1] if context else "")
+        elif not is_code:
+            for found in _LINK.finditer(line):
+                yield Link("links_to", target(found[1]), "")
+            for found in _INLINE.finditer(line):
+                if ":" not in found[1] and found[1].partition("#")[0].endswith(".md"):
+                    yield Link("links_to", found[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
+
+
+def target(link: str) -> str:
+    """What a link in double brackets leads to, without alias, heading and block."""
+    return link.partition("|")[0].partition("#")[0].strip()
+
+
+def span(text: str) -> tuple[str, str]:
+    """The two ends of the time qualifier of an observation; empty where it has none, or only one moment."""
+    found = _SPAN.search(text)
+    if found is None or found[1] != "effective" or not found[2].startswith("["):
+        return "", ""
+    start, _, end = found[2][1:-1].partition(",")
+    return start.strip(), end.strip()
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines, and whether each is in a block of code or a quotation."""
+    fence = ""
+    for line in text.split("\n"):
+        found: re.Match[str] | None = _FENCE.match(line)
+        if fence:
+            yield line, True
+            if found is not None and found[1].startswith(fence) and not line.strip(" `~"):
+                fence = ""
+        elif found is not None:
+            fence = found[1]
+            yield line, True
+        else:
+            yield line, line.lstrip().startswith(">")
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines outside of blocks of code and quotations."""
+    return [line for line, is_code in _lines(text) if not is_code]

@@ -1,0 +1,194 @@
+"""Folders of Markdown files: basic-memory, Obsidian vaults, and bundles of the Open Knowledge Format."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handlers.importers import markdown
+from handlers.importers.importing import Read
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    clean_line,
+    damaged,
+    filled,
+    list_in,
+    mapping_in,
+    tags_of,
+    text_of,
+    time_in,
+    without_private,
+)
+from handlers.importers.rules import is_rules
+from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text
+from kernel.core.errors import Fault
+from kernel.core.text import utc_time
+from kernel.memories.import_records import Record, Source
+
+SUFFIXES = (".md", ".markdown")
+_RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
+_OKF = "okf"
+_OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
+_OF_QUIPU = {"generated", "sources", "tool", "scope"}  # where a page of an export comes from, no text of it
+_HEAD_BYTES = 4096
+_MOST_LOOKED_AT = 50
+
+
+def open_folder(system: str, given: Source, _stack: ExitStack) -> Read:
+    """The notes of a folder, with their observations and links."""
+    if not given.path.is_dir():
+        raise damaged(given.path.name, "is no folder")
+    return partial(_items, system, given.path)
+
+
+def is_okf(path: Path) -> bool:
+    """Whether the index of a folder names the version of the format."""
+    return path.is_dir() and "okf_version:" in _head(path, "index.md")
+
+
+def is_basic_memory(path: Path) -> bool:
+    """Whether one of the first notes has a permalink, which only basic-memory writes."""
+    return path.is_dir() and any("\npermalink:" in _head(path, name) for name in _first_names(path))
+
+
+def is_obsidian(path: Path) -> bool:
+    """Whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
+    if not path.is_dir() or (path / ".obsidian").is_dir():
+        return path.is_dir()
+    return not is_rules(path) and bool(_first_names(path))
+
+
+def _first_names(path: Path) -> list[str]:
+    return [*islice(names_below(path, *SUFFIXES), _MOST_LOOKED_AT)]
+
+
+def _head(folder: Path, name: str) -> str:
+    try:
+        with opened(folder, name) as file:
+            return file.read(_HEAD_BYTES).decode("utf-8", "replace")
+    except (OSError, Fault):
+        return ""
+
+
+def _items(system: str, folder: Path) -> Iterator[Item]:
+    own = folder.resolve().name  # another folder has files of the same names
+    for name in files_below(folder, *SUFFIXES):
+        if isinstance(name, LeftOut):
+            yield name
+        elif system == _OKF and name.rpartition("/")[2] in _RESERVED:
+            yield LeftOut("a list of other pages")
+        else:
+            yield from note_items(system, read_text(folder, name), own)
+
+
+def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
+    """A note, its observations, and its links to other pages; its key begins with the name of its folder."""
+    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+    stem = file.name.rpartition("/")[2].rpartition(".")[0]
+    title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
+    origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})
+    note = Record(
+        "brain",
+        "note",
+        f"{system}:{folder}/{file.name}" if folder else f"{system}:{file.name}",
+        page.body.strip() or text_of(page.head, "description"),
+        title=title,
+        category=file.name.rpartition("/")[0],
+        tags=tags_of(page.head.get("tags")),
+        created_at=_created(page.head, file),
+        updated_at=_updated(page.head, file),
+        origin=origin,
+        details={
+            "note_type": text_of(page.head, "type") or text_of(mapping_in(page.head.get("metadata")), "type"),
+            "summary": text_of(page.head, "description"),
+            "points": [
+                *_points(system, page.head),
+                *(f"{key}: {_compact(it)}" for key, it in _unknown(page.head).items()),
+            ],
+        },
+    )
+    yield note
+    yield from _observations(system, note, page)
+    yield from _links(system, note, page)
+
+
+def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
+    """A memory for each observation, and a link from it to what the page is about."""
+    entity = _entity_key(system, note.title)
+    for found in markdown.observations(page.body):
+        start, end = markdown.span(found.text)
+        key = f"{note.key}#{found.category}#{found.text}"  # not its place, which an item above it moves
+        yield note._replace(
+            kind="memory",
+            key=key,
+            text=found.text,
+            title="",
+            category=found.category or "fact",
+            tags=tags_of([*found.tags], [*note.tags]),
+            details={
+                "metadata": filled({"context": found.context, "note": note.title, "front_matter": _unknown(page.head)}),
+                "valid_from": utc_time(start) if start else None,
+                "valid_until": utc_time(end or text_of(page.head, "stale_after") or "-"),
+                "status": "archived" if page.head.get("status") == "deprecated" else "active",
+            },
+        )
+        yield _link(note, f"{key}>", ("memory", key), ("entity", entity), "part_of", "")
+
+
+def _links(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
+    found = list(markdown.links(page.body))
+    here = _entity_key(system, note.title)
+    if found or any(True for _ in markdown.observations(page.body)):
+        yield _entity(note, here, note.title)
+    for link in found:
+        if not link.target:
+            continue
+        there = _entity_key(system, link.target)
+        yield _entity(note, there, clean_line(link.target))
+        key = f"{note.key}>{link.relation}>{there}"
+        yield _link(note, key, ("entity", here), ("entity", there), clean_line(link.relation), link.context)
+
+
+def _entity(note: Record, key: str, name: str) -> Record:
+    return note._replace(kind="entity", key=key, text="", title=name, category="concept", tags=(), details={})
+
+
+def _link(
+    note: Record, key: str, source: tuple[str, str], target: tuple[str, str], relation: str, context: str
+) -> Record:
+    ends = {"ends": (source, target)}
+    return note._replace(kind="link", key=key, text=context, title=relation, category="", tags=(), details=ends)
+
+
+def _entity_key(system: str, name: str) -> str:
+    return f"{system}:{clean_line(name).casefold()}"
+
+
+def _created(head: dict[str, Any], file: TextFile) -> str:
+    generated = mapping_in(head.get("generated"))
+    return time_in(head, "created", "created_at", "date", "timestamp") or time_in(generated, "at") or file.modified
+
+
+def _updated(head: dict[str, Any], file: TextFile) -> str:
+    return time_in(head, "modified", "updated", "updated_at", "last_modified") or _created(head, file)
+
+
+def _compact(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _points(system: str, head: dict[str, Any]) -> list[str]:
+    """The key points of a page that Quipu exported, without the one that says where an import found it."""
+    points = [point for point in list_in(head.get("key_points")) if isinstance(point, str)]
+    return [point for point in points if point.strip() and not point.startswith(f"source: {system} ")]
+
+
+def _unknown(head: dict[str, Any]) -> dict[str, Any]:
+    ours = text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
+    known = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
+    return {key: value for key, value in head.items() if key not in known}

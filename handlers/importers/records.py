@@ -1,0 +1,151 @@
+"""What all sources share: the texts, times, tags and bounds of the records that they become."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+from kernel.core.text import one_line, utc_time
+from kernel.memories.import_records import Record
+
+MAX_TEXT = 1_000_000  # characters of one memory, the bound of `brain`; that of `paths` is a little larger
+MAX_NAME = 1000  # characters of a title, a name or a tag
+MAX_TAGS = 64
+_SHOWN_NAME = 120  # characters of a name in a sentence
+_SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
+_SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, days or counts
+# A date as one number, by its length: of front matter, and of the names of many notes.
+_COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+_DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
+_OPEN, _CLOSE = "<private>", "</private>"
+
+Values = Mapping[str, Any]
+
+
+class LeftOut(NamedTuple):
+    """What a source holds and no memory is made of, and why."""
+
+    reason: str
+
+
+Item = Record | LeftOut
+
+
+def shown(name: str) -> str:
+    """A name from outside as one printable line."""
+    return one_line(name, _SHOWN_NAME)
+
+
+def damaged(name: str, problem: str) -> Fault:
+    """The fault for a source that cannot be read; nothing of it is imported."""
+    return Fault("invalid", f"{shown(name)}: {shown(problem)}. Nothing was imported.")
+
+
+def text_of(values: Values, *names: str) -> str:
+    """The first of these values that is a text with something in it."""
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def utc_of(value: object) -> str:
+    """A time in any of the forms that other programs write, as stored here; empty for what is none."""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        bare = str(value).strip()
+        if len(bare) in _COMPACT and (found := _compact(bare)):
+            return found
+        if isinstance(value, str) and not _DIGITS.fullmatch(bare):
+            return utc_time(bare) or utc_time(f"{bare}-01") or ""  # a month is its first day
+        value = float(bare)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    seconds = abs(value)
+    while seconds > _SECONDS_END:
+        seconds /= 1000
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if value >= _SECONDS_BEGIN else ""
+
+
+def _compact(digits: str) -> str:
+    """A date that is written as one number; empty for what is none, as most numbers of seconds are."""
+    try:
+        moment = datetime.strptime(digits, _COMPACT[len(digits)]).replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if 1990 <= moment.year < 2100 else ""
+
+
+def time_in(values: Values, *names: str) -> str:
+    """The first of these values that is a time."""
+    return next((found for name in names if (found := utc_of(values.get(name)))), "")
+
+
+def texts_in(value: object) -> list[str]:
+    """The texts of a list, of a JSON list in a text, or between the commas of a text."""
+    if isinstance(value, str):
+        value = _decoded_list(value) if value.lstrip().startswith("[") else value.split(",")
+    return [item.strip() for item in list_in(value) if isinstance(item, str) and item.strip()]
+
+
+def list_in(value: object) -> list[Any]:
+    """A list as it is; an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _decoded_list(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text.split(",")
+
+
+def tags_of(*groups: object) -> tuple[str, ...]:
+    """The tags of several lists, each once; a tag holds no comma, since some dialects separate them by it."""
+    found = (" ".join(tag.replace(",", " ").split())[:MAX_NAME] for group in groups for tag in texts_in(group))
+    return tuple(dict.fromkeys(tag for tag in found if tag and tag.isprintable()))[:MAX_TAGS]
+
+
+def mapping_in(value: object) -> dict[str, Any]:
+    """An object, or one as JSON in a text; empty for anything else."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not empty."""
+    return {name: value for name, value in values.items() if value not in (None, "", (), [], {})}
+
+
+def without_private(text: str) -> str:
+    """The text without what stands between <private> and </private>; without an end, to the end of the text."""
+    if _OPEN not in text:
+        return text
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(_OPEN, at)) >= 0:
+        kept.append(text[at:start])
+        end = text.find(_CLOSE, start)
+        at = len(text) if end < 0 else end + len(_CLOSE)
+    return "".join((*kept, text[at:]))
+
+
+def headed(parts: Mapping[str, str]) -> str:
+    """Texts below their headings, without those that are empty."""
+    return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in parts.items() if text.strip())
+
+
+def clean_line(text: str, limit: int = MAX_NAME) -> str:
+    """A title or name on one line, without what cannot be printed."""
+    return one_line(text, limit)

@@ -1,0 +1,183 @@
+"""Rules files of agents: CLAUDE.md, AGENTS.md, Cursor, Windsurf, Copilot and others; a guideline for each section."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import NamedTuple
+
+from handlers.importers import markdown
+from handlers.importers.importing import Read
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    clean_line,
+    damaged,
+    filled,
+    tags_of,
+    text_of,
+    texts_in,
+    without_private,
+)
+from handlers.importers.text_files import TextFile, files_below, read_or_leave_out
+from kernel.core.checkout import LINK, SPECIAL, has_controls
+from kernel.core.lazy_regex import regex
+from kernel.memories.import_records import Record, Source
+
+SYSTEM = "rules"
+FILES = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    ".claude/CLAUDE.md",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "GEMINI.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
+)
+_FOLDERS = (".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions")
+_SUFFIXES = (".md", ".mdc", ".txt")
+_PROJECT_PRIORITY = 70
+_MAX_IMPORTS_DEPTH = 5
+_IMPORT = regex(r"(?:^|(?<=\s))@((?:\./)?[\w][\w./-]{0,200}\.(?:md|mdc|txt))\b")
+_CODE_SPAN = regex(r"`[^`\n]{1,500}`")
+_MOST_HEADING, _MOST_ABOVE = 200, 100  # characters
+_NO_IMPORT = "an import from outside the project, or of a file that is not there"
+_SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply")
+
+
+class _Waiting(NamedTuple):
+    """A file to read: its name below the root, the headings above the import of it, and the depth of imports."""
+
+    name: str
+    above: tuple[str, ...] = ()
+    depth: int = 0
+
+
+def is_rules(path: Path) -> bool:
+    """Whether a path is a rules file by its name, or a project that has one."""
+    if path.is_file():
+        return path.name in FILES or path.suffix == ".mdc"
+    return any((path / name).exists() for name in (*FILES, *_FOLDERS))
+
+
+def open_rules(given: Source, _stack: ExitStack) -> Read:
+    """The rules of one file, or of a project by its folder."""
+    if given.path.is_file():
+        path = given.path.resolve()
+        return partial(_file_of_project, path.parent, path)
+    if not given.path.is_dir():
+        raise damaged(given.path.name, "is no rules file and no folder")
+    return partial(_items, given.path.resolve())
+
+
+def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
+    yield from file_items(root, path.name, root.name, _PROJECT_PRIORITY)
+
+
+def _items(root: Path) -> Iterator[Item]:
+    links = dict.fromkeys(link for name in (*FILES, *_FOLDERS) if (link := _first_link(root, name)))
+    yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, where it is AGENTS.md
+    for name in FILES:
+        if not _first_link(root, name):
+            yield from file_items(root, name, root.name, _PROJECT_PRIORITY)
+    for folder in _FOLDERS:
+        if not _first_link(root, folder) and (root / folder).is_dir():
+            for name in files_below(root / folder, *_SUFFIXES):
+                if isinstance(name, LeftOut):
+                    yield name
+                else:
+                    yield from file_items(root, f"{folder}/{name}", root.name, _PROJECT_PRIORITY)
+
+
+def _first_link(root: Path, name: str) -> str:
+    """Return the first part of a path below a folder that is a link, empty if there is none."""
+    parts = name.split("/")
+    paths = ("/".join(parts[: end + 1]) for end in range(len(parts)))
+    return next((path for path in paths if (root / path).is_symlink()), "")
+
+
+def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[Item]:
+    """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep."""
+    waiting, seen = [_Waiting(name)], {name}
+    while waiting:
+        here = waiting.pop(0)
+        file = _read(root, here)
+        if isinstance(file, LeftOut):
+            yield file
+        if not isinstance(file, TextFile):
+            continue
+        page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+        sections = [one._replace(above=(*here.above, *one.above)) for one in markdown.sections(page.body, empty=True)]
+        yield from _guidelines(file, page, sections, project, str(root), priority)
+        imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
+        for there in imports:
+            if there.name not in seen:
+                seen.add(there.name)
+                waiting.append(there)
+
+
+def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:
+    """Return a file, or why it is left out; None for a rules file that a project does not have."""
+    if here.name.startswith("../"):
+        return LeftOut(_NO_IMPORT)
+    file = read_or_leave_out(root, here.name)
+    if isinstance(file, TextFile) and has_controls(file.text):
+        return LeftOut("a text with control characters")
+    if file == LeftOut(SPECIAL) and not here.depth:
+        raise damaged(here.name, f"is {SPECIAL}")
+    return LeftOut(_NO_IMPORT) if file is None and here.depth else file
+
+
+def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Waiting]:
+    """Yield the files that a rules file imports, outside of code, with the headings that stand above the import."""
+    for section in sections:
+        for line in (section.heading, *markdown.plain_lines(section.text)):
+            for path in _IMPORT.findall(_CODE_SPAN.sub("", line)):
+                below = normpath(join(dirname(here.name), path))
+                yield _Waiting(below, (*section.above, section.heading), here.depth + 1)
+
+
+def _guidelines(
+    file: TextFile, page: markdown.Page, sections: list[markdown.Section], project: str, root: str, priority: int
+) -> Iterator[Item]:
+    scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
+    rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
+    keys, titles = Counter[str](), Counter[str]()
+    for section in (one for one in sections if one.text.strip()):
+        heading = clean_line(section.heading, _MOST_HEADING)
+        keys[heading] += 1
+        path = _path(file.name, section)
+        titles[path] += 1
+        yield Record(
+            "scopes",
+            "guideline",
+            f"{SYSTEM}:{file.name}#{heading}{_count(keys[heading])}",  # as before there were paths
+            section.text,
+            place=project,
+            title=clean_line(f"{file.name}{f': {path}' if path else ''}{_count(titles[path])}"),
+            category="rules",
+            tags=tags_of(["imported"]),
+            created_at=file.modified,
+            origin=filled({"system": SYSTEM, "file": file.name}),
+            details={"priority": priority, "rationale": rationale or None, "root": root},
+        )
+
+
+def _path(name: str, section: markdown.Section) -> str:
+    """Return the headings above a section and its own, which may turn its meaning round: `Never do > Force push`."""
+    headings = [*(clean_line(one, _MOST_ABOVE) for one in section.above), clean_line(section.heading, _MOST_HEADING)]
+    own = name.rpartition("/")[2].casefold()
+    return " > ".join(one for one in headings if one and one.casefold() != own)
+
+
+def _count(number: int) -> str:
+    return f" ({number})" if number > 1 else ""
+
+
+def _scoped(page: markdown.Page) -> list[str]:
+    return [key for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])]

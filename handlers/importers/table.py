@@ -1,0 +1,138 @@
+"""The table of importers: how each source is known, opened, and named in the audit.
+
+The first that fits a file or folder wins, so what is particular comes before what is common.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from handlers.importers import (
+    agent_memories,
+    chats,
+    claude_mem,
+    cogx,
+    engram,
+    letta,
+    markdown_folders,
+    mcp_memory_service,
+    mem0,
+    rules,
+)
+from handlers.importers.archives import head_of
+from handlers.importers.importing import Open, Read, preview, run
+from handlers.importers.sqlite_files import is_sqlite
+from kernel.memories.import_records import Import, Source
+
+_HEAD_BYTES = 1 << 16
+
+
+_Form = tuple[Callable[[Path], bool], Open]
+"""One form in which the data of a program comes: how it is known, and how it is opened."""
+
+
+def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
+    """An import in the first form that a source has; of a named one that has none, a database is the first form."""
+
+    def matches(path: Path) -> bool:
+        return any(is_of_form(path) for is_of_form, _ in forms)
+
+    def open_(given: Source, stack: ExitStack) -> Read:
+        _, own = forms[0 if is_sqlite(given.path) else -1]
+        return next((opens for is_of_form, opens in forms if is_of_form(given.path)), own)(given, stack)
+
+    return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
+
+
+def _has_members(*names: str) -> Callable[[Path], bool]:
+    """Whether a file is JSON that begins as a document with one of these members does."""
+    marks = [f'"{name}"'.encode() for name in names]
+    return lambda path: (
+        path.is_file()
+        and (head := head_of(path, _HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")).startswith((b"{", b"["))
+        and any(mark in head for mark in marks)
+    )
+
+
+IMPORTS = (
+    _import(
+        "claude-code",
+        "the auto memory of Claude Code, its folder, or one of its sessions",
+        "brain",
+        (agent_memories.is_claude_code, agent_memories.open_claude_code),
+    ),
+    _import(
+        "codex", "the folder with the memories of Codex", "brain", (agent_memories.is_codex, agent_memories.open_codex)
+    ),
+    _import(
+        "claude-mem",
+        "claude-mem.db, or the JSON of its export",
+        "sessions",
+        (claude_mem.is_database, claude_mem.open_database),
+        (_has_members("totalObservations"), claude_mem.open_json),
+    ),
+    _import(
+        "mcp-memory-service",
+        "its SQLite database, or the JSON of its export",
+        "brain",
+        (mcp_memory_service.is_database, mcp_memory_service.open_database),
+        (_has_members("export_metadata", "exporter_version"), mcp_memory_service.open_json),
+    ),
+    _import(
+        "engram",
+        "engram.db, or the JSON of its export",
+        "sessions",
+        (engram.is_database, engram.open_database),
+        (_has_members("topic_key", "normalized_hash"), engram.open_json),
+    ),
+    _import(
+        "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
+    ),
+    _import(
+        "chatgpt",
+        "the ZIP archive that ChatGPT exports, or its conversations.json",
+        "sessions",
+        (chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),
+    ),
+    _import(
+        "claude",
+        "the ZIP archive that Claude exports, or its conversations.json",
+        "sessions",
+        (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
+    ),
+    _import(
+        "letta", "an agent file (.af)", "paths", (_has_members("core_memory", "block_ids", "agents"), letta.open_file)
+    ),
+    _import(
+        "mem0",
+        "the JSON of mem0, or its history.db",
+        "brain",
+        (mem0.is_database, mem0.open_database),
+        (_has_members("memory", "results", "memories", "items", "content", "text", "data"), mem0.open_json),
+    ),
+    _import(
+        "okf",
+        "a bundle of the Open Knowledge Format",
+        "brain",
+        (markdown_folders.is_okf, partial(markdown_folders.open_folder, "okf")),
+    ),
+    _import(
+        "basic-memory",
+        "a folder of basic-memory",
+        "brain",
+        (markdown_folders.is_basic_memory, partial(markdown_folders.open_folder, "basic-memory")),
+    ),
+    _import(
+        "obsidian",
+        "a vault of Obsidian, or any folder of Markdown files",
+        "brain",
+        (markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),
+    ),
+    _import(
+        "rules",
+        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
+        "scopes",
+        (rules.is_rules, rules.open_rules),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Reads the files of a source: text without a link on the way, folders in a fixed order, all within bounds."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from handlers.importers.records import LeftOut, damaged, shown, utc_of
+from kernel.core.checkout import HARD_LINK, LINK, Refused, open_file
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+
+MAX_FILES = 100_000
+MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
+_MAX_DEPTH = 40  # folders in folders
+_SURROGATE = regex(r"[\ud800-\udfff]")  # what stands for bytes of a name that are no UTF-8
+_SKIPPED_FOLDERS = {".git", ".obsidian", ".trash", "node_modules", ".venv", "__pycache__"}
+
+
+class TextFile(NamedTuple):
+    """A file below a folder: its path there with slashes, its text, and the time of its last change."""
+
+    name: str
+    text: str
+    modified: str
+
+
+def read_text(folder: Path, name: str, label: str = "") -> TextFile:
+    """Return a file below a folder as text, under its name or a label.
+
+    Raises Fault for one that is too large, is no text, or cannot be read, as for all that `opened` refuses.
+    """
+    with opened(folder, name) as file:
+        return _text(file, label or name)
+
+
+def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
+    """Return a file as text, or why it is left out; None if there is none of this name, or a folder.
+
+    Raises Fault for one that is too large or is no text.
+    """
+    if (folder / name).is_dir() and not (folder / name).is_symlink():
+        return None
+    try:
+        with os.fdopen(open_file(str(folder), name), "rb") as file:
+            return _text(file, name)
+    except Refused as refused:
+        return LeftOut(str(refused))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def opened(folder: Path, name: str) -> BinaryIO:
+    """Open an ordinary file below a folder; raises Fault for a link on the way, and for what is no file."""
+    try:
+        descriptor = open_file(str(folder), name)
+    except Refused as refused:
+        raise damaged(name, f"is {refused}") from None
+    except OSError as error:
+        raise damaged(name, f"cannot be read: {error.strerror}") from None
+    return os.fdopen(descriptor, "rb")
+
+
+def _text(file: BinaryIO, name: str) -> TextFile:
+    changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+    try:
+        data = file.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise damaged(name, f"cannot be read: {error.strerror}") from None
+    return TextFile(name, decoded(data, name), utc_of(changed.isoformat()))
+
+
+def decoded(data: bytes, name: str) -> str:
+    """UTF-8 text; raises Fault naming the byte that is none."""
+    if len(data) > MAX_TEXT_BYTES:
+        raise damaged(name, f"has more than {MAX_TEXT_BYTES >> 20} MB of text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise damaged(name, f"is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
+    if "\0" in text:
+        raise damaged(name, f"is no text: character {text.index(chr(0))} is NUL")
+    return text.replace("\r\n", "\n")
+
+
+def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
+    """Yield the names of the files with one of these endings, in order, and a LeftOut for each link among them."""
+    count = 0
+    waiting = [(folder, "", 0)]
+    while waiting:
+        here, prefix, depth = waiting.pop()
+        folders: list[tuple[Path, str, int]] = []
+        for entry in (one for one in _entries(here) if one.name not in _SKIPPED_FOLDERS):
+            name = f"{prefix}{entry.name}"
+            if _is_link(entry):
+                yield LeftOut(LINK)
+            elif entry.is_dir(follow_symlinks=False):
+                if depth < _MAX_DEPTH:
+                    folders.append((Path(entry.path), f"{name}/", depth + 1))
+            elif entry.name.lower().endswith(suffixes):
+                count += 1
+                if count > MAX_FILES:
+                    raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
+                yield _ordinary(entry, name)
+        waiting += reversed(folders)
+
+
+def names_below(folder: Path, *suffixes: str) -> Iterator[str]:
+    """Yield the names of the files alone."""
+    return (name for name in files_below(folder, *suffixes) if isinstance(name, str))
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry leads elsewhere: a link, or a junction of Windows."""
+    return entry.is_symlink() or getattr(entry, "is_junction", bool)()  # from Python 3.12 on
+
+
+def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
+    if not entry.is_file(follow_symlinks=False):
+        raise damaged(name, "is no ordinary file")
+    return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise damaged(str(folder), f"cannot be read: {error.strerror}") from None
+    odd = next((entry.name for entry in entries if _SURROGATE.search(entry.name)), None)
+    if odd is not None:
+        raise damaged(odd, "has a name that is no text")
+    return entries

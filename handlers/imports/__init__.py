@@ -1,5 +1,0 @@
-"""Importers of other programs' memories, each found by what a file or folder holds; see docs/importing.md."""
-
-from handlers.imports.table import IMPORTS
-
-__all__ = ["IMPORTS"]

@@ -1,0 +1,1 @@
+"""Tool calls: the tool table, arguments, dispatch, settings, resources, tenants."""

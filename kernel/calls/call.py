@@ -1,0 +1,292 @@
+"""One call of a tool: its entry, its caller, its work in the transaction, and the report of its outcome."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernel.calls.schema import argument_error, error_message, error_place, path_steps, without_nulls
+from kernel.calls.tools import (
+    Batch,
+    Dialect,
+    Found,
+    Handler,
+    InputRequired,
+    Interaction,
+    Precheck,
+    Reply,
+    Request,
+    Result,
+    Tool,
+)
+from kernel.core.errors import Fault
+from kernel.core.ids import current_call
+from kernel.core.lazy_regex import regex
+from kernel.core.text import json_bytes
+from kernel.security.permissions import (
+    Caller,
+    Forbidden,
+    Grant,
+    RawJson,
+    check_permission,
+    required_permission,
+)
+from kernel.store import audit
+from kernel.store.long_work import MORE, Slices, Unfinished
+from kernel.store.progress import Progress, with_progress
+from kernel.store.queue import Work
+from kernel.store.transaction import Tx
+
+Answer = Reply | InputRequired
+Done = Callable[[Answer], None]
+# What an observer returns for a call that begins; it gets the outcome, the seconds it took, and the answer if any.
+OnOutcome = Callable[[str, float, Answer | None], None]
+Observer = Callable[["Call"], OnOutcome]
+AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
+
+_clock = time.perf_counter
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
+_MAX_WHOLE_NUMBERS = 64  # fields of one call that are integers given as floats; each takes a decoding
+
+
+class ToolEntry:
+    """A tool with its dialect, and its batch form if it has one.
+
+    `required` is the permission its calls need. A `short` tool is answered on the event loop; the calls of a `stepwise`
+    one are queued more than once. `observers` are notified of its calls, as those of the dispatch.
+    """
+
+    def __init__(self, dialect: Dialect, tool: Tool) -> None:
+        self.dialect = dialect
+        self.tool = tool
+        self.required = required_permission(tool.permission)
+        self.observers: tuple[Observer, ...] = ()
+        self.batch = _batch(dialect, tool)
+        self.stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
+        self.short = tool.mode == "read" and tool.hints.short and not self.stepwise
+
+    @cached_property
+    def decode(self) -> Callable[[RawJson], Request]:
+        """Decodes arguments; the decoder is built at its first use, to keep startup short."""
+        return msgspec.json.Decoder(self.tool.request).decode
+
+    def visible_to(self, grant: Grant) -> bool:
+        """Whether the grant allows at least one action of the tool, so that lists show it."""
+        return grant.allows_dialect(self.dialect.name) and self.required.least <= grant.permission
+
+
+def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
+    """The tool with the `follow` of these dialects as its precheck, unless it has one."""
+    follows = [dialect.follow for dialect in dialects if dialect.follow is not None]
+    if not follows or tool.hooks.precheck is not None:
+        return tool
+
+    def check(tx: Tx, request: Request) -> Found:
+        found = [(follow, follow.check(tx, request)) for follow in follows]
+        return [pair for pair in found if pair[1] is not None] or None
+
+    def write(tx: Tx, request: Request, found: Found) -> bool:
+        more = [follow.write(tx, request, changes) for follow, changes in found]
+        return any(more)
+
+    def texts(found: Found) -> list[str]:
+        return [text for follow, changes in found for text in follow.texts(changes)]
+
+    return tool._replace(hooks=tool.hooks._replace(precheck=Precheck(check, write, texts)))
+
+
+class Call(NamedTuple):
+    """One call of a tool: its raw JSON arguments, its caller, and the interaction of an interactive tool."""
+
+    entry: ToolEntry
+    arguments: RawJson
+    caller: Caller
+    interaction: Interaction | None = None
+
+
+class Pending(NamedTuple):
+    """A call under way; `cancel()` drops it if it has not started, and interrupts a read."""
+
+    cancel: Callable[[], object]
+
+
+NOT_CANCELLABLE = Pending(lambda: None)  # a call that goes on although its connection is lost
+
+
+class NeedsWrite(NamedTuple):
+    """What a precheck found to write before the read, and the texts that will be embedded."""
+
+    found: Found
+    texts: Sequence[str]
+
+
+class CheckedRead(NamedTuple):
+    """A read with its precheck."""
+
+    precheck: Precheck
+    request: Request
+    work: Work
+
+    def check_and_read(self, tx: Tx) -> Any:
+        """The answer of the read, or what is to be written before it."""
+        found = self.precheck.check(tx, self.request)
+        return self.work(tx) if found is None else NeedsWrite(found, self.precheck.texts(found))
+
+
+def outcome_of(answer: Answer) -> str:
+    """`ok`, `asked` for input required from the client, or the code of the fault."""
+    return "asked" if isinstance(answer, InputRequired) else answer.fault or "ok"
+
+
+def fail(entry: ToolEntry, fault: Fault) -> Reply:
+    """The dialect's reply to a failed call of this tool."""
+    fault.tool = entry.tool.name
+    return entry.dialect.fail(fault)
+
+
+def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
+    """The Fault for arguments that could not be decoded."""
+    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error)
+    return to_fault(found) if to_fault else Fault("invalid", error_message(found))
+
+
+def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
+    """Decode arguments that a decoder refused: without nulls for optional parameters, and with 5.0 for integers as 5.
+
+    Clients send null for what they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
+    arguments are wrong all the same.
+    """
+    nulls = b"null" in bytes(arguments)
+    if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
+        try:
+            plain = msgspec.json.decode(arguments)
+            return _with_whole_numbers(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
+        except UNREADABLE as again:
+            error = again
+    raise argument_fault(entry, error)
+
+
+def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
+    """Only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
+    for _ in range(_MAX_WHOLE_NUMBERS):
+        try:
+            return entry.decode(json_bytes(arguments))
+        except msgspec.ValidationError as error:
+            path, message = error_place(error)
+            *parents, last = path_steps(path) or [""]
+            if not _NOT_WHOLE.match(message) or "" in (*parents, last):
+                raise
+            parent: Any = arguments
+            for step in parents:
+                parent = parent[step]
+            value = parent[last]
+            if not isinstance(value, float) or not value.is_integer():
+                raise
+            parent[last] = int(value)
+    return entry.decode(json_bytes(arguments))
+
+
+def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
+    """The tool's batch hook, with rendered replies instead of results."""
+    batch, reply = tool.hooks.batch, dialect.reply
+    if batch is None:
+        return None
+
+    def work(tx: Tx, requests: Sequence[Request]) -> list[Reply | Fault]:
+        return [result if isinstance(result, Fault) else reply(tool, result) for result in batch(tx, requests)]
+
+    return work
+
+
+def reporting(observers: Sequence[Observer], call: Call) -> Callable[[Answer | str], None]:
+    """Starts the observers of a call; returns the function that reports its answer or outcome, at most once."""
+    reports = [observer(call) for observer in observers]
+    begun = _clock()
+
+    def report(found: Answer | str) -> None:
+        outcome, answer = (found, None) if isinstance(found, str) else (outcome_of(found), found)
+        seconds = _clock() - begun
+        while reports:
+            reports.pop(0)(outcome, seconds, answer)
+
+    return report
+
+
+def check_grant(call: Call, request: Request | Fault) -> None:
+    """Raises Forbidden where the caller's grant does not allow the call, whose arguments were decoded as `request`."""
+    entry, grant = call.entry, call.caller.grant
+    if grant.dialects and entry.dialect.name not in grant.dialects:
+        raise Forbidden(entry.tool.name, None)
+    if grant.permission < entry.required.most:
+        known = None if isinstance(request, Fault) else request
+        check_permission(entry.tool.name, entry.required, known, call.arguments, grant.permission)
+
+
+def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:
+    """The work of a call: its handler, and the rendered reply within the limit of an answer."""
+    handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
+    if tool.interactive:
+
+        def interact(tx: Tx) -> Answer:
+            result = handler(tx, request, interaction)
+            return result if isinstance(result, InputRequired) else checked_size(tx, reply(tool, result))
+
+        return interact
+    steps = tool.hooks.slices(request) if tool.hooks.slices else None
+    if steps is not None:
+        handler = _of_slices(Slices(steps))
+    if tool.long and interaction is not None:
+        handler = with_progress(progress_of(interaction), handler)
+
+    def work(tx: Tx) -> Answer | Unfinished:
+        result = handler(tx, request)
+        return result if result is MORE else checked_size(tx, reply(tool, result))
+
+    return work
+
+
+def _of_slices(slices: Slices[Result]) -> Handler:
+    def handler(tx: Tx, _request: Request) -> Result | Unfinished:
+        return slices(tx)
+
+    return handler
+
+
+def checked_size(tx: Tx, reply: Reply) -> Reply:
+    """The reply; raises Fault("invalid") where its body exceeds the limit of an answer."""
+    limit = tx.context.call_limits.answer
+    if len(reply.body) > limit:
+        raise Fault("invalid", f"The answer would be larger than {limit} bytes, ask for less.")
+    return reply
+
+
+def after_read_writes(tool: Tool, request: Request) -> list[AfterRead]:
+    """The writes that follow a read of this tool."""
+    writes: list[AfterRead] = [lambda tx, _result: audit.record(tx)] if tool.audited else []
+    if (after_read := tool.hooks.after_read) is not None:
+        writes.append(lambda tx, result: after_read(tx, request, result))
+    return writes
+
+
+def progress_of(interaction: Interaction) -> Progress:
+    """Progress that is sent to the client."""
+    return Progress(lambda done, total: interaction.progress(done, total, None))
+
+
+def with_call_id(id_: str, work: Work) -> Work:
+    """The same work, on any thread, with its unexpected errors logged under this id."""
+
+    def named(tx: Tx) -> Answer:
+        current_call.set(id_)
+        try:
+            answer = work(tx)
+        except Fault:
+            current_call.set("")
+            raise
+        current_call.set("")
+        return answer
+
+    return named

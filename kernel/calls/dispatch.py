@@ -1,0 +1,330 @@
+"""From raw arguments to a dialect's reply: decode, transaction, handler, render; here is the only catch-all."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from copy import copy
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+from kernel.calls.call import (
+    UNREADABLE,
+    AfterRead,
+    Answer,
+    Call,
+    CheckedRead,
+    Done,
+    NeedsWrite,
+    Observer,
+    Pending,
+    ToolEntry,
+    after_read_writes,
+    check_grant,
+    checked_size,
+    decode_again,
+    fail,
+    following,
+    handler_work,
+    progress_of,
+    reporting,
+    with_call_id,
+)
+from kernel.calls.tools import Dialect, Interaction, Prepare, Reply, Request
+from kernel.core.errors import Args, Fault, Result
+from kernel.core.ids import call_id, current_call
+from kernel.engines.sqlite.errors import as_fault
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, RawJson
+from kernel.store import audit
+from kernel.store.context import CallContext
+from kernel.store.progress import with_progress
+from kernel.store.queue import Deliver, Job, Merge, Work
+from kernel.store.store import Store
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+
+_log = logging.getLogger("quipu")
+_UNWRITTEN = ("storage", "disabled")  # the disk refuses it, or the server only reads: a read answers with what is there
+_PRECHECK_ROUNDS = 1000  # a folder that changes all the time must not keep a read waiting for ever
+_context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tools come with every call
+
+
+def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Fault:
+    """`work(*args)`, or the Fault it raised; any error that is neither a Fault nor SQLite's is logged as a bug."""
+    try:
+        return work(*args)
+    except Fault as fault:
+        return fault
+    except Exception as error:
+        known = as_fault(error)
+        if known is not None:
+            _log.warning("call %s: %s: %s", call_id(), type(error).__name__, known.message)
+            return known
+        _log.exception("call %s failed", call_id())
+        return Fault("internal", "Internal error.")
+
+
+class Dispatch:
+    """Every tool of the served dialects by name, over one store.
+
+    A call that its caller has no permission for raises Forbidden before anything runs. `observers` are notified of each
+    call and its outcome; a call that is cancelled in a queue is not reported, since it never ran.
+    """
+
+    def __init__(self, store: Store, dialects: Sequence[Dialect], observers: Sequence[Observer] = ()) -> None:
+        self.store = store
+        self.dialects = tuple(dialects)
+        self.observers = list(observers)  # one list for all stores
+        self.tools: dict[str, ToolEntry] = {}
+        self._unlisted: dict[str, ToolEntry] = {}
+        for dialect in dialects:
+            for tool in (*dialect.curating, *(method.tool for method in dialect.rest)):
+                self._unlisted[tool.name] = ToolEntry(dialect, tool)
+            for tool in dialect.tools:
+                if tool.name in self.tools:
+                    raise ValueError(f"tool {tool.name} stands in two dialects")
+                whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
+                self.tools[tool.name] = ToolEntry(dialect, whole)
+
+    def entry(self, name: str) -> ToolEntry | None:
+        """Return a tool by name, also one that no list has."""
+        return self.tools.get(name) or self._unlisted.get(name)
+
+    def over(self, store: Store) -> "Dispatch":
+        """The same tools over another store."""
+        other = copy(self)
+        other.store = store
+        return other
+
+    def submit(self, call: Call, done: Done) -> Answer | Pending:
+        """Runs one call: returns the answer if it is ready, else Pending, and `done` gets the answer on this loop.
+
+        The answer is the dialect's, its faults included. Raises Forbidden.
+        """
+        if not (self.observers or call.entry.observers):
+            return self._submit(call, done)
+        report = reporting((*self.observers, *call.entry.observers), call)
+
+        def observed(answer: Answer) -> None:
+            report(answer)
+            done(answer)
+
+        try:
+            answer = self._submit(call, observed)
+        except Forbidden:
+            report("denied")
+            raise
+        finally:
+            current_call.set("")
+        if not isinstance(answer, Pending):
+            report(answer)
+        elif call.entry.stepwise:
+            return Pending(lambda: (answer.cancel(), report("cancelled")))
+        return answer
+
+    async def call(
+        self, entry: ToolEntry, arguments: RawJson, caller: Caller, interaction: Interaction | None = None
+    ) -> Answer:
+        """`submit`, awaited; a task that is cancelled cancels its call."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def done(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        answer = self.submit(Call(entry, arguments, caller, interaction), done)
+        if not isinstance(answer, Pending):
+            return answer
+        try:
+            return await future
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+
+    async def read(self, dialect: Dialect, work: Callable[[Tx], R], caller: Caller) -> R:
+        """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
+        context = CallContext(dialect.name, "", caller.actor)
+        answer = await self._queued(partial(self.store.begin_read, work, context))
+        if isinstance(answer, Fault):
+            raise answer
+        return answer
+
+    def _submit(self, call: Call, done: Done) -> Answer | Pending:
+        entry, arguments, caller, interaction = call
+        try:
+            request = entry.decode(arguments)
+        except UNREADABLE as error:
+            request = catch_faults(decode_again, entry, arguments, error)
+        if caller.grant is not FULL_ACCESS:
+            self._check_permission(call, request)
+        if isinstance(request, Fault):
+            return fail(entry, request)
+        context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key)
+        precheck = entry.tool.hooks.precheck
+        if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
+            return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
+        work = self._work(entry, request, context, interaction)
+        if precheck is not None:
+            return self._begin_checked_read(entry, CheckedRead(precheck, request, work), context, done)
+        if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
+            answer = self.store.read_now(work, context)
+            return fail(entry, answer) if isinstance(answer, Fault) else answer
+
+        def deliver(job: Job) -> None:
+            answer = job.answer
+            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+
+        job = catch_faults(self._enqueue, entry, request, work, context, deliver)
+        return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
+
+    def _enqueue(self, entry: ToolEntry, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
+        tool = entry.tool
+        if tool.mode == "read" or type(request) in tool.read_arms:
+            return self.store.begin_read(work, context, deliver)
+        texts = tool.hooks.texts
+        return self.store.begin_write(
+            work,
+            context,
+            deliver,
+            texts=partial(texts, request) if texts else (),
+            merge=Merge(entry.batch, request) if entry.batch else None,
+            exclusive=tool.mode == "exclusive",
+            audited=True,
+            undoable=tool.hints.destructive or type(request) in tool.kept_arms,
+        )
+
+    async def _stepwise(
+        self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None
+    ) -> Answer:
+        """Runs a call with a prepare or precheck hook; its steps are queued one after another."""
+        tool = entry.tool
+        prepare, precheck = tool.hooks.prepare, tool.hooks.precheck
+        if prepare is not None:
+            request = await self._prepared(prepare, request, context)
+        if isinstance(request, Fault):
+            return fail(entry, request)
+        work = self._work(entry, request, context, interaction)
+        if precheck is not None:
+            if tool.long and interaction is not None:
+                precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
+            answer = await self._checked_read(CheckedRead(precheck, request, work), context)
+        else:
+            answer = await self._queued(partial(self._enqueue, entry, request, work, context))
+        return fail(entry, answer) if isinstance(answer, Fault) else answer
+
+    async def _prepared(self, prepare: Prepare, request: Request, context: CallContext) -> Request:
+        """The request after its prepare hook, or the Fault of the hook."""
+        work = catch_faults(prepare, self.store.context.settings, request)
+        if work is None or isinstance(work, Fault):
+            return work or request
+        return await self._queued(partial(self.store.begin_read, work, context))
+
+    def _begin_checked_read(
+        self, entry: ToolEntry, checked: CheckedRead, context: CallContext, done: Done
+    ) -> Answer | Pending:
+        """`_checked_read` that takes a task only where there is something to write."""
+        under_way: list[Pending] = []
+
+        def deliver(job: Job) -> None:
+            answer = job.answer
+            if job.cancelled:
+                return
+            if isinstance(answer, NeedsWrite):
+                under_way.append(_finish_task(entry, self._checked_read(checked, context, answer), done))
+            else:
+                done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+
+        def cancel() -> object:
+            return under_way[-1].cancel()
+
+        job = catch_faults(self.store.begin_read, checked.check_and_read, context, deliver)
+        if isinstance(job, Fault):
+            return fail(entry, job)
+        under_way.append(Pending(job.cancel))
+        return Pending(cancel)
+
+    async def _checked_read(self, checked: CheckedRead, context: CallContext, answer: Any = None) -> Any:
+        """The answer of a read, after writing what its precheck finds; the number of rounds is limited.
+
+        `answer` is that of the first round, if it has run.
+        """
+
+        def begin_write(needs: NeedsWrite, deliver: Deliver) -> Job:
+            def write(tx: Tx) -> bool:
+                return checked.precheck.write(tx, checked.request, needs.found)
+
+            return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True)
+
+        for _ in range(_PRECHECK_ROUNDS):
+            if answer is None:
+                answer = await self._queued(partial(self.store.begin_read, checked.check_and_read, context))
+            if not isinstance(answer, NeedsWrite):
+                return answer
+            again = await self._queued(partial(begin_write, answer))
+            if isinstance(again, Fault) and (checked.precheck.required or again.code not in _UNWRITTEN):
+                return again
+            if again is not True:
+                return await self._queued(partial(self.store.begin_read, checked.work, context))
+            answer = None
+        return Fault("busy", "What is being read changes all the time, try again.")
+
+    async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
+        """The answer of the job that `put` queues, a Fault included; cancelled with the awaiting task."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def deliver(job: Job) -> None:
+            if not future.done():
+                future.set_result(job.answer)
+
+        job = catch_faults(put, deliver)
+        if isinstance(job, Fault):
+            return job
+        try:
+            return await future
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
+
+    def _work(self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None) -> Work:
+        """What runs in the transaction: the handler, its rendered reply, and the queueing of writes after a read."""
+        work = handler_work(entry, request, interaction)
+        writes = after_read_writes(entry.tool, request)
+        if writes:
+            work = self._with_writes_after(entry, request, context, writes)
+        id_ = current_call.get()
+        return with_call_id(id_, work) if id_ else work
+
+    def _with_writes_after(
+        self, entry: ToolEntry, request: Request, context: CallContext, writes: Sequence[AfterRead]
+    ) -> Callable[[Tx], Answer]:
+        tool, reply = entry.tool, entry.dialect.reply
+
+        def read(tx: Tx) -> Reply:
+            result = tool.handler(tx, request)
+            answer = checked_size(tx, reply(tool, result))
+            for write in writes:
+                self.store.write_later(lambda tx, write=write: write(tx, result), context)
+            return answer
+
+        return read
+
+    def _check_permission(self, call: Call, request: Request | Fault) -> None:
+        try:
+            check_grant(call, request)
+        except Forbidden:
+            entry = call.entry
+            context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
+            self.store.write_later(partial(audit.record, outcome="denied"), context)
+            raise
+
+
+def _finish_task(entry: ToolEntry, work: Coroutine[None, None, Answer], done: Done) -> Pending:
+    task = asyncio.ensure_future(work)
+
+    def finished(task: asyncio.Task[Answer]) -> None:
+        if not task.cancelled():
+            answer = catch_faults(task.result)
+            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+
+    task.add_done_callback(finished)
+    return Pending(task.cancel)

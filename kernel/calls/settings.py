@@ -1,0 +1,109 @@
+"""The settings of dialects: declared by the dialect, read from the environment at startup, looked up by name."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.store.transaction import Tx
+
+Parse = Callable[[str], Any]
+
+
+class Setting(NamedTuple):
+    """One setting: `parse(text)` returns its value, or raises ValueError with a description of valid values.
+
+    A `personal` setting, such as a path, applies to the main tenant only; other tenants have the default.
+    """
+
+    name: str
+    default: Any
+    parse: Parse
+    about: str
+    personal: bool = False
+
+
+def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:
+    """The value of each setting; an empty variable counts as unset. Raises Fault("invalid") naming the variable."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        applies = tenant == MAIN or not setting.personal
+        text = environment.get(setting.name, "").strip() if applies else ""
+        try:
+            values[setting.name] = setting.parse(text) if text else setting.default
+        except ValueError as error:
+            raise Fault("invalid", f"{setting.name} is {error}") from None
+    return values
+
+
+def setting(tx: Tx, name: str) -> Any:
+    """The value of a setting, by the name of its variable."""
+    return tx.context.settings[name]
+
+
+def data_folder(tx: Tx) -> Path:
+    """The absolute path of the data directory; raises Fault("storage") where the store has none."""
+    folder = tx.context.data
+    if folder is None:
+        raise Fault("storage", "There is no data directory.")
+    return folder
+
+
+def flag(given: str) -> bool:
+    """1, true, yes and on; 0, false, no and off."""
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if given.lower() not in known:
+        raise ValueError("1 or 0, true or false, yes or no, on or off")
+    return known[given.lower()]
+
+
+def number(low: int, high: int) -> Parse:
+    """A whole number from `low` to `high`."""
+
+    def parse(given: str) -> int:
+        if not given.isascii() or not given.removeprefix("-").isdigit() or not low <= int(given) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(given)
+
+    return parse
+
+
+def fraction(low: float, high: float) -> Parse:
+    """A number from `low` to `high`."""
+
+    def parse(given: str) -> float:
+        try:
+            value = float(given)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise ValueError(f"a number from {low} to {high}")
+        return value
+
+    return parse
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Names separated by commas, at least one."""
+    found = tuple(part.strip() for part in given.split(",") if part.strip())
+    if not found:
+        raise ValueError("one or more names, separated by commas")
+    return found
+
+
+def choice(*choices: str) -> Parse:
+    """One of these words; case is ignored."""
+
+    def parse(given: str) -> str:
+        if given.lower() not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return given.lower()
+
+    return parse
+
+
+def text(given: str) -> str:
+    """Any text."""
+    return given

@@ -1,0 +1,326 @@
+"""The types a dialect is declared with: tools, imports, and the replies of its handlers."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
+
+from kernel.calls.resources import Prompt, Resources, Skill
+from kernel.calls.settings import Setting
+from kernel.core.errors import Code, Fault
+from kernel.memories.briefing import Brief, KeepHandoff
+from kernel.memories.curation import Curation, ToolCall
+from kernel.memories.import_records import Export, Import, Take
+from kernel.store.history import Past
+from kernel.store.long_work import Steps
+from kernel.store.transaction import Tx
+
+Mode = Literal["read", "write", "exclusive"]
+Access = Literal["read", "write", "admin"]
+Schema = dict[str, Any]  # a JSON schema
+Request = Any  # a decoded request, of the type that the tool declares
+Keys = Sequence[tuple[str, str]]  # (space, key) of memories
+Result = Any  # what the handler of a tool returns, of the type that it declares
+Found = Any  # what the check of a precheck found, for its write
+Handler = Callable[..., Result]
+
+
+class Hints(NamedTuple):
+    """What a client may assume about a tool; a `short` one (under about 50 microseconds) runs on the event loop.
+
+    Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
+    costs every conversation tokens. `view` is the URI of the MCP App that shows its results.
+    """
+
+    title: str = ""
+    destructive: bool = False
+    idempotent: bool = False
+    short: bool = False
+    typed: bool = True
+    view: str = ""
+
+
+class Precheck(NamedTuple):
+    """A write that a read may need first, such as indexing files that changed on disk.
+
+    `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler run, anything
+    else is passed to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
+    `texts(found)` are the texts that `write` embeds. If the write fails because the disk does, the read answers with
+    what is stored, unless the write is `required`.
+    """
+
+    check: Callable[[Tx, Request], Found]
+    write: Callable[[Tx, Request, Found], bool]
+    texts: Callable[[Found], Sequence[str]]
+    required: bool = False
+
+
+Batch = Callable[[Tx, Sequence[Request]], list[Result | Fault]]
+Prepare = Callable[[Mapping[str, Any], Request], Callable[[Tx], Request] | None]
+
+
+class Hooks(NamedTuple):
+    """Optional steps around a handler.
+
+    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together. `batch(tx,
+    requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for each, and a
+    Fault must have changed nothing. `prepare(settings, request)` returns None, or slow work for a reader, which returns
+    the request to run. `precheck` writes before a read. `slices(request)` does the work of the handler in steps that
+    may commit one by one, so that other writes get their turn, or is None. `after_read(tx, request, result)` is a write
+    after a read, such as counting access: no caller waits for it, and it is dropped if the queue is full.
+    """
+
+    texts: Callable[[Request], Sequence[str]] | None = None
+    batch: Batch | None = None
+    prepare: Prepare | None = None
+    precheck: Precheck | None = None
+    slices: Callable[[Request], Steps[Result] | None] | None = None
+    after_read: Callable[[Tx, Request, Result], None] | None = None
+
+
+NO_HOOKS = Hooks()
+
+
+class Tool(NamedTuple):
+    """One tool: `handler(tx, request) -> result`; if `interactive`, `handler(tx, request, interaction) -> result`.
+
+    `permission` is what a key needs to call it, or for each action of a bundled tool; `read_arms` are the arms of a
+    bundled request that only read, so that such a call of a writing tool runs as a read. What a destructive tool
+    changes is kept for undo, and what requests of the types `kept_arms` change: those that replace, or add what no
+    other call removes. `long` work goes through `progress.steps`, so that an MCP client can request progress. Every
+    write is audited, a read only if `audited`.
+    """
+
+    name: str
+    description: str
+    request: type[Request]
+    result: type[Result]
+    handler: Handler
+    mode: Mode
+    hints: Hints
+    permission: Access | Mapping[str, Access] = "admin"
+    hooks: Hooks = NO_HOOKS
+    interactive: bool = False
+    long: bool = False
+    input: Schema | None = None
+    read_arms: tuple[type, ...] = ()
+    kept_arms: tuple[type, ...] = ()
+    audited: bool = False
+
+
+class ArgumentError(NamedTuple):
+    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none.
+
+    `given` is the value that an enum refused.
+    """
+
+    tool: Tool
+    problem: Literal["missing", "unknown", "wrong", "unreadable"]
+    field: str
+    message: str
+    given: str | None = None
+
+
+class Reply(NamedTuple):
+    """A dialect's answer: `body` in its own format, `structured` the same as JSON, `content` as encoded MCP blocks."""
+
+    body: bytes
+    media: str
+    fault: Code | None = None
+    structured: bytes | None = None
+    content: bytes | None = None
+
+
+class InputRequired(NamedTuple):
+    """A result that needs the client first: MCP input requests by key, and state that the kernel seals."""
+
+    inputs: Mapping[str, Mapping[str, Any]]
+    state: object = None
+
+
+class Interaction(NamedTuple):
+    """What an interactive tool gets besides its arguments: the client's answers, its earlier state, and callbacks."""
+
+    answers: Mapping[str, Any]
+    state: Any
+    capabilities: Mapping[str, Any]
+    progress: Callable[[float, float | None, str | None], None]
+    log: Callable[[str, Any], None]
+
+
+def confirmation(interaction: Interaction | None, what: str) -> InputRequired | None:
+    """A question to the user before much is destroyed; None where the client cannot ask, or the user has agreed.
+
+    Raises Fault("blocked") where the user has not.
+    """
+    offered = None if interaction is None else interaction.capabilities.get("elicitation")
+    if interaction is None or offered is None or ("url" in offered and "form" not in offered):
+        return None
+    answer = interaction.answers.get("confirm")
+    if answer is None:
+        agreed: Schema = {"type": "boolean", "title": "Yes, delete them", "default": False}
+        schema = {"type": "object", "properties": {"agreed": agreed}, "required": ["agreed"]}
+        params = {"mode": "form", "message": what, "requestedSchema": schema}
+        return InputRequired({"confirm": {"method": "elicitation/create", "params": params}})
+    content: Mapping[str, Any] = answer.get("content") or {}
+    if answer.get("action") != "accept" or content.get("agreed") is not True:
+        raise Fault("blocked", "The user did not agree: nothing was deleted.")
+    return None
+
+
+class RestMethod(NamedTuple):
+    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
+
+    `client` is the one that names the calling program, `body` the most bytes of a request where they are fewer.
+    """
+
+    verb: str
+    path: str
+    tool: Tool
+    client: str = ""
+    body: int = 0
+
+
+class Concept(NamedTuple):
+    """A memory as a page of its own: its title and summary, if it has them, and its text without these.
+
+    `points` are short texts beside it that `IndexSource.text` does not hold.
+    """
+
+    title: str = ""
+    summary: str = ""
+    body: str = ""
+    tags: Sequence[str] = ()
+    points: Sequence[str] = ()
+
+
+class IndexSource(NamedTuple):
+    """What the index must hold for one memory.
+
+    `text` is all of it that a person or agent reads: what `recall` searches, judges and returns. Its opening is the
+    line of a list, and most of its vector. `words` are found too. `concept` is the same for an export of pages; its
+    body is `text` if it is empty.
+    """
+
+    space: str
+    key: str
+    scope: str
+    text: str
+    words: str = ""
+    concept: Concept = Concept()
+
+
+class Restored(NamedTuple):
+    """A memory that an undo takes back: its text from now on, and the text the call left; None for no memory."""
+
+    space: str
+    key: str
+    text: str | None
+    left: str | None
+
+
+class Outside(NamedTuple):
+    """How an export of everything treats a table that follows what lies outside the database.
+
+    It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
+    so. A table without columns is left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    restore: Callable[[Tx, dict[str, Any]], bool] | None = None
+
+
+class Dialect(NamedTuple):
+    """A set of tools with the formats of its replies and errors.
+
+    `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
+    completions; `sources(tx)` is everything that the index must hold, `sources_of(tx, keys)` what it must hold of some
+    memories, where the history names each that a call touches; `argument_fault(error)` words errors in arguments where
+    the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these tags, in
+    whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings that list
+    their values, `supplied` to those that give them one, for the schemas. A dialect that `reads_all_dialects`
+    cannot be called with a key or token that is limited to some dialects. An `extra` one is served at its own
+    addresses, and beside the others only where QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP
+    alone; `fault.tool` marks their faults, not those of other tools. What lies outside the database:
+    `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
+    `after_undo(tx, restored)` restores it, or raises a Fault for what cannot be restored, there or here;
+    `recover(tx)` finishes what a killed process began. `curate(tx, space, key)` says how a person edits and forgets
+    a memory, and what it is linked with, where no tool of the contract does it by one of the tools `curating`,
+    which no list has; `compose(text, name)` says how a person adds one. `session_space` has sessions as scopes.
+    `take(tx, records)` adds memories of other programs. `outside` says which tables are exported in a way of their
+    own. `brief(tx, project)` is what a session in a project should know from its start, and `keep_handoff(tx,
+    handoff)` keeps the summary of one that was compacted. `guide` is for a model: which tool comes first and what
+    to store.
+    """
+
+    name: str
+    about: str
+    tools: tuple[Tool, ...]
+    reply: Callable[[Tool, Result], Reply]
+    fail: Callable[[Fault], Reply]
+    resources: Resources | None = None
+    prompts: tuple[Prompt, ...] = ()
+    complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
+    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
+    sources_of: Callable[[Tx, Keys], Iterator[IndexSource]] | None = None
+    tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
+    past: Past | None = None
+    settings: tuple[Setting, ...] = ()
+    imports: tuple[Import, ...] = ()
+    exports: tuple[Export, ...] = ()
+    take: Take | None = None
+    outside: Mapping[str, Outside] = MappingProxyType({})
+    argument_fault: Callable[[ArgumentError], Fault] | None = None
+    after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
+    recover: Callable[[Tx], None] | None = None
+    follow: Precheck | None = None
+    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
+    curate: Callable[[Tx, str, str], Curation | None] | None = None
+    curating: tuple[Tool, ...] = ()
+    compose: Callable[[str, str], ToolCall] | None = None
+    choices: Mapping[str, str] = MappingProxyType({})
+    supplied: Mapping[str, str] = MappingProxyType({})
+    session_space: str | None = None
+    brief: Brief | None = None
+    keep_handoff: KeepHandoff | None = None
+    skills: tuple[Skill, ...] = ()
+    guide: str = ""
+    rest: tuple[RestMethod, ...] = ()
+    reads_all_dialects: bool = False
+    extra: bool = False
+
+
+class ToolOptions(TypedDict, total=False):
+    """The fields of `Tool` that a row may set; `Tool` says what they mean."""
+
+    permission: Access | Mapping[str, Access]
+    hooks: Hooks
+    interactive: bool
+    long: bool
+    input: Schema | None
+    read_arms: tuple[type, ...]
+    kept_arms: tuple[type, ...]
+    audited: bool
+
+
+def read(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that only reads: it runs on a connection opened read-only."""
+    return _tool("read", handler, hints, options)
+
+
+def write(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that writes: its calls share a transaction and an fsync with their neighbours in the queue."""
+    return _tool("write", handler, hints, options)
+
+
+def exclusive(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
+    return _tool("exclusive", handler, hints, options)
+
+
+def _tool(mode: Mode, handler: Handler, hints: Hints, options: ToolOptions) -> Tool:
+    """The tool of a handler, with its name, docstring and annotations."""
+    types = get_type_hints(handler)
+    request = types[handler.__code__.co_varnames[1]]
+    description = " ".join((handler.__doc__ or "").split())
+    return Tool(handler.__name__, description, request, types["return"], handler, mode, hints, **options)

@@ -1,0 +1,290 @@
+"""The configuration of one server, read once from environment variables."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from kernel.core import data_dir
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
+from kernel.core.limits import BOUNDS, Limits
+from kernel.core.limits import PREFIX as LIMIT_PREFIX
+
+VERSION = "0.1.0"
+DEFAULT_PORT = 7847
+PREFIX = "QUIPU_"
+MOST_WORKERS = 64
+STORE_SCHEMES = ("postgresql://", "postgres://")
+_OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
+_URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_DURATION = regex(r"([0-9]{1,5})([smhd])")
+_MAX_DIGITS = 18  # int() refuses a text of thousands
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_HOST = regex(
+    r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?|\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?\]?"
+)
+_LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
+MODEL = Path(__file__).resolve().parents[1] / "model" / "static-minilm-256-int8"
+
+
+Word = TypeVar("Word", bound=str)
+Log = Literal["text", "json"]
+KeptCalls = Literal["counts", "calls", "texts"]
+InjectionMode = Literal["off", "flag", "quarantine"]
+_KEPT: Mapping[str, KeptCalls] = {"0": "counts", "1": "calls", "full": "texts"}  # by QUIPU_UI_CALLS
+
+
+class OAuth(NamedTuple):
+    """A trusted authorization server: its `issuer`, the file with its public keys, and the audience of its tokens.
+
+    Without `audience` it is the public address; without `tenant` each token names its tenant in the claim `claim`.
+    """
+
+    issuer: str
+    keys: Path
+    audience: str = ""
+    tenant: str = ""
+    claim: str = "tenant"
+
+
+class Config(NamedTuple):
+    """Where the data lies, where to listen, which model embeds, and how long queues may be.
+
+    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps none.
+    `read_wait` is how many milliseconds a read may have waited before new ones are refused while others wait.
+    `injection_mode` is what happens to memories that match a rule of `kernel.security.rules.injection`.
+    `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
+    `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
+    their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
+    folder `backup_to`, where the newest `backup_keep` copies stay. With `follow` the data directory is one that
+    `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
+    requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
+    logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
+    `store` is the address of a PostgreSQL database, empty for the file in the data directory, and `read_store` that of
+    a replica for reads.
+    """
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    model: Path | None = MODEL
+    dialects: tuple[str, ...] = ()
+    readers: int = 2
+    write_queue: int = 1024
+    read_queue: int = 256
+    read_wait: int = 2000
+    group: int = 256
+    durable: bool = True
+    idle_exit: int = 0
+    undo_hours: int = 168
+    injection_mode: InjectionMode = "quarantine"
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    environment: Mapping[str, str] = MappingProxyType({})
+    tenant: str = MAIN
+    tenants: int = 16
+    workers: int = 1
+    open: bool = False
+    public: str = ""
+    metrics: bool = False
+    traces: bool = False
+    log: Log = "text"
+    log_calls: bool = False
+    ui: bool = True
+    ui_calls: KeptCalls = "counts"
+    oauth: OAuth | None = None
+    store: str = ""
+    read_store: str = ""
+    backup_to: Path | None = None
+    backup_every: int = 3600
+    backup_keep: int = 24
+    follow: bool = False
+
+    @property
+    def home(self) -> Path:
+        """The folder of the tenant."""
+        return data_dir.home(self.data, self.tenant)
+
+    @property
+    def file(self) -> Path:
+        """The database file of the tenant."""
+        return self.home / "quipu.db"
+
+
+def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
+    """The configuration in environment variables; raises Fault("invalid") naming the variable."""
+    model = values.get("QUIPU_MODEL", "")
+    return Config(
+        data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
+        host=host_name(values.get("HOST") or "127.0.0.1"),
+        port=_number(values, "PORT", DEFAULT_PORT, 0, 65535),
+        model=None if model == "none" else Path(model) if model else MODEL,
+        dialects=_names(values, "QUIPU_DIALECTS"),
+        readers=_number(values, "QUIPU_READERS", 2, 1, 64),
+        write_queue=_number(values, "QUIPU_WRITE_QUEUE", 1024, 1, 1_000_000),
+        read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
+        read_wait=_number(values, "QUIPU_READ_WAIT", 2000, 1, 3_600_000),
+        group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
+        durable=_choice(values, "QUIPU_DURABILITY", "full", "normal") == "full",
+        idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
+        undo_hours=_number(values, "QUIPU_UNDO_HOURS", 168, 0, 87_600),
+        injection_mode=_choice(values, "QUIPU_SUSPECTS", "quarantine", "flag", "off"),
+        allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
+        allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+        limits=_limits(values),
+        environment=values,
+        tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
+        workers=_number(values, "QUIPU_WORKERS", 1, 1, MOST_WORKERS),
+        open=_flag(values, "QUIPU_OPEN"),
+        metrics=_flag(values, "QUIPU_METRICS"),
+        traces=_flag(values, "QUIPU_TRACES"),
+        log=_choice(values, "QUIPU_LOG", "text", "json"),
+        log_calls=_flag(values, "QUIPU_LOG_CALLS"),
+        ui=bool(_number(values, "QUIPU_UI", 1, 0, 1)),
+        ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
+        public=_public(values),
+        oauth=_oauth(values),
+    )._replace(**_stores(values), **_backups(values))
+
+
+class _Asked(Mapping[str, str]):
+    """An empty environment that remembers which names were looked up."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __getitem__(self, key: str) -> str:
+        self.names.add(key)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@cache
+def variables() -> frozenset[str]:
+    """The variables that `from_mapping` reads."""
+    asked = _Asked()
+    from_mapping(asked)
+    return frozenset(asked.names)
+
+
+def on_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
+
+
+def default_data(values: Mapping[str, str], platform: str) -> Path:
+    """The folder `quipu` in the user's data directory on this platform."""
+    home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
+    if platform == "darwin":
+        return home / "Library" / "Application Support" / "quipu"
+    if platform == "win32":
+        return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
+    return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _stores(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the places of memories other than a file of its own."""
+    return {
+        "store": _store(values, "QUIPU_STORE"),
+        "read_store": _store(values, "QUIPU_READ_STORE"),
+        "follow": _flag(values, "QUIPU_FOLLOW"),
+    }
+
+
+def _backups(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the scheduled backups."""
+    return {
+        "backup_to": Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
+        "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
+        "backup_keep": _number(values, "QUIPU_BACKUP_KEEP", 24, 1, 100_000),
+    }
+
+
+def host_name(given: str) -> str:
+    """Return a name or address to listen on; raises Fault("invalid") for what can be neither."""
+    if not _HOST.fullmatch(given):
+        raise Fault("invalid", "HOST is a name or an address, such as 127.0.0.1")
+    return given
+
+
+def duration(name: str, given: str) -> int:
+    """The seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
+    found = _DURATION.fullmatch(given.strip())
+    if found is None or not int(found[1]):
+        raise Fault("invalid", f"{name} is a duration such as 30m, 1h or 7d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _limits(values: Mapping[str, str]) -> Limits:
+    defaults = Limits()
+    given = {
+        field: _number(values, LIMIT_PREFIX + field.upper(), getattr(defaults, field), allowed.low, allowed.high)
+        for field, allowed in BOUNDS.items()
+    }
+    return defaults._replace(**given)
+
+
+def _store(values: Mapping[str, str], name: str) -> str:
+    given = values.get(name, "").strip()
+    if given and not given.startswith(STORE_SCHEMES):
+        raise Fault("invalid", f"{name} is an address such as postgresql://user@host/database")
+    return given
+
+
+def _public(values: Mapping[str, str]) -> str:
+    given = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
+    if given and not _URL.fullmatch(given):
+        raise Fault("invalid", "QUIPU_PUBLIC_URL is an address such as https://memory.example")
+    return given
+
+
+def _oauth(values: Mapping[str, str]) -> OAuth | None:
+    given = {name: values.get(f"QUIPU_OAUTH_{name}", "").strip() for name in _OAUTH}
+    if not any(given.values()):
+        return None
+    for name in ("ISSUER", "JWKS"):
+        if not given[name]:
+            raise Fault("invalid", f"OAuth needs QUIPU_OAUTH_{name}")
+    if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
+        raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
+    if given["TENANT"]:
+        data_dir.tenant_name(given["TENANT"])
+    return OAuth(
+        given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
+    )
+
+
+def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+
+
+def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
+    """One of these words; the first is the default."""
+    given = values.get(name) or choices[0]
+    for choice in choices:
+        if given == choice:
+            return choice
+    raise Fault("invalid", f"{name} is {', '.join(choices[:-1])} or {choices[-1]}")
+
+
+def _flag(values: Mapping[str, str], name: str) -> bool:
+    return bool(_number(values, name, 0, 0, 1))
+
+
+def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    given = values.get(name, "").strip()
+    if not given:
+        return default
+    if not given.isascii() or not given.isdigit() or len(given) > _MAX_DIGITS or not low <= int(given) <= high:
+        raise Fault("invalid", f"{name} is a number from {low} to {high}")
+    return int(given)

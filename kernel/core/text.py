@@ -1,0 +1,282 @@
+"""Writers of JSON, block YAML and one-line summaries; no value can break out of them."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, cast
+
+import msgspec
+
+from kernel.core.lazy_regex import regex
+
+# Characters without a visible glyph: soft hyphen, fillers, bidi controls, tags, most variation selectors,
+# byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.
+_INVISIBLE = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_JOINERS = r"\u200c\u200d"
+_CONTROLS = r"\x00-\x1f\x7f-\x9f"
+# Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
+_BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
+
+_MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
+_SURROGATE = regex(r"[\ud800-\udfff]")
+_HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
+_ESCAPED = regex(rf'["\\{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]')
+_UNBLOCKABLE = regex(rf"[{_INVISIBLE}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+# Starts with a letter, underscore or slash, so it is no number, date, indicator, `=` or `<<` in either version of YAML.
+_PLAIN = regex(rf"(?:[^\W\d]|/)[^:#{_CONTROLS}]*(?:(?::(?! |\Z)|(?<! )#)[^:#{_CONTROLS}]*)*(?<! )")
+_RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_LONGEST_RESERVED = 5
+_LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
+
+# `Encoder.encode` of msgspec 0.22 ends the process where its buffer cannot grow; `encode_into` raises MemoryError.
+_encode_into = msgspec.json.Encoder().encode_into
+
+_BRACKETS = regex(r"[,\[\]{}:?]")
+
+_WORD = regex(rf"[^\s{_CONTROLS}]+")
+_ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
+_DROPPED = regex(f"[{_INVISIBLE}]")
+# A line end of Windows is none of them; a surrogate stands for a byte of a file name.
+_OBEYED = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+# Characters that are invisible or reorder what stands around them: shown by their number.
+_SHOWN_BY_NUMBER = {
+    code: f"\u27e8U+{code:04X}\u27e9"
+    for first, last in (
+        (0x00, 0x08),
+        (0x0B, 0x1F),
+        (0x7F, 0x9F),
+        (0xAD, 0xAD),
+        (0x61C, 0x61C),
+        (0x180E, 0x180E),
+        (0x200B, 0x200F),
+        (0x2028, 0x202E),
+        (0x2060, 0x206F),
+        (0xFE00, 0xFE0E),
+        (0xFEFF, 0xFEFF),
+        (0xE0000, 0xE01EF),
+    )
+    for code in range(first, last + 1)
+}
+
+
+def json_bytes(value: Any) -> bytes:
+    """The JSON of a value, as UTF-8."""
+    return bytes(_json(value))
+
+
+def json_text(value: Any) -> str:
+    """The JSON of a value."""
+    return _json(value).decode()
+
+
+def _json(value: Any) -> bytearray:
+    buffer = bytearray()
+    _encode_into(value, buffer)
+    return buffer
+
+
+def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
+    """A YAML block mapping with its keys in the order given; every loader of YAML 1.1 or 1.2 reads the same values."""
+    lines: list[str] = []
+    items = cast("Mapping[str, object]", pairs).items() if isinstance(pairs, Mapping) else pairs
+    _mapping(lines, items, "")
+    return "\n".join(lines or ["{}"]) + "\n"
+
+
+def yaml_flow(items: Iterable[str]) -> str:
+    """A YAML flow sequence of texts, on one line."""
+    return f"[{', '.join(_quoted(item) if _BRACKETS.search(item) else _string(item) for item in items)}]"
+
+
+def one_line(text: str, limit: int) -> str:
+    """The start of a text on one line of at most `limit` characters, cut between words and closed with an ellipsis."""
+    head = text[: limit * 2]
+    if head.isascii():  # most texts, and some times as fast
+        line = head.replace("\n", " ").strip()
+        plain = "  " not in line and line.isprintable()
+        if not plain:
+            line = " ".join(line.split())
+        if (plain or line.isprintable()) and (len(line) > limit or len(head) == len(text)):
+            return line if len(line) <= limit else _cut(line, limit)
+    words, length = list[str](), -1
+    for found in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one
+        if word := _DROPPED.sub("", _SURROGATE.sub("\ufffd", found[0])):
+            words.append(word)
+            length += 1 + len(word)
+            if length > limit:
+                return _cut(" ".join(words), limit)
+    return " ".join(words)
+
+
+def begins_with(text: str, title: str) -> bool:
+    """Return whether a text begins with a title: as its first words or heading, or, for a title that ends in an
+    ellipsis, as far as that goes. Case and blanks do not count.
+    """
+    bare = title.strip().removesuffix("…")
+    begun = text[: 2 * len(title) + _MOST_MARKS].lstrip("# \t\r\n")  # twice for further blanks
+    wanted, held = (" ".join(part.split()).casefold() for part in (bare, begun))
+    if not wanted or not held.startswith(wanted):
+        return False
+    return bare != title.strip() or not held[len(wanted) : len(wanted) + 1].isalnum()
+
+
+def _cut(line: str, limit: int) -> str:
+    if limit < 1:
+        return ""
+    kept = line[: limit - 1]
+    space = kept.rfind(" ")
+    if line[limit - 1] != " " and space >= limit // 2:  # a word longer than half the line is cut rather than dropped
+        kept = kept[:space]
+    return kept.rstrip() + "…"
+
+
+def _mapping(lines: list[str], pairs: Iterable[tuple[str, object]], pad: str) -> None:
+    for name, value in pairs:
+        key = _key(name)
+        mark = f"{pad}{key}:" if len(key) < _LONGEST_KEY else f"{pad}? {key}\n{pad}:"
+        _entry(lines, mark, value, pad)
+
+
+def _entry(lines: list[str], mark: str, value: object, pad: str) -> None:
+    if isinstance(value, str):
+        if "\n" in value and _blockable(value := _SURROGATE.sub("\ufffd", value)):
+            _literal(lines, mark, value, pad + "  ")
+        else:
+            lines.append(f"{mark} {_key(value) if len(value) <= _CACHED_CHARACTERS else _string(value)}")
+    elif value is None or isinstance(value, int | float):
+        lines.append(f"{mark} {_constant(value)}")
+    elif isinstance(value, list | tuple):
+        items = cast("Iterable[object]", value)
+        lines.append(mark if value else f"{mark} []")
+        for item in items:
+            _item(lines, item, pad + "  ")
+    elif isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value)
+        lines.append(mark if pairs else f"{mark} {{}}")
+        _mapping(lines, pairs.items(), pad + "  ")
+    else:
+        raise TypeError(f"YAML has no plain form for {type(value).__name__}")
+
+
+def _item(lines: list[str], value: object, pad: str) -> None:
+    """An item of a list; what is nested starts on the line of its own dash."""
+    dash = len(lines)
+    _entry(lines, f"{pad}-", value, pad)
+    if lines[dash] == f"{pad}-":
+        lines[dash : dash + 2] = [f"{pad}- {lines[dash + 1][len(pad) + 2 :]}"]
+
+
+def _blockable(text: str) -> bool:
+    return not text.isspace() and not _UNBLOCKABLE.search(text)  # readers differ on a block of nothing but blanks
+
+
+def _literal(lines: list[str], mark: str, text: str, pad: str) -> None:
+    """A literal block; its indentation is stated where a first line that starts blank would leave it to be guessed."""
+    body = text.removesuffix("\n")
+    chomp = "-" if body == text else "+" if body.endswith("\n") else ""
+    depth = "2" if text[0] in " \t\n" else ""
+    lines.append(f"{mark} |{depth}{chomp}")
+    lines.extend(pad + line if line else "" for line in body.split("\n"))
+
+
+def _string(text: str) -> str:
+    if (
+        _PLAIN.fullmatch(text)
+        and (text.isascii() or not (_HIDDEN.search(text) or _SURROGATE.search(text)))
+        and (len(text) > _LONGEST_RESERVED or text.lower() not in _RESERVED)
+    ):
+        return text
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    escaped = _ESCAPED.sub(_escape, _SURROGATE.sub("\ufffd", text))
+    return f'"{escaped}"'
+
+
+_key = lru_cache(maxsize=1024)(_string)  # field names, states and the time of a group come back with every call
+
+
+def _escape(found: re.Match[str]) -> str:
+    named = _NAMED.get(found[0])
+    if named:
+        return named
+    point = ord(found[0])
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def _constant(value: float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _float(value) if isinstance(value, float) else str(value)
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    digits = repr(value)
+    # YAML 1.1 takes 1e+16 for a string: a float needs its point.
+    return digits if "." in digits else digits.replace("e", ".0e")
+
+
+def one_word(text: str) -> str:
+    """A text as one word of a line: quoted, with escapes, unless it is plain. No text can pass for more fields."""
+    return text if _ONE_WORD.fullmatch(text) and not _HIDDEN.search(text) else _quoted(text)
+
+
+def utc_time(text: str) -> str | None:
+    """Any ISO 8601 time or date as `utc_now` writes it, or None; a time without a zone is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def stored_time(text: str) -> datetime:
+    """Return a time of a row; 1970 for a text that is none, which a row from elsewhere may hold."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return _EPOCH
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def stored_object(text: str | None) -> dict[str, Any]:
+    """Return a JSON object of a row; an empty one for a text that is none, which a row from elsewhere may hold."""
+    try:
+        found: Any = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def harmless(text: str) -> str:
+    """Return the text with marks such as `⟨U+001B⟩` for what a terminal obeys: control characters but tabs and line
+    ends, and overrides of the reading order.
+    """
+    return text if text.isascii() and text.isprintable() else _OBEYED.sub(_number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(found[0]):04X}\u27e9"
+
+
+def visible(text: str) -> str:
+    """The text with invisible and reordering characters as marks."""
+    return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)

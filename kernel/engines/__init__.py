@@ -1,0 +1,1 @@
+"""Database engines behind the store: SQLite, PostgreSQL, migrations, other programs' SQLite files."""

@@ -1,0 +1,334 @@
+"""A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
+
+import itertools
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from kernel.core.errors import CatchFaults, Fault
+from kernel.engines.postgres import bounds, commit_outcome
+from kernel.engines.postgres.changes import Recorder
+from kernel.engines.postgres.driver import load_driver
+from kernel.engines.postgres.errors import as_fault, is_lost
+from kernel.engines.postgres.full_text import rebuild_steps
+from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.replica import Replica
+from kernel.engines.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
+from kernel.engines.postgres.session import Session
+from kernel.engines.postgres.statements import Statement, values_of
+from kernel.engines.postgres.table_rows import TableRows
+from kernel.engines.postgres.tenants.placement import TenantPlace
+from kernel.engines.postgres.word_index import WordIndex
+from kernel.engines.postgres.word_reader import WordReader
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine_types import Cursor, Params
+from kernel.store.long_work import Steps
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+
+_UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
+_READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class Connection(WordReader):
+    """The engine of a tenant's transactions; it holds a connection of the pool while one is open.
+
+    A tenant that is at home is read from the `replica`, if there is one: by a connection that is `reading`. Others tell
+    it how far it has to be.
+    """
+
+    def __init__(
+        self,
+        place: TenantPlace,
+        context: StoreContext,
+        filename: str,
+        *,
+        durable: bool = True,
+        replica: Replica | None = None,
+        reading: bool = False,
+        words: WordIndex | None = None,
+    ) -> None:
+        super().__init__(words or WordIndex())
+        self.context = context
+        self.filename = filename
+        self.budget = Budget()
+        self._finder = place
+        self.replica = replica
+        self._session = Session(place, replica if reading else None)
+        self.command = self._session.command
+        self._durable = durable
+        self._psycopg = load_driver()
+        self._open_tx: Tx | None = None
+        self._count = 0
+        self._total = 0
+        self._changes_before = 0
+        self._called = False  # in this transaction
+        self.tables = TableRows(self)
+        self._streams = itertools.count()
+
+    def changes(self) -> int:
+        """The number of rows the last statement changed."""
+        return self._count
+
+    def total_changes(self) -> int:
+        """The number of rows changed since the connection was opened."""
+        return self._total
+
+    def execute(self, text: str, params: Params | None) -> Cursor:
+        """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
+        if not isinstance(text, Statement):
+            limit = self.context.call_limits.milliseconds
+            self._begin(_READING, f"SET LOCAL statement_timeout = {limit}")
+            return NO_ROWS
+        if text.answered is not None:
+            before = self._total
+            rows = list(text.answered(self, params or {}))
+            self._count = self._total - before
+            return Rows(rows)
+        values = values_of(text, params or {})
+        if self.budget.streamed:
+            self.budget.streamed = False
+            return Pages(self.stream(text, bounds.PAGE, values))
+        return self._run(text, values)
+
+    def query(self, name: str, /, **params: Any) -> list[Row]:
+        """The rows of a statement of `sql/postgres/engine`."""
+        text = cast("Statement", self.context.statements[name])
+        return self._run(text, values_of(text, params), prepare=name not in _UNPREPARED).fetchall()
+
+    def _run(self, text: str, values: list[Any], *, prepare: bool = True) -> Rows:
+        limit = self.context.call_limits.value
+        if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
+            raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
+        cursor = self._session.cursor
+        try:
+            cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
+            rows = cursor.fetchall() if cursor.description else None
+        except self._psycopg.Error as error:
+            self._session.fail(error)
+        if (cursor.statusmessage or "").startswith("SELECT"):
+            self._count = 0
+        else:
+            self._count = max(0, cursor.rowcount)
+            self._total += self._count
+        return Rows(rows) if rows else NO_ROWS
+
+    def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
+        name = f"page_{next(self._streams)}"
+        cursor = self._psycopg.RawCursor(self._session.held)
+        try:
+            cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values, prepare=False)
+            while rows := self._session.held.execute(
+                f"FETCH {page} FROM {name}", prepare=False, binary=True
+            ).fetchall():
+                yield from rows
+        except self._psycopg.Error as error:
+            self._session.fail(error)
+        self.command(f"CLOSE {name}")
+
+    def copy_in(self, text: str, rows: Iterable[Row]) -> None:
+        """Writes rows by COPY."""
+        try:
+            with self._session.held.cursor() as cursor, cursor.copy(text) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        except self._psycopg.Error as error:
+            self._session.fail(error)
+
+    @property
+    def pool(self) -> Pool:
+        """The connections of this process to the database."""
+        return self._session.pool
+
+    def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
+        self.begin_reading(reading=kind == _READING)
+        self._session.begin(kind, *settings, wait=wait)
+
+    def _begin_writing(self, *, large: bool = False) -> None:
+        """Takes the lock of the tenant, for which no time limit but its own holds."""
+        factor = bounds.LARGE_FACTOR if large else 1
+        self._begin(
+            "",
+            f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {bounds.IDLE_MILLISECONDS * factor}",
+            f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
+            wait=bounds.BUSY_MILLISECONDS,
+        )
+
+    def clock(self) -> int:
+        """Nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
+
+        A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
+        """
+        return self._session.ahead + time.monotonic_ns()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, if only a failed one."""
+        return self._session.in_transaction
+
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
+        self._begin_writing(large=large)
+        self._changes_before = self._total
+        self._called = False
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
+
+    def call(
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint; a Fault is rolled back."""
+        tx.begin_call(call_context)
+        # The savepoint of the call before goes with the command of this one: a round trip less. COMMIT ends the last.
+        self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
+        self._called = True
+        answer = catch_faults(tx.within, self.context.call_limits.milliseconds / 1000 * budget, work)
+        if isinstance(answer, Fault):
+            if not self.in_transaction:
+                raise answer
+            self.command("ROLLBACK TO call")
+            tx.discard_call()
+        return answer
+
+    def commit(self, tx: Tx) -> None:
+        """Flushes deferred work and commits; no call of the group is answered before."""
+        tx.flush_deferred()
+        mark = commit_outcome.add_mark(self) if self._total != self._changes_before else None
+        try:
+            ended = self._end()
+        except self._psycopg.Error as error:
+            self._settle(mark, error)
+            ended = "COMMIT"
+        if ended != "COMMIT":  # a statement had failed, and its call went on
+            raise RuntimeError(f"the transaction ended with {ended}")
+        self._open_tx = None
+        self._session.release()
+
+    def _end(self) -> str:
+        """Commits; the position in the log follows in the same round trip, for the replica."""
+        if self.replica is None:
+            return self._session.held.execute("COMMIT", prepare=False).statusmessage
+        position = self.context.statements[f"engine.replica.{'flushed' if self._durable else 'inserted'}"]
+        cursor = self._session.held.execute(f"COMMIT; {str.__str__(position)}", prepare=False)
+        ended = cursor.statusmessage
+        cursor.nextset()
+        self.replica.wrote(cursor.fetchone()[0])
+        return ended
+
+    def _settle(self, mark: int | None, error: Exception) -> None:
+        """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
+        fault = as_fault(error)
+        if fault is None or not (self._session.held.closed or is_lost(error)):
+            raise fault or error
+        committed = mark is not None and commit_outcome.has_committed(self, mark)
+        if committed is None:
+            raise Fault("storage", commit_outcome.UNKNOWN) from error
+        if not committed:
+            raise fault from error
+
+    def begin_again(self) -> None:
+        """Opens a transaction with the lock of the tenant, on another connection of the pool."""
+        self._session.release()
+        self._begin_writing()
+
+    def rollback(self) -> None:
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self.in_transaction:
+                self.command("ROLLBACK")
+        finally:
+            self._session.release()
+            if tx is not None:
+                tx.rolled_back()
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
+        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        try:
+            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
+        except Fault:
+            if not self._has_lost_replica():
+                raise
+        finally:
+            self.rollback()
+        try:
+            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
+        finally:
+            self.rollback()
+
+    def _has_lost_replica(self) -> bool:
+        """Whether a read failed since its connection to the replica broke: it may be done again, on the primary."""
+        return self._session.on_replica and self._session.held.closed
+
+    @contextmanager
+    def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        tx = self.begin(call_context, large=True)
+        try:
+            yield tx
+            self.commit(tx)
+        finally:
+            self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
+
+    def record_changes(self, limit_bytes: int) -> Recorder:
+        """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
+        return Recorder(self.command, self.query, limit_bytes)
+
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Only reverting them tells."""
+        return True
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        if not changes:
+            return True
+        self.command("SAVEPOINT revert")
+        ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
+        self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
+        return bool(done)
+
+    def check_full_text(self) -> tuple[bool, bool]:
+        """Whether there are words and trigrams of each document, and of no other."""
+
+        def agree(tx: Tx) -> tuple[bool, bool]:
+            _ = tx.now  # takes the snapshot
+            return not self.query("engine.full_text.differing"), not self.query("engine.full_text.differing_parts")
+
+        return self.read(CallContext(), agree)
+
+    def rebuild_full_text(self) -> Steps[None]:
+        """Makes words and trigrams anew from the documents, in steps."""
+        return rebuild_steps(self)
+
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there."""
+        with self.writing():
+            ((found,),) = self.query("engine.changes.orphans")
+        return found
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies what is committed into a file of SQLite, without what the open transaction has written."""
+        from kernel.engines.postgres.file_copy import copy_to_file
+
+        patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
+        other = Connection(self._finder, patient, self.filename)
+        try:
+            other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
+        finally:
+            other.close()
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs on this connection."""
+        self._session.interrupt()
+
+    def close(self) -> None:
+        """Gives the connection back; safe to call twice."""
+        self._session.release()

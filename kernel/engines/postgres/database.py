@@ -1,0 +1,145 @@
+"""One tenant in PostgreSQL as a Store uses it."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kernel.core.errors import CatchFaults
+from kernel.engines.postgres import full_text, vectors
+from kernel.engines.postgres.connection import Connection
+from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.replica import Replica
+from kernel.engines.postgres.schema import migrate
+from kernel.engines.postgres.shared_file import SharedFile
+from kernel.engines.postgres.statements import statements
+from kernel.engines.postgres.tenants.placement import TenantPlace
+from kernel.engines.postgres.word_index import WordIndex
+from kernel.store.context import StoreContext
+
+_pools: dict[str, Pool] = {}
+_replicas: dict[str, Replica] = {}
+_making: dict[str, Lock] = {}  # by address: a database that does not answer makes nobody else wait
+
+
+@cache
+def texts() -> Mapping[str, str]:
+    """The statements as PostgreSQL takes them."""
+    return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
+
+
+def pool_of(address: str) -> Pool:
+    """The pool of this process for a database; its schema is current."""
+    with _making.setdefault(address, Lock()):
+        if address not in _pools:
+            pool = Pool(address)
+            migrate(pool)
+            pool.close()  # a connection of before does not know our types
+            _pools[address] = pool
+        return _pools[address]
+
+
+def _replica_of(address: str) -> Replica:
+    """The replica of this process at an address; it has its schema from the database that it follows."""
+    with _making.setdefault(address, Lock()):
+        return _replicas.setdefault(address, Replica(address))
+
+
+def forget_pool(address: str) -> None:
+    """Lets what is opened from here on have connections of its own, as another process would."""
+    with _making.setdefault(address, Lock()):
+        for pool in (_pools.pop(address, None), getattr(_replicas.pop(address, None), "pool", None)):
+            if pool is not None:
+                pool.close()
+
+
+def postgres_context(
+    context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True, replica: str = ""
+) -> StoreContext:
+    """The context of a tenant in a database, which it connects to when it is first needed.
+
+    `address` is the home, whose directory says where the tenant is. `file` stands for the tenant where a path is
+    needed; there is nothing at it. Without `durable` a crash of the database may lose the last commits. Where a
+    `replica` of the home is named, reads of tenants that are there go to it.
+    """
+
+    place, words = TenantPlace(address, tenant, pool_of), WordIndex()
+
+    def connect(used: StoreContext, *, reading: bool = False) -> Connection:
+        found = _replica_of(replica) if replica else None
+        return Connection(place, used, str(file), durable=durable, replica=found, reading=reading, words=words)
+
+    return context._replace(statements=texts(), connect=connect)
+
+
+class PostgresDatabase:
+    """The tenant that a context connects to."""
+
+    read_head_start = 0.0  # a read mostly waits for the server
+
+    def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
+        self._shared_file = shared_file
+        self.file = file
+        self.context = context
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Follows the shared file; PostgreSQL does its upkeep itself."""
+        if self._shared_file is not None:
+            self._shared_file.follow(catch_faults)
+
+    def reader(self) -> Connection:
+        """Opens a connection that reads."""
+        return self._connect(reading=True)
+
+    def writer(self) -> Connection:
+        """Opens a connection that writes."""
+        return self._connect()
+
+    def _connect(self, *, reading: bool = False) -> Connection:
+        assert self.context.connect is not None
+        return self.context.connect(self.context, reading=reading)
+
+    @property
+    def after_commit(self) -> Callable[[Any], None]:
+        """Nothing is due after a commit."""
+        return _nothing_due
+
+    @property
+    def probe(self) -> Callable[[], Mapping[str, str]]:
+        """Tells whether a primary or a standby answers, and of a replica whether it does, is away or is behind."""
+        return self._answering
+
+    def _answering(self) -> dict[str, str]:
+        writer = self.writer()
+        found = {"store": _role(writer)}
+        if writer.replica is None:
+            return found
+        role = _role(self.reader())
+        state = writer.replica.state
+        return {**found, "read_store": role if state == "standby" else state}
+
+    def sizes(self) -> tuple[int, int]:
+        """Nothing: the database tells its sizes itself."""
+        return 0, 0
+
+    def close(self, writer: Connection | None) -> None:
+        """Closes the connection of the writer, and those that are free; other tenants open theirs again."""
+        if self._shared_file is not None:
+            self._shared_file.close()
+        if writer is not None:
+            writer.close()
+            writer.pool.close()
+
+
+def _role(db: Connection) -> str:
+    """`primary`, or `standby` where the database follows another and takes no writes."""
+    db.execute("BEGIN", None)
+    try:
+        return str(db.query("engine.transaction.role")[0][0])
+    finally:
+        db.rollback()
+
+
+def _nothing_due(_writer: Any) -> None:
+    """PostgreSQL writes its checkpoints itself."""

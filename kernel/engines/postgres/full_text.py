@@ -1,0 +1,247 @@
+"""Full text on PostgreSQL: words of SQLite's tokenizer in an inverted index of arrays, ranked as FTS5 ranks them."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from math import log
+from typing import Any
+
+import msgspec
+
+from kernel.core.text import json_text
+from kernel.engines.postgres.matching import (
+    PHRASE,
+    Engine,
+    Params,
+    Row,
+    matching,
+    occurrences,
+    parse,
+    place_element,
+)
+from kernel.store.long_work import Steps
+
+_K1, _B = 1.2, 0.75  # as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
+_LEAST_IDF = 1e-6  # of a term in more than half of the rows, in FTS5
+_MOST = 32_767  # a count is a smallint
+_PAGE = 500
+_STEP_ROWS = 8  # documents; a slice is cut between steps
+_NO_LIMIT = 2**31
+_MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
+_PLACE = "quipuplace"
+# Words leave the index with their documents.
+_DROPPED = (
+    *("can_drop", "drop_ids", "drop_partitions", "log_vectors", "delete_vectors", "unflag", "count_out", "delete_docs"),
+    *("next", "fts_delete", "parts_delete", "forget", "forget_all"),
+)
+
+
+def match_with_tf(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.lexical.match_with_tf, match_with_tf_in and match_with_tf_of."""
+    import numpy as np
+
+    match = parse(params["query"], db.stems)
+    asked = match.phrases[params.get("skip", 0) :]
+    docs, size = _totals(db)
+    mean = (size + docs) / docs - 1 if docs else 0.0
+    some = {name: _list(params.get(name)) for name in ("partitions", "ids")}
+    found = matching(db, match, asked, params.get("limit", _NO_LIMIT), some["partitions"], some["ids"])
+    table = np.zeros(len(found.docs), [("length", "<u4"), ("mean", "<f4"), ("tf", np.uint8, (len(asked),))])
+    table["length"], table["mean"], table["tf"] = found.sizes, mean, np.minimum(found.counts, _MOST_TF)
+    return list(zip(found.docs.tolist(), [row.tobytes() for row in table], strict=True))
+
+
+def ranked(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.lexical.newest_by_bm25, match_by_bm25 and match_by_bm25_in."""
+    import numpy as np
+
+    match = parse(params["query"], db.stems)
+    words = [phrase for phrase in match.phrases if not phrase.startswith(":")]
+    found = matching(db, match, words, params.get("newest", _NO_LIMIT), _list(params.get("partitions")))
+    if not len(found.docs):
+        return []
+    docs, size = _totals(db)
+    held = _frequencies(db, sorted(set(words)))
+    mean = (size + docs) / docs
+    norms = _K1 * (1.0 - _B + _B * (found.sizes + 1) / mean)
+    scores = np.zeros(len(found.docs))
+    for word, counts in zip(words, found.counts.T, strict=True):
+        scores += _idf(docs, held.get(word, 0)) * ((counts * (_K1 + 1.0)) / (counts + norms))
+    best = np.lexsort((found.docs, -scores))[: params.get("best")]
+    return list(zip(found.docs[best].tolist(), scores[best].tolist(), strict=True))
+
+
+def _idf(docs: int, hits: int) -> float:
+    weight = log((docs - hits + 0.5) / (hits + 0.5))
+    return weight if weight > 0.0 else _LEAST_IDF
+
+
+def _frequencies(db: Engine, stems: list[str]) -> dict[str, int]:
+    """The number of documents that hold each stem."""
+    known = occurrences(db, stems)
+    if known is not None:
+        return {stem: len(one.docs) for stem, one in known.items()}
+    return dict(db.query("engine.full_text.frequencies", stems=stems))
+
+
+def document_frequencies(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.lexical.document_frequencies and kernel.as_of.document_frequencies."""
+    stems: list[str] = _list(params["stems"]) or []
+    places = {stem: place_element(stem[len(_PLACE) :]) for stem in stems if stem.startswith(_PLACE)}
+    counts = _frequencies(db, [stem for stem in dict.fromkeys(stems) if stem not in places])
+    if places:  # large as a rule, and not worth reading for a number
+        found = dict(db.query("engine.full_text.frequencies", stems=list(places.values())))
+        counts |= {stem: found[element] for stem, element in places.items()}
+    return [(stem, counts[stem]) for stem in stems if counts[stem]]
+
+
+def insert(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.index.fts_insert."""
+    _add(db, db.query("engine.full_text.documents", ids=params["ids"]))
+    return []
+
+
+def _add(db: Engine, documents: Iterable[Row]) -> None:
+    rows: list[tuple[int, int, str, str]] = []
+    for doc, text, grams, place in documents:
+        words = db.stems(text) + db.stems(grams)
+        counts = Counter(words)
+        counts.update(f"{word[0]}*" for word in words if not word.isascii())
+        held = [str(min(_MOST, count)) for count in counts.values()]
+        stems = [*counts, place_element(place)]
+        rows.append((doc, len(words), " ".join(stems), " ".join([*held, "1"])))  # no word has a blank
+    if rows:
+        named = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
+        db.query("engine.full_text.add", **named)
+        db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
+
+
+def delete(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.index.fts_delete."""
+    sizes = [size for (size,) in db.query("engine.full_text.delete", ids=params["ids"], era=_era())]
+    if sizes:
+        db.query("engine.full_text.count", docs=-len(sizes), size=-sum(sizes))
+    return []
+
+
+def rebuild(db: Engine, _params: Params) -> list[Row]:
+    """Answers kernel.consistency.rebuild_full_text."""
+    db.query("engine.full_text.clear")
+    db.query("engine.full_text.clear_totals")
+    db.query("engine.full_text.begin_era", era=_era())
+    after = 0
+    while page := db.query("engine.full_text.documents_after", after=after, limit=_PAGE):
+        _add(db, page)
+        after = page[-1][0]
+    return []
+
+
+def insert_parts(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.index.parts_insert."""
+    _add_parts(db, db.query("engine.full_text.part_texts", ids=params["ids"]))
+    return []
+
+
+def _add_parts(db: Engine, texts: Iterable[Row]) -> None:
+    rows = [(doc, sorted(set(db.stems(text, trigrams=True)))) for doc, text in texts]
+    if rows:
+        db.query("engine.full_text.add_parts", rows=json_text(rows))
+
+
+def rebuild_parts(db: Engine, _params: Params) -> list[Row]:
+    """Answers kernel.consistency.rebuild_parts."""
+    db.query("engine.full_text.clear_parts")
+    after = 0
+    while page := db.query("engine.full_text.part_texts_after", after=after, limit=_PAGE):
+        _add_parts(db, page)
+        after = page[-1][0]
+    return []
+
+
+def rebuild_steps(db: Engine) -> Steps[None]:
+    """Makes the words and trigrams of each document anew, then drops those without a document."""
+    yield
+    after = 0
+    while page := db.query("engine.full_text.documents_after", after=after, limit=_STEP_ROWS):
+        ids = {"ids": json_text([row[0] for row in page])}
+        delete(db, ids)
+        _add(db, page)
+        db.query("engine.full_text.delete_parts", **ids)
+        insert_parts(db, ids)
+        after = page[-1][0]
+        yield
+    while orphans := db.query("engine.full_text.without_document", limit=_PAGE):
+        delete(db, {"ids": json_text([doc for (doc,) in orphans])})
+        yield
+    db.query("engine.full_text.delete_parts_without_document")
+    db.query("engine.full_text.clear_totals")
+    ((docs, size),) = db.query("engine.full_text.sums")
+    db.query("engine.full_text.count", docs=docs, size=size)
+
+
+def match_trigrams(db: Engine, params: Params) -> list[Row]:
+    """Answers kernel.trigrams.match_trigrams."""
+    wanted = {
+        trigram
+        for word, _, _ in PHRASE.findall(params["query"])
+        for trigram in db.stems(word.replace('""', '"'), trigrams=True)
+    }
+    return db.query("engine.full_text.holding_parts", trigrams=sorted(wanted), partitions=params["partitions"])
+
+
+def _named(name: str) -> Callable[[Engine, Params], list[Row]]:
+    def answer(db: Engine, params: Params) -> list[Row]:
+        return db.query(name, **params)
+
+    return answer
+
+
+def nothing(_db: Engine, _params: Params) -> list[Row]:
+    """Answers what only SQLite has to do."""
+    return []
+
+
+def sequences(db: Engine, _params: Params) -> list[Row]:
+    """Answers kernel.index.sequences; what is read of words by the way is used by the statements that follow."""
+    if db.reading:
+        return [db.seen.ids]
+    return db.query("engine.full_text.sequences")
+
+
+def _era() -> int:
+    """A number that no era had before, in any process."""
+    return int.from_bytes(os.urandom(8)) >> 1
+
+
+def _totals(db: Engine) -> tuple[int, int]:
+    if db.reading:
+        return db.seen.docs, db.seen.size
+    ((docs, size),) = db.query("engine.full_text.totals")
+    return docs, size
+
+
+def _list(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
+    "kernel.compact.merge_full_text": nothing,
+    "kernel.compact.merge_parts": nothing,
+    "kernel.consistency.rebuild_full_text": rebuild,
+    "kernel.consistency.rebuild_parts": rebuild_parts,
+    **{f"kernel.dropped.{name}": nothing for name in _DROPPED},
+    "kernel.index.fts_insert": insert,
+    "kernel.index.fts_delete": delete,
+    "kernel.index.parts_insert": insert_parts,
+    "kernel.index.parts_delete": _named("engine.full_text.delete_parts"),
+    "kernel.index.sequences": sequences,
+    "kernel.lexical.document_frequencies": document_frequencies,
+    "kernel.lexical.match_by_bm25": ranked,
+    "kernel.lexical.match_by_bm25_in": ranked,
+    "kernel.lexical.match_with_tf": match_with_tf,
+    "kernel.lexical.match_with_tf_in": match_with_tf,
+    "kernel.lexical.match_with_tf_of": match_with_tf,
+    "kernel.lexical.newest_by_bm25": ranked,
+    "kernel.trigrams.match_trigrams": match_trigrams,
+    "kernel.as_of.document_frequencies": document_frequencies,
+}

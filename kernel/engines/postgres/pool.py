@@ -1,0 +1,87 @@
+"""The connections of one process to one database, shared by all its tenants."""
+
+import threading
+import time
+from typing import Any
+
+from kernel.core.errors import Fault
+from kernel.engines.postgres.driver import PATIENCE, connect, load_driver
+from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+
+MOST = 16  # connections of a process, however many tenants it serves
+BUSY = "The server is busy, try again."
+_WAIT_SECONDS = 5.0
+_ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
+_FIRST_PAUSE = 0.03
+# After these the database is not asked again for a while: whoever opens one of its tenants keeps others waiting.
+_REST_SECONDS = 0.25
+
+
+class Pool:
+    """At most `most` connections; the one given back last is taken first, since its statements are prepared.
+
+    A new connection is tried `attempts` times, each for `patience` seconds if the address says nothing else.
+    """
+
+    def __init__(self, address: str, most: int = MOST, attempts: int = _ATTEMPTS, patience: int = PATIENCE) -> None:
+        self.address = address
+        self._attempts = attempts
+        self._patience = patience
+        self._free: list[Any] = []
+        self._lock = threading.Lock()
+        self._room = threading.Semaphore(most)
+        self._away_until = 0.0
+
+    def take(self) -> Any:
+        """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
+        if not self._room.acquire(timeout=_WAIT_SECONDS):
+            raise Fault("busy", BUSY)
+        taken: Any = None
+        try:
+            with self._lock:
+                found = self._free.pop() if self._free else None
+            taken = found if found is not None and not found.closed else self._connected()
+        finally:
+            if taken is None:
+                self._room.release()
+        return taken
+
+    def give(self, connection: Any) -> None:
+        """Returns a connection; one that is broken or in a transaction is closed."""
+        idle = not connection.closed and connection.info.transaction_status == 0
+        if idle:
+            with self._lock:
+                self._free.append(connection)
+        else:
+            connection.close()
+            self._drop_broken()
+        self._room.release()
+
+    def close(self) -> None:
+        """Closes the connections that are free."""
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _drop_broken(self) -> None:
+        """Where one connection was lost, the others that are free most likely were too."""
+        self.close()
+
+    def _connected(self) -> Any:
+        psycopg = load_driver()
+        if time.monotonic() < self._away_until:
+            raise Fault("busy", UNREACHABLE)
+        end = time.monotonic() + _WAIT_SECONDS  # a machine that is gone refuses nothing, and each attempt takes long
+        for attempt in range(self._attempts):
+            try:
+                return connect(self.address, self._patience)
+            except psycopg.Error as error:
+                fault = as_fault(error)
+                if fault is None:
+                    raise
+                if attempt == self._attempts - 1 or time.monotonic() > end:
+                    self._away_until = time.monotonic() + _REST_SECONDS
+                    raise fault from error
+            time.sleep(_FIRST_PAUSE * 2**attempt)
+        raise Fault("busy", UNREACHABLE)

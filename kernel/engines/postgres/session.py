@@ -1,0 +1,139 @@
+"""The connection of the pool that a transaction holds, to the database where its tenant is."""
+
+import time
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from kernel.core.errors import Fault
+from kernel.engines.postgres import bounds
+from kernel.engines.postgres.driver import failure, load_driver
+from kernel.engines.postgres.errors import CONSTRAINTS, as_fault
+from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.replica import Replica
+from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
+from kernel.store.engine_types import ConstraintFailed
+
+_WAIT = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}"
+_LOCK = "SELECT pg_advisory_xact_lock({}, {})"
+_LOCKS = 0x51554950  # "QUIP": the first key of our advisory locks; the second is the tenant
+_HERE = (
+    "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL)), "
+    "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+)
+_MOST_PLACES = 4  # in which a transaction looks for its tenant
+
+
+class Session:
+    """Holds a connection while a transaction is open; one that reads goes to the `replica` of the home for a tenant
+    that is there.
+    """
+
+    def __init__(self, finder: TenantPlace, replica: Replica | None) -> None:
+        self._finder = finder
+        self._place = finder.find()
+        self._replica = replica
+        self._owner: Pool = self._place.pool  # of the connection
+        self._psycopg = load_driver()
+        self._cancelled = False
+        self.held: Any = None
+        self.cursor: Any = None
+        self.ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic one
+
+    @property
+    def pool(self) -> Pool:
+        """The connections to the database that the tenant was found in."""
+        return self._place.pool
+
+    @property
+    def on_replica(self) -> bool:
+        """Whether the connection is one to the replica."""
+        return self._replica is not None and self.held is not None and self._owner is self._replica.pool
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, if only a failed one."""
+        return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
+
+    def begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
+        """Opens a transaction where the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
+        does until its end, and the tenant cannot leave. What the settings limit does not count while it waits.
+        """
+        for _ in range(_MOST_PLACES):
+            number = self._place.number
+            commands = (
+                f"BEGIN {kind}",
+                f"SET LOCAL quipu.tenant = '{number}'",
+                *(() if wait is None else (_WAIT.format(wait), _LOCK.format(_LOCKS, number))),
+                *settings,
+                _HERE.format(number),
+            )
+            begun = self._send("; ".join(commands))
+            if begun.get_value(0, 0) == b"t":
+                self.ahead = int(begun.get_value(0, 1)) * 1000 - time.monotonic_ns()
+                return
+            self.command("ROLLBACK")
+            self.release()
+            self._place = self._finder.find_again(self._place)
+        raise Fault("busy", MOVING)
+
+    def _send(self, text: str) -> Any:
+        """Sends the first command on a connection of the pool, on another one where that was lost while it was free."""
+        try:
+            return self._send_once(text)
+        except Fault:
+            if self.held is None or not self.held.closed:
+                raise
+            self.release()
+            return self._send_once(text)
+
+    def _send_once(self, text: str) -> Any:
+        if self.held is None:
+            self._take()
+            self.cursor = self._psycopg.RawCursor(self.held)
+        return self.command(text)
+
+    def _take(self) -> None:
+        replica = self._replica if not self._place.address else None  # which follows the home alone
+        taken = replica.take() if replica is not None else None
+        if replica is not None and taken is not None:
+            self.held, self._owner = taken, replica.pool
+        else:
+            self.held, self._owner = self._place.pool.take(), self._place.pool
+
+    def command(self, text: str) -> Any:
+        """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK.
+
+        The result is that of the last one.
+        """
+        try:
+            result = self.held.pgconn.exec_(text.encode())
+            failed = failure(result)
+        except self._psycopg.Error as error:
+            self.fail(error)
+        if failed is not None:
+            self.fail(failed)
+        return result
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Raises what an error of psycopg means."""
+        fault = as_fault(error, cancelled=self._cancelled)
+        self._cancelled = False
+        if fault is not None:
+            raise fault from error
+        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
+            raise ConstraintFailed(str(error).partition("\n")[0]) from error
+        raise error
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs."""
+        held = self.held
+        if held is not None:
+            self._cancelled = True
+            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
+                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+
+    def release(self) -> None:
+        """Gives the connection back; safe to call twice."""
+        held, self.held, self.cursor = self.held, None, None
+        if held is not None:
+            self._owner.give(held)

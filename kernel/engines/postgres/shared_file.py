@@ -1,0 +1,119 @@
+"""A file that all servers of a database share: a row of the database is what counts, and the file its copy."""
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from kernel.core.data_dir import make_private, replace
+from kernel.core.errors import CatchFaults, Fault
+from kernel.engines.postgres.driver import escape, load_driver
+from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+from kernel.engines.postgres.pool import Pool
+
+_POLL_SECONDS = 0.25
+_LOCK = 0x51554950  # "QUIP", as for the writers of tenants, of which none has this number
+_READING = f"SELECT pg_advisory_xact_lock_shared({_LOCK}, -1)"
+_CHANGING = f"SELECT pg_advisory_xact_lock({_LOCK}, -1)"
+_ROW = "SELECT version, content FROM quipu.shared_file WHERE name = %s"
+_CAN_ADOPT = "SELECT NOT pg_is_in_recovery()::boolean AND NOT EXISTS (SELECT FROM quipu.shared_file WHERE name = %s)"
+_STORE = (
+    "INSERT INTO quipu.shared_file (name, version, content) VALUES (%s, 1, %s) "
+    "ON CONFLICT (name) DO UPDATE SET version = shared_file.version + 1, content = excluded.content"
+)
+
+
+class SharedFile:
+    """The copy on this machine. Raises Fault where the database or the file cannot be used."""
+
+    def __init__(self, pool: Pool, path: Path) -> None:
+        self._pool = pool
+        self._path = path
+        self._version = 0  # of the row, when it was read last
+        self._stopping = threading.Event()
+        self._following: threading.Thread | None = None
+
+    def pull(self) -> None:
+        """Writes the file where the row has changed since the last time."""
+        with self._transaction(_READING) as db:
+            self._pull(db)
+
+    def adopt(self) -> None:
+        """`pull`; a file of this machine becomes the row where there is none."""
+        with self._transaction(_READING) as db:
+            (adopts,) = db.execute(_CAN_ADOPT, (self._path.name,)).fetchone()
+            self._pull(db)
+        if adopts and self._path.exists():
+            with self.changing():
+                pass
+
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """Nobody else changes the file meanwhile; what the block has made of it is the row for everybody."""
+        before: str | None = None
+        changed = False
+        try:
+            with self._transaction(_CHANGING) as db:
+                self._pull(db)
+                before = self._content()
+                yield
+                after = self._content()
+                if after is not None and (not self._version or after != before):
+                    db.execute(_STORE, (self._path.name, escape(after)))
+            changed = True
+        finally:
+            if not changed and before is not None and before != self._content():
+                self._write(before)
+
+    def follow(self, catch_faults: CatchFaults) -> None:
+        """Pulls in a thread until it is closed; while the database is away, the file stays as it is."""
+
+        def run() -> None:
+            while not self._stopping.wait(_POLL_SECONDS):
+                catch_faults(self.pull)
+
+        self._following = threading.Thread(target=run, name="quipu-shared-file", daemon=True)
+        self._following.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stopping.set()
+        if self._following is not None:
+            self._following.join()
+
+    @contextmanager
+    def _transaction(self, lock: str) -> Generator[Any]:
+        psycopg = load_driver()
+        connection = self._pool.take()
+        try:
+            with connection.transaction():
+                connection.execute(lock)
+                yield connection
+        except psycopg.Error as error:
+            raise as_fault(error) or Fault("storage", UNREACHABLE) from error
+        finally:
+            self._pool.give(connection)
+
+    def _pull(self, db: Any) -> None:
+        row: tuple[int, str] | None = db.execute(_ROW, (self._path.name,)).fetchone()
+        if row is not None and row[0] != self._version:
+            if row[1] != self._content():
+                self._write(row[1])
+            self._version = row[0]
+
+    def _content(self) -> str | None:
+        with suppress(OSError, UnicodeDecodeError):
+            return self._path.read_text(encoding="utf-8")
+        return None
+
+    def _write(self, content: str) -> None:
+        written = self._path.with_name(f".{self._path.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            make_private(self._path.parent)
+            written.touch(mode=0o600)
+            written.write_text(content, encoding="utf-8")
+            replace(written, self._path)
+        except OSError as error:
+            raise Fault("storage", f"Cannot write {self._path.name}: {error.strerror}") from None

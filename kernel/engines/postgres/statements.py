@@ -1,0 +1,127 @@
+"""The statements of `sql/` as PostgreSQL takes them: by a few rules, or by a text of its own in `sql/postgres/`."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from kernel.engines.postgres.driver import escape
+from kernel.store.statements import ROOT, load
+
+FOLDER = "postgres"
+_ENGINE = "engine."  # statements of the engine itself
+Answered = Callable[[Any, Mapping[str, Any]], Sequence[tuple[Any, ...]]]
+_STRING_OR_COMMENT = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
+_KEPT = re.compile("\0(\\d+)\0")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)")
+_JOIN = re.compile(r"(?<!LEFT )(?<!FULL )\b(?:CROSS )?JOIN (\w+) AS (\w+)\s+ON\b")
+_END = re.compile(r"\(|\)|\b(?:CROSS|LEFT|FULL|INNER|JOIN|WHERE|GROUP|ORDER|LIMIT|UNION|RETURNING)\b")
+# What SQLite and PostgreSQL say differently, where the meaning is the same.
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), new)
+    for pattern, new in (
+        (r"\bINDEXED BY \w+", ""),
+        (r"\bjsonb_each\(", "json_each("),
+        (r"CROSS JOIN (json_each\([^()]*\) AS \w+)(?=\s+ON\b)", r"JOIN \1"),
+        (r"\bNOT IN \(\s*SELECT value FROM json_each\(([^()]*)\)\s*\)", r"<> ALL (items(\1))"),
+        (r"\bIN \(\s*SELECT value FROM json_each\(([^()]*)\)\s*\)", r"= ANY (items(\1))"),
+        (r"\bIS NOT (?=:[a-z])", "IS DISTINCT FROM "),
+        (r"\bIS (?=:[a-z])", "IS NOT DISTINCT FROM "),
+        (r"(:[a-z_0-9]+) (IS (?:NOT )?NULL)", r"CAST(\1 AS text) \2"),
+        (r"(?<!\S)(\S+) = (\S+) COLLATE NOCASE", r"lower(\1) = lower(\2)"),
+        (r"(?<=\s)\+(?=[a-z])", ""),
+        (r"\be\.priority DESC", "e.priority DESC NULLS LAST"),
+        (r"\b9e999\b", "CAST('Infinity' AS double precision)"),
+        (r"\bAS INTEGER\)", "AS bigint)"),
+        (r"ON CONFLICT \((?=\w)", "ON CONFLICT (tenant, "),
+    )
+)
+
+
+class Statement(str):
+    """The text of a statement for PostgreSQL, with numbered parameters.
+
+    `names` are its parameters in their order. One that is `answered` is no SQL: the function is called with the
+    connection and the parameters, and gives the rows.
+    """
+
+    names: tuple[str, ...]
+    answered: Answered | None
+
+    def __new__(cls, text: str, names: Sequence[str] = (), answered: Answered | None = None) -> "Statement":
+        self = super().__new__(cls, text)
+        self.names = tuple(names)
+        self.answered = answered
+        return self
+
+
+def values_of(text: Statement, params: Mapping[str, Any]) -> list[Any]:
+    """The values of the parameters of a statement, in their order."""
+    return [_escaped(params[name]) for name in text.names]
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    return [_escaped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def translate(text: str) -> Statement:
+    """A statement with named parameters; each use of a parameter has a number, since its type may differ."""
+    names: list[str] = []
+    strings: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return ""
+        strings.append(found[1])
+        return f"\0{len(strings) - 1}\0"
+
+    def numbered(found: re.Match[str]) -> str:
+        names.append(found[1])
+        return f"${len(names)}"
+
+    code = _STRING_OR_COMMENT.sub(keep, text.replace("x''", "CAST('' AS bytea)"))
+    for pattern, new in _RULES:
+        code = pattern.sub(new, code)
+    code = _ordered(code)
+    code = _PARAMETER.sub(numbered, code)
+    return Statement(_KEPT.sub(lambda found: strings[int(found[1])], code), names)
+
+
+def _ordered(code: str) -> str:
+    """Joins as subqueries that cannot be taken apart.
+
+    In SQLite a join is a loop, mostly in the order of the text, inside which an index is used. PostgreSQL would choose
+    by what it knows of the tables, which is nothing while a store is new.
+    """
+    while found := _JOIN.search(code):
+        end = _end_of_condition(code, found.end())
+        condition = code[found.end() : end].rstrip()
+        gap = code[found.end() + len(condition) : end]
+        table, alias = found[1], found[2]
+        query = f"CROSS JOIN LATERAL (SELECT * FROM {table} AS {alias} WHERE{condition} OFFSET 0) AS {alias}"
+        code = code[: found.start()] + query + gap + code[end:]
+    return code
+
+
+def _end_of_condition(code: str, start: int) -> int:
+    depth = 0
+    for found in _END.finditer(code, start):
+        if found[0] == "(":
+            depth += 1
+        elif depth == 0:
+            return found.start()
+        elif found[0] == ")":
+            depth -= 1
+    return len(code)
+
+
+def statements(answered: Mapping[str, Answered], root: Path = ROOT) -> dict[str, str]:
+    """Every statement by name; raises ValueError for an overlay that has no statement to stand for."""
+    texts = {name: statement.text for name, statement in load(root).items()}
+    own = {name: statement.text for name, statement in load(root / FOLDER).items()}
+    if unknown := [name for name in [*own, *answered] if name not in texts and not name.startswith(_ENGINE)]:
+        raise ValueError(f"sql/{FOLDER} has {', '.join(sorted(unknown))}, which sql/ has not")
+    found: dict[str, str] = {name: translate(text) for name, text in {**texts, **own}.items()}
+    return found | {name: Statement(name, answered=function) for name, function in answered.items()}

@@ -1,0 +1,84 @@
+"""Whole rows of any table of a tenant, in the order in which a file of SQLite has tables, columns and rows."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from kernel.engines.postgres.bounds import PAGE
+from kernel.engines.postgres.rows import Row
+from kernel.engines.postgres.statements import Statement
+from kernel.engines.sqlite import table_rows
+from kernel.engines.sqlite.schema_tables import schema_tables
+from kernel.store.engine_types import Cursor, Params
+
+Value = table_rows.Value
+
+
+class Connection(Protocol):
+    """What this needs of a connection."""
+
+    def execute(self, text: str, params: Params | None) -> Cursor:
+        """Runs one statement."""
+        ...
+
+    def query(self, name: str, /, **params: Any) -> list[Row]:
+        """The rows of a statement of `sql/postgres/engine`."""
+        ...
+
+    def stream(self, text: str, page: int) -> Iterator[Row]:
+        """The rows of a query in pages."""
+        ...
+
+
+class TableRows:
+    """The tables of a tenant. Names of tables and columns are those of the schema, never input."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._unique: dict[str, list[list[str]]] = {}
+        self._counted: dict[str, str] = {}
+
+    def names(self) -> list[str]:
+        """The names of the tables, each after those that it refers to."""
+        return schema_tables().names()
+
+    def columns(self, table: str) -> list[str]:
+        """The columns that hold values, without those that are computed."""
+        return schema_tables().columns(table)
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Every row, in the order of the primary key."""
+        order = table_rows.listed(schema_tables().key(table))
+        text = f"SELECT {table_rows.listed(columns)} FROM {_view(table)} ORDER BY {order}"
+        return self._db.stream(text, PAGE)
+
+    def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
+        """The row with the primary key of this one, with the columns of this one; None where there is none."""
+        key = schema_tables().key(table)
+        text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
+        rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()
+        return dict(zip(row, rows[0], strict=True)) if rows else None
+
+    def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
+        """Writes a row; one with its primary key or with a unique value of it is in the way unless it is replaced."""
+        self._describe(table)
+        for key in self._unique[table] if replace else ():
+            if all(row.get(name) is not None for name in key):
+                self._db.execute(Statement(f"DELETE FROM {_view(table)} WHERE {_equal(key)}", key), row)
+        places = ", ".join(f"${at}" for at in range(1, len(row) + 1))
+        text = f"INSERT INTO {_view(table)} ({table_rows.listed([*row])}) VALUES ({places})"
+        self._db.execute(Statement(text, [*row]), row)
+        if (given := row.get(self._counted[table])) is not None:
+            self._db.query("engine.rows.give", table=table, id=given)
+
+    def _describe(self, table: str) -> None:
+        if table not in self._unique:
+            self._unique[table] = [text.split() for (text,) in self._db.query("engine.rows.unique_keys", table=table)]
+            self._counted[table] = next((name for (name,) in self._db.query("engine.rows.counted", table=table)), "")
+
+
+def _view(table: str) -> str:
+    return f"quipu.{table_rows.listed([table])}"
+
+
+def _equal(names: Sequence[str]) -> str:
+    return " AND ".join(f"{table_rows.listed([name])} = ${at}" for at, name in enumerate(names, 1))

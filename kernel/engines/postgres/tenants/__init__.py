@@ -1,0 +1,1 @@
+"""Several PostgreSQL databases: the placement of tenants and their moves."""

@@ -1,0 +1,171 @@
+"""Moves a tenant to another database while it is written, so that at any time one of the two is right."""
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, NamedTuple
+
+from kernel.core.errors import Fault
+from kernel.engines.postgres.driver import connect, load_driver
+from kernel.engines.postgres.errors import as_fault
+from kernel.engines.postgres.tenants.named import run
+from kernel.engines.postgres.tenants.placement import (
+    HOME,
+    Place,
+    PoolOf,
+    TenantPlace,
+    repoint,
+    same_database,
+    transaction,
+)
+from kernel.engines.postgres.tenants.row_diff import Difference, Table, forget_rows
+
+_ROUNDS = 2  # before writes are paused: the second has what was written during the first
+_PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
+_LOCK_SECONDS, _LOCK_STEP = 5.0, 0.1  # a mover's statements are short
+_SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
+_TAKEN = "The tenant is being moved by another process."
+_OVERTAKEN = "Another process has begun to move the tenant."
+_IN_USE = "That database has a tenant of this name already, which did not come from here."
+_DIFFERENT = "What arrived differs from what was sent: the tenant stays where it was."
+Report = Callable[[int], None]
+
+
+class Moved(NamedTuple):
+    """What a move did: the rows it copied, and for how many seconds writes waited."""
+
+    rows: int
+    paused: float
+
+
+def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Moved:
+    """Moves a tenant to the database of an address, and finishes a move there that was interrupted; raises Fault."""
+    to = HOME if to == home else to
+    place = TenantPlace(home, tenant, pool_of).find()
+    try:
+        if place.address == to:
+            _clear(home, tenant, place, pool_of)
+            return Moved(0, 0.0)
+        pool_of(to or home)  # its schema is current
+        with _session(home, place.address) as source, _session(home, to) as target:
+            done = _Move(source, target, tenant, place, report).run(to)
+    except load_driver().Error as error:
+        if (fault := as_fault(error)) is None:
+            raise
+        raise fault from error
+    repoint(pool_of(home), tenant, place.address, to)
+    _clear(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
+    return done
+
+
+@contextmanager
+def _session(home: str, address: str) -> Generator[Any]:
+    with closing(connect(address or home)) as connection:
+        connection.execute(_SETTINGS, prepare=False)
+        yield connection
+
+
+class _Move:
+    """One move from a place. The lock of movers belongs to the session that says that the tenant has left: whoever has
+    lost it can no longer say so.
+    """
+
+    def __init__(self, source: Any, target: Any, tenant: str, place: Place, report: Report) -> None:
+        self._source = source
+        self._target = target
+        self._tenant = tenant
+        self._place = place
+        self._report = report
+        self._mover = int.from_bytes(os.urandom(8)) >> 1
+        self._arriving = 0  # its number in the target
+        self._rows = 0
+
+    def run(self, to: str) -> Moved:
+        """Copies, compares, and switches."""
+        number = self._place.number
+        with self._source.transaction(), self._target.transaction():
+            if same_database(self._source, self._target):  # by another address
+                return Moved(0, 0.0)
+        self._lock()
+        moves, _, here = run(self._source, "engine.directory.state", number=number).fetchone()
+        if not here:
+            raise Fault("conflict", _OVERTAKEN)
+        self._claim(moves + 1)
+        difference = Difference(self._source, self._target, number, self._arriving)
+        for _ in range(_ROUNDS):
+            with self._reading():
+                self._copy(difference)
+        with self._paused() as began:
+            copied = self._copy(difference)
+            with self._target.transaction():
+                self._check_claim()
+                if copied and difference.tables(copied):
+                    raise Fault("storage", _DIFFERENT)
+                run(self._source, "engine.moving.leave", address=to, number=number)
+                self._source.execute("COMMIT")  # from here on the target is right
+                run(self._target, "engine.moving.arrived", number=self._arriving)
+        return Moved(self._rows, round(time.monotonic() - began, 3))
+
+    def _lock(self) -> None:
+        """Keeps other movers out; waits for the session of one that was killed, which ends with its statement."""
+        waited = 0.0
+        while not run(self._source, "engine.moving.lock", number=self._place.number).fetchone()[0]:
+            if waited >= _LOCK_SECONDS:
+                raise Fault("conflict", _TAKEN)
+            time.sleep(_LOCK_STEP)
+            waited += _LOCK_STEP
+
+    def _claim(self, moves: int) -> None:
+        """Makes the target expect the tenant, from this mover alone."""
+        with self._target.transaction():
+            run(self._target, "engine.moving.expect", tenant=self._tenant)
+            self._arriving, here = run(self._target, "engine.moving.find", tenant=self._tenant).fetchone()
+            if here:
+                raise Fault("conflict", _IN_USE)
+            claim = {"mover": self._mover, "moves": moves, "address": self._place.address}
+            run(self._target, "engine.moving.claim", number=self._arriving, **claim)
+
+    def _check_claim(self) -> None:
+        if run(self._target, "engine.moving.claimed", number=self._arriving, mover=self._mover).fetchone() is None:
+            raise Fault("conflict", _OVERTAKEN)
+
+    def _copy(self, difference: Difference) -> list[Table]:
+        """Makes the target equal to what the open transaction of the source sees, one table in a transaction; the
+        tables that differed.
+        """
+        tables = difference.tables()
+        for table in tables:
+            with self._target.transaction():
+                self._check_claim()
+                self._rows += difference.copy(table)
+            self._report(self._rows)
+        return tables
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        self._source.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+        self._source.execute("COMMIT")
+
+    @contextmanager
+    def _paused(self) -> Generator[float]:
+        """Writers wait, as for another one, from the time that is given until the end of the transaction."""
+        self._source.execute("BEGIN")
+        self._source.execute(f"SET LOCAL lock_timeout = {_PAUSE_MILLISECONDS}")
+        self._source.execute(f"SET LOCAL idle_in_transaction_session_timeout = {_PAUSE_MILLISECONDS}")
+        run(self._source, "engine.moving.pause", number=self._place.number)
+        yield time.monotonic()
+
+
+def _clear(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
+    """Deletes the rows that a tenant has left behind where it was last, which is needed for nothing but room."""
+    with ExitStack() as stack:
+        here = stack.enter_context(transaction(place.pool))
+        (came_from,) = run(here, "engine.moving.came_from", number=place.number).fetchone()
+        if came_from is None:
+            return
+        before = stack.enter_context(transaction(pool_of(came_from or home)))
+        if (left := run(before, "engine.moving.left", tenant=tenant).fetchone()) is not None:
+            forget_rows(before, left[0])
+        run(here, "engine.moving.cleared", number=place.number)

@@ -1,0 +1,150 @@
+"""On which database each tenant is: the home, which servers are started with, has the directory of all of them."""
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from kernel.core.errors import Fault
+from kernel.engines.postgres.driver import load_driver
+from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.schema import tenant_id
+from kernel.engines.postgres.tenants.named import run
+
+HOME = ""  # the address of the home in its own tables
+_MOST_HOPS = 4
+_PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
+_LOCK_MILLISECONDS = 5000
+MOVING = "The tenant is being moved to another database, try again."
+_NO_SERVER = "No database takes new tenants: `quipu store add ADDRESS` names one."
+PoolOf = Callable[[str], Pool]
+
+
+class Place(NamedTuple):
+    """The database of a tenant: its address in the directory, and the tenant's number there."""
+
+    address: str
+    pool: Pool
+    number: int
+
+
+class Server(NamedTuple):
+    """A database of the directory: whether it takes new tenants, and how many it has."""
+
+    address: str
+    new: bool
+    tenants: int
+
+
+class TenantPlace:
+    """Finds a tenant when it is first needed, and anew once a transaction has met it elsewhere."""
+
+    def __init__(self, home: str, tenant: str, pool_of: PoolOf) -> None:
+        self._home = home
+        self._tenant = tenant
+        self._pool_of = pool_of
+        self._found: Place | None = None
+
+    def find(self) -> Place:
+        """Where the tenant was found last; raises Fault."""
+        if self._found is None:
+            self._found = self._look()
+        return self._found
+
+    def find_again(self, left: Place) -> Place:
+        """Where the tenant is, since it is not where it was found; other tenants open connections there again."""
+        left.pool.close()
+        if self._found is left or self._found is None:
+            self._found = None
+            time.sleep(_PAUSE_SECONDS)
+        return self.find()
+
+    def _look(self) -> Place:
+        home = self._pool_of(self._home)
+        address = _placed(home, self._tenant)
+        for _ in range(_MOST_HOPS):
+            pool = self._pool_of(address or self._home)
+            number = tenant_id(pool, self._tenant)
+            with transaction(pool) as db:
+                moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
+            if moved_to is None:
+                return Place(address, pool, number)
+            # What has left is whole where it has gone: it arrives there even if who moved it is no more.
+            with transaction(self._pool_of(moved_to or self._home)) as db:
+                run(db, "engine.directory.arrive", tenant=self._tenant, moves=moves + 1)
+            repoint(home, self._tenant, address, moved_to)
+            address = moved_to
+        raise Fault("busy", MOVING)
+
+
+def _placed(home: Pool, tenant: str) -> str:
+    """The address of a tenant; a new one goes where the fewest are."""
+    with transaction(home) as db:
+        if (found := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
+            return found[0]
+        run(db, "engine.directory.lock")
+        found = run(db, "engine.directory.find", tenant=tenant).fetchone()
+        if found is None:
+            found = run(db, "engine.directory.fewest").fetchone()
+            if found is None:
+                raise Fault("storage", _NO_SERVER)
+            run(db, "engine.directory.place", tenant=tenant, address=found[0])
+        return found[0]
+
+
+def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
+    """Notes in the directory where a tenant has gone."""
+    with transaction(home) as db:
+        run(db, "engine.directory.repoint", tenant=tenant, before=before, after=after)
+
+
+def add_server(home: Pool, address: str, pool: Pool) -> None:
+    """New tenants may go to a database; raises Fault for another address of the home."""
+    with transaction(home) as db:
+        with transaction(pool) as other:
+            if address != HOME and same_database(db, other):
+                raise Fault("invalid", "That is the database of QUIPU_STORE, whose name is home.")
+        run(db, "engine.directory.add_server", address=address)
+
+
+def remove_server(home: Pool, address: str) -> None:
+    """New tenants no longer go to a database; raises Fault where none did."""
+    with transaction(home) as db:
+        if not run(db, "engine.directory.remove_server", address=address).rowcount:
+            raise Fault("not_found", "That database takes no new tenants: `quipu store list` shows those that do.")
+
+
+def placements(home: Pool) -> list[tuple[str, str]]:
+    """Every tenant with its address, by name."""
+    with transaction(home) as db:
+        return run(db, "engine.directory.tenants").fetchall()
+
+
+def servers(home: Pool) -> list[Server]:
+    """Every database that has tenants or takes new ones."""
+    with transaction(home) as db:
+        return [
+            Server(address, bool(new), count) for address, new, count in run(db, "engine.directory.servers").fetchall()
+        ]
+
+
+def same_database(one: Any, other: Any) -> bool:
+    """Whether two connections in transactions have the same database: a lock of one is in the way of the other."""
+    key = int.from_bytes(os.urandom(8)) >> 1
+    return not all(run(db, "engine.directory.identify", key=key).fetchone()[0] for db in (one, other))
+
+
+@contextmanager
+def transaction(pool: Pool) -> Generator[Any]:
+    """A connection in a transaction, with errors of the database as Faults."""
+    connection = pool.take()
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
+            yield connection
+    except load_driver().Error as error:
+        raise as_fault(error) or Fault("storage", UNREACHABLE) from error
+    finally:
+        pool.give(connection)

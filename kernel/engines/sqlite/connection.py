@@ -1,0 +1,347 @@
+"""SQLite connections: settings, transactions, savepoints, checkpoints and backups."""
+
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from kernel.core.errors import CatchFaults, Fault
+from kernel.core.ids import now_ns
+from kernel.engines.sqlite import changesets, full_text, pragmas, vacuum
+from kernel.engines.sqlite.errors import DAMAGED
+from kernel.engines.sqlite.integrity import integrity_errors
+from kernel.engines.sqlite.online_backup import copy_database
+from kernel.engines.sqlite.query_budget import apply_limits
+from kernel.engines.sqlite.schema_tables import schema_tables
+from kernel.engines.sqlite.table_rows import TableRows
+from kernel.engines.sqlite.unfinished import finish, unfinished
+from kernel.engines.sqlite.vector_functions import add_vector_functions
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine_types import TOO_LONG, Cursor, Params, Token
+from kernel.store.long_work import Steps
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+
+BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
+_CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
+_CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
+_MOVE_ROOT = (
+    "UPDATE sqlite_schema SET rootpage = (SELECT f.rootpage FROM sqlite_schema AS f WHERE f.name = 'fresh') "
+    "WHERE name = :name"
+)
+_TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
+Fts5Row = apsw.FTS5ExtensionApi  # what FTS5 gives an auxiliary function of the current row
+_TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
+
+
+class Connection:
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
+
+    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
+        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        self.context = context
+        # The driver's own methods: one Python call less for each statement.
+        self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        self.clock = now_ns
+        self.changes = self._db.changes
+        self.total_changes = self._db.total_changes
+        self.tables = TableRows(self.execute)
+        self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
+        self._db.set_busy_timeout(BUSY_MILLISECONDS)
+        self.budget = apply_limits(self._db, apsw, context.call_limits)
+        self._call_seconds = context.call_limits.milliseconds / 1000
+        for name, value in pragmas.settings(readonly=readonly, durable=durable).items():
+            self._db.pragma(name, value)
+        for name, function in context.fts5_functions.items():
+            self._db.register_fts5_function(name, function)
+        if not readonly:
+            self._db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, int(full_text.has_own_triggers_only(self)))
+            self._db.set_wal_hook(self._note_wal)
+        self._vectors_loaded = self._large = False
+        self._open_tx: Tx | None = None
+
+    def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
+
+    @property
+    def filename(self) -> str:
+        """The path of the database file."""
+        return self._db.filename
+
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether an integrity check of FTS5 succeeds."""
+        try:
+            self.execute(text, params).fetchall()
+        except DAMAGED:
+            return False
+        return True
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
+        tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
+        return cast("list[Token]", tokens)
+
+    def load_vectors(self) -> None:
+        """Adds the vector functions, which databases without an index do not need."""
+        if not self._vectors_loaded:
+            add_vector_functions(self._db)
+            self._vectors_loaded = True
+
+    def pragma(self, name: str, value: Any = None) -> Any:
+        """Reads or sets one pragma."""
+        return self._db.pragma(name, value) if value is not None else self._db.pragma(name)
+
+    def enable_wal(self) -> None:
+        """Turns the write-ahead log on where it is off; SQLite's busy timeout does not apply to this change."""
+        deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
+        while self._db.pragma("journal_mode") != "wal":
+            try:
+                self._db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
+    def script(self, text: str) -> None:
+        """Runs several statements and drops their rows."""
+        self._db.execute(text).fetchall()
+
+    def values(self, text: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
+        return self.execute(text, params).fetchall()
+
+    def integrity_errors(self, *, quick: bool = False, full_text: bool = False) -> list[str]:
+        """Return at most a hundred errors of SQLite's integrity check, those of `full_text` only if asked for.
+
+        A `quick` check does not compare indexes with their tables.
+        """
+        errors = integrity_errors(self._db, quick=quick)
+        return errors if full_text else [text for text in errors if "fts5" not in text.lower()]
+
+    def empty_tree(self, name: str, *, rowid_table: bool) -> None:
+        """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""
+        kind = "" if rowid_table else " WITHOUT ROWID"  # such a table has the tree of an index
+        with self.writing_shadow_tables():  # or into the schema
+            try:
+                self.script(f"BEGIN IMMEDIATE; CREATE TABLE fresh (id INTEGER PRIMARY KEY){kind}")
+                self.script("PRAGMA writable_schema = ON")
+                self.execute(_MOVE_ROOT, {"name": name})
+                self.script("DELETE FROM sqlite_schema WHERE name = 'fresh'; COMMIT; PRAGMA writable_schema = RESET")
+            finally:
+                self.rollback()
+
+    def orphans(self) -> int:
+        """The number of rows that refer to a row that is not there, without those of derived and foreign tables."""
+        ours = schema_tables().names()
+        broken = [table for table, *_ in self.values("PRAGMA foreign_key_check")]
+        return sum(table in ours and changesets.is_recorded(table) for table in broken)
+
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction, which holds the write lock of the file.
+
+        A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
+        that SQLITE_TMPDIR names.
+        """
+        self.keep_temporary_pages(in_file=large)
+        self._db.execute("BEGIN IMMEDIATE")
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
+
+    def commit(self, tx: Tx) -> None:
+        """Flushes deferred work and commits; no call of the group is answered before."""
+        tx.flush_deferred()
+        self._db.execute("COMMIT")
+        self._open_tx = None
+        if tx.vacuum_after_commit:
+            vacuum.vacuum(self)
+
+    @contextmanager
+    def writing_shadow_tables(self) -> Generator[None]:
+        """Lets statements write into the tables in which FTS5 keeps an index."""
+        self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        try:
+            yield
+        finally:
+            self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+    def check_full_text(self) -> tuple[bool, bool]:
+        """Whether words and parts of words agree with the documents."""
+        return full_text.check(self)
+
+    def rebuild_full_text(self) -> Steps[None]:
+        """Makes the full-text indexes anew from the documents, in steps; another call goes on where one was cut off."""
+        return full_text.rebuild_steps(self)
+
+    def has_table(self, name: str) -> bool:
+        """Whether the file has a table."""
+        return bool(self.values(_TABLE_EXISTS, {"name": name}))
+
+    def keep_temporary_pages(self, *, in_file: bool) -> None:
+        """Where SQLite keeps the pages that a transaction may have to restore, and the copy that a vacuum makes."""
+        if in_file is not self._large:
+            self._db.pragma("temp_store", "file" if in_file else "memory")
+            self._large = in_file
+
+    def rollback(self) -> None:
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        finally:
+            if tx is not None:
+                tx.rolled_back()
+
+    def call(
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
+        tx.begin_call(call_context)
+        self._db.execute("SAVEPOINT call")
+        self.budget.left = self._call_seconds * budget
+        answer = self._end(catch_faults(tx.within, self.budget.left, work))
+        if isinstance(answer, Fault):
+            if not self._db.in_transaction:  # a full disk or an interrupt makes SQLite roll back the transaction
+                raise answer
+            self._db.execute("ROLLBACK TO call")
+            tx.discard_call()
+        self._db.execute("RELEASE call")
+        return answer
+
+    def record_changes(self, limit_bytes: int) -> changesets.Recorder:
+        """Records what is changed from now on, in changesets of at most `limit_bytes`."""
+        return changesets.Recorder(self._db, limit_bytes)
+
+    def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
+        """Whether no row of some changesets, the last first, has changed since."""
+        return changesets.can_revert(self._db, parts)
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts a changeset; False, with nothing changed, where a row has changed again since."""
+        return changesets.revert(self._db, changes)
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
+        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        tx = Tx(self, call_context, readonly=True)
+        self.budget.left = self._call_seconds
+        try:
+            return tx.within(self._call_seconds, work)
+        except apsw.InterruptError as error:
+            raise self._end(error) from None
+        finally:
+            self.budget.left = None
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+
+    def _end(self, answer: R) -> R | Fault:
+        """Ends a call; its answer, or the Fault for a call that exceeded its time."""
+        left, self.budget.left = self.budget.left, None
+        return Fault("invalid", TOO_LONG) if left is not None and left < 0 else answer
+
+    @contextmanager
+    def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
+        """A write transaction that commits at the end of the block and rolls back on any exception.
+
+        What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
+        has grown long is copied into the file afterwards.
+        """
+        tx = self.begin(call_context, large=True)
+        try:
+            yield tx
+            self.commit(tx)
+        finally:
+            self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
+        if self.wal_pages > _CHECKPOINT_PAGES:
+            with suppress(apsw.FullError, apsw.IOError):  # it is committed: the log has it
+                self.checkpoint()
+
+    def checkpoint(self, *, truncate: bool = False, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
+        """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self._copy_log(mode, wait_milliseconds)
+
+    def restart_log(self, wait_milliseconds: int) -> None:
+        """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
+        self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+
+    def _copy_log(self, mode: int, wait_milliseconds: int) -> None:
+        with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
+            self._db.set_busy_timeout(wait_milliseconds)
+            stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            self._db.wal_checkpoint(mode=mode)
+
+    def backup(
+        self,
+        target: Path,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        complete: Callable[[Path], None] | None = None,
+    ) -> None:
+        """Copies the whole database to `target` while it is read and written; `target` appears when it is whole.
+
+        `complete` takes the copy before that; by default it raises Fault("storage") for a copy that is damaged.
+        """
+        with unfinished(target) as part:
+            try:
+                self.take_snapshot()  # else each commit restarts the copy
+                copy_database(self._db, part, progress)
+            finally:
+                self.rollback()
+            (complete or self._check_copy)(part)
+            finish(part, target)
+
+    def _check_copy(self, part: Path) -> None:
+        with closing(Connection(part, self.context, readonly=True)) as copy:
+            errors = copy.integrity_errors()
+        if errors:
+            raise Fault("storage", f"The database is damaged: {errors[0]}. Run `quipu check`; no copy was made.")
+
+    def take_snapshot(self) -> None:
+        """Keeps the view of the database as it is now, or as it was at an earlier call, until `rollback`."""
+        if not self._db.in_transaction:
+            self.script("BEGIN; SELECT 1 FROM sqlite_schema")
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """`backup` through a connection of its own, without what the open transaction has written."""
+        db = Connection(Path(self.filename), self.context, readonly=True)
+        try:
+            db.backup(target, progress)
+        finally:
+            db.close()
+
+    @contextmanager
+    def limited(self, seconds: float) -> Generator[None]:
+        """Stops statements that take more processor time; they raise as if they were interrupted."""
+        self.budget.left = seconds
+        try:
+            yield
+        finally:
+            self.budget.left = None
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs on this connection."""
+        self._db.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection; safe to call twice."""
+        self._db.close()
+
+
+@contextmanager
+def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
+    """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
+    db = Connection(file, context, readonly=False)
+    try:
+        db.load_vectors()
+        yield db
+    finally:
+        db.close()

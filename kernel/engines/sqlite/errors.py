@@ -1,0 +1,41 @@
+"""The SQLite version in use, and SQLite's errors as Faults."""
+
+import apsw
+
+from kernel.core.errors import NO_SPACE, Code, Fault, is_disk_full
+from kernel.store.engine_types import ConstraintFailed
+
+OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
+DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
+WRONG_SCHEMA = (apsw.SQLError,)  # raised by a statement of ours if the text of the schema is damaged
+SQLITE_ERRORS = (apsw.Error,)
+CONSTRAINTS = (apsw.ConstraintError, ConstraintFailed)
+DISK_FULL = (apsw.FullError,)
+IO_ERRORS = (apsw.IOError,)
+BUSY = (apsw.BusyError,)
+_FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
+    ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
+    ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
+    ((apsw.FullError,), "storage", NO_SPACE),
+    ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
+    (
+        (*DAMAGED, UnicodeDecodeError),
+        "storage",
+        "The database is damaged: run `quipu check`, or `quipu restore` a backup.",
+    ),
+    ((apsw.TooBigError,), "invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows."),
+    ((OverflowError, UnicodeEncodeError), "invalid", "A number is too large, or a text is not valid."),
+)
+
+
+def as_fault(error: BaseException) -> Fault | None:
+    """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
+    if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
+        return Fault("storage", NO_SPACE)
+    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
+
+
+def sqlite_version() -> int:
+    """The version number of SQLite, for example 3054001."""
+    return apsw.SQLITE_VERSION_NUMBER

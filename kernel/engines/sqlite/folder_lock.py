@@ -1,0 +1,72 @@
+"""The lock of a data folder: shared by the processes that have its database open, exclusive for one that replaces it.
+
+The locks are SQLite's own, on an empty file, so they work on every platform and end with their process.
+"""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from kernel.core.errors import Fault
+
+NAME = "quipu.lock"
+_WAIT_SECONDS = 30.0  # for a shared lock: others hold an exclusive one while they migrate or restore
+_POLL_SECONDS = 0.02
+
+Lock = Literal["shared", "exclusive"]
+_BEGIN: dict[Lock, str] = {"shared": "BEGIN; SELECT 1 FROM sqlite_schema", "exclusive": "BEGIN EXCLUSIVE"}
+
+
+class FolderLock:
+    """A lock on one folder; `held` is what it holds now."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.held: Lock | None = None
+        file = folder / NAME
+        try:
+            if not file.exists():  # a descriptor that is closed would take the locks of this process with it
+                file.touch(mode=0o600, exist_ok=True)
+            self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
+        except (OSError, apsw.CantOpenError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
+
+    def take(self, wanted: Lock) -> bool:
+        """Takes a lock at once instead of the one held; False where another process is in the way."""
+        self.release()
+        try:
+            self._db.pragma("journal_mode", "memory")  # nothing is written, so no journal is needed
+            self._db.execute(_BEGIN[wanted]).fetchall()
+        except (apsw.BusyError, apsw.LockedError):
+            self.release()
+            return False
+        except apsw.ReadOnlyError:
+            raise Fault("storage", f"Cannot use the data directory {self._folder}: Read-only file system") from None
+        self.held = wanted
+        return True
+
+    def enter(self) -> bool:
+        """Takes the exclusive lock where no process holds one, else a shared one; whether it is exclusive.
+
+        Raises Fault("busy") where another process holds the exclusive lock for seconds.
+        """
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not (self.take("exclusive") or self.take("shared")):
+            if time.monotonic() > deadline:
+                raise Fault("busy", "Another process is opening or restoring this data directory, try again later.")
+            time.sleep(_POLL_SECONDS)
+        return self.held == "exclusive"
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        self.held = None
+
+    def close(self) -> None:
+        """Gives the lock back and closes its file; safe to call twice."""
+        self._db.close()
+        self.held = None

@@ -1,0 +1,1 @@
+"""Generic over every kind of memory: curation, briefing, imported records, past states."""

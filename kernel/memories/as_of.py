@@ -1,0 +1,258 @@
+"""The memories of an earlier time: those unchanged since are in the index, the others are read from the history."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernel.search import passages, quarantine
+from kernel.search.bm25 import bm25, pack_tf
+from kernel.search.documents import END_OF_TIME, Document
+from kernel.search.extra_terms import indexed_words, query_terms
+from kernel.search.fusion import Weights
+from kernel.search.hits import Candidates, Reading
+from kernel.search.lexical import Ranks, information, word_starts
+from kernel.search.partitions import Within, matching_partitions
+from kernel.search.quarantine import Suspect
+from kernel.search.vectors import embed_texts
+from kernel.store.history import Past, PastSource, PastText
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
+
+MAX_CHANGED = 1000  # changed memories that a search reads; with more, those with most words of the query; not measured
+MAX_CANDIDATES = 10_000  # among which they are looked for, and documents that a list looks at
+_MAX_BYTES = 2 * SLICE_BYTES  # of their texts
+_MAX_COMPARED = 32 * SLICE_BYTES  # of texts in which words are counted, times the words; .11 s
+_MAX_SCANNED = 50_000  # changes since; .17 s
+_LEAST_PAGE, _MOST_PAGE = 50, 200  # memories that are read at once
+_MAX_WORDS = 16  # by which they are chosen
+_CANDIDATES = 100  # of each signal, as of a search of the index
+_OPENING_SHARE = 0.5  # as in `rerank`, where neighbours do not count
+
+
+class _Events(NamedTuple):
+    """The last event of a memory up to a time, the first after it, and the size of the text between."""
+
+    stood: int
+    changed: int
+    size: int
+
+
+class Limits(NamedTuple):
+    """What to look for: None excludes nothing, nor does "". Of `paths` only the keys that begin with `folder`."""
+
+    spaces: Sequence[str] | None = None
+    scope: str | None = None
+    folder: str = ""
+    actor: str | None = None
+    after: str = ""
+    before: str = ""
+
+
+Passes = Callable[[Document], bool]
+
+
+def changed(
+    tx: Tx,
+    at: str,
+    *,
+    query: str = "",
+    keys: Sequence[tuple[str, str]] | None = None,
+    limits: Limits = Limits(),
+    passes: Passes | None = None,
+    limit: int = MAX_CHANGED,
+) -> list[Document]:
+    """The memories that stood at `at`, have changed since and pass, or those of these (space, key) pairs.
+
+    With a query at most about 4 MiB of text, those with most of its words first; without one the last changed first.
+    """
+    tx.flush_deferred()
+    events = _events(tx, at, keys, limits)
+    if query and (len(events) > limit or sum(event.size for event in events) > _MAX_BYTES):
+        words = _parts_of_words(tx, query)
+        compared = _MAX_COMPARED // max(1, len(words))
+        events = tx.all("kernel.as_of.by_words", _Events, events=events, words=words, bytes=compared)
+    found: dict[tuple[str, str], Document] = {}
+    size = 0
+    for document in _each_document(tx, events, max(limit, _LEAST_PAGE)):
+        place = (document.space, document.key)
+        known = found.get(place)
+        if known is not None and known.doc < document.doc:
+            continue  # where clocks went back, the last of several events of one memory counts
+        found.pop(place, None)
+        if passes is None or passes(document):
+            found[place] = document
+            size += len(document.text)
+        if len(found) >= limit or (query and size >= _MAX_BYTES):
+            break
+    return [*found.values()]
+
+
+def _each_document(tx: Tx, events: Sequence[_Events], limit: int) -> Iterator[Document]:
+    for page in _pages(events, limit):
+        yield from _documents(tx, page)
+
+
+def _events(tx: Tx, at: str, keys: Sequence[tuple[str, str]] | None, limits: Limits) -> list[_Events]:
+    if keys is not None:
+        return tx.all("kernel.as_of.changed_of", _Events, at=at, keys=[*keys], limit=MAX_CANDIDATES)
+    known: Mapping[str, Past] = tx.context.past
+    fixed = {name for name, past in known.items() if past.keeps_scope}
+    return tx.all(
+        "kernel.as_of.changed",
+        _Events,
+        at=at,
+        dialects=[*known],
+        unrecorded=[space for past in known.values() for space in past.unrecorded],
+        fixed=[space for space in limits.spaces or () if _dialect(space) in fixed],
+        scanned=_MAX_SCANNED,
+        limit=MAX_CANDIDATES,
+        **limits._replace(before=limits.before or END_OF_TIME)._asdict(),
+    )
+
+
+def _pages(events: Sequence[_Events], limit: int) -> Iterator[list[_Events]]:
+    """As many at once as a slice of texts holds, at least one."""
+    page: list[_Events] = []
+    size = 0
+    limit = min(limit, _MOST_PAGE)
+    for event in events:
+        if page and (len(page) >= limit or size + event.size > SLICE_BYTES):
+            yield page
+            page, size = [], 0
+        page.append(event)
+        size += event.size
+    if page:
+        yield page
+
+
+def unchanged(tx: Tx, at: str, docs: Sequence[int]) -> list[int]:
+    """Those of the documents that stood at `at` as they are."""
+    tx.flush_deferred()
+    return tx.all("kernel.as_of.unchanged", int, at=at, ids=docs)
+
+
+def newest_unchanged(tx: Tx, at: str, limits: Limits, within: Within | None, *, limit: int, offset: int) -> list[int]:
+    """`documents.newest` of those that stood at `at` as they are, from an offset."""
+    tx.flush_deferred()
+    partitions = None if within is None else matching_partitions(tx, within)
+    span = {"after": limits.after, "before": limits.before or END_OF_TIME, "at": at, "limit": limit, "offset": offset}
+    asked = {"actor": limits.actor, "folder": limits.folder, "partitions": partitions}
+    return tx.all("kernel.as_of.newest_unchanged", int, **asked, **span)
+
+
+def is_unrecorded(tx: Tx, space: str) -> bool:
+    """Whether the history does not hold the texts of a space."""
+    past: Past | None = tx.context.past.get(_dialect(space))
+    return past is None or space in past.unrecorded
+
+
+def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scope: str | None) -> int:
+    """The documents of these spaces that stood at `at` and have changed since."""
+    return tx.one("kernel.as_of.count_unrecorded", int, at=at, spaces=spaces, scope=scope) or 0 if spaces else 0
+
+
+def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
+    """`index.find` among texts that are not in the index, under ids that no document has."""
+    import numpy as np
+
+    ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
+    embedded = embed_texts(tx, [query, *texts]) if weights.meaning > 0 or weights.late > 0 else None
+    tx.drop_embeddings(texts)
+    vectors = embedded if embedded and embedded[0].scale else []
+    cosines = _cosines(vectors) if weights.meaning > 0 else {}
+    near = _best(cosines)
+    kept = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)
+    none = float("nan")
+    rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
+    docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
+    late, exact = np.full((2, len(kept)), none)
+    embedder = tx.context.embedder
+    held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
+    if embedder and held and weights.late > 0:
+        tokens = [vectors[kept[at] + 1].tokens for at in held]
+        late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
+    near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
+    long = [at for at in held if len(texts[kept[at]]) > passages.READ_CHARS and by_words[at] > 0]
+    if long and weights.late > 0 and weights.meaning > 0:
+        judged = passages.judge(tx, query, vectors[0], [passages.Body(texts[kept[at]], "") for at in long])
+        if judged is not None:
+            at = np.array(long)[judged.at]
+            near, late, exact = map(passages.raised, (near, late, exact), (at, at, at), judged[1:])
+    evidence = by_words, near, late, exact
+    return Candidates(np.array(docs, np.int64), *evidence, Reading(query, information(tx, query)))
+
+
+def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
+    """The memories of these events in that order, under ids that no document has; of several of one memory the last."""
+    latest: dict[tuple[str, str], PastText] = {}
+    for state in sorted(tx.all("kernel.as_of.states", PastText, events=events)):
+        latest[state.space, state.key] = state
+    by_dialect: dict[str, list[PastText]] = {}
+    for state in latest.values():
+        by_dialect.setdefault(_dialect(state.space), []).append(state)
+    found: list[Document] = []
+    for dialect, states in by_dialect.items():
+        past: Past | None = tx.context.past.get(dialect)
+        if past is not None:
+            sources = zip(states, past.sources(tx, states), strict=True)
+            found += [_document(state, source) for state, source in sources if source is not None]
+    position = {-event.stood: at for at, event in enumerate(events)}
+    found.sort(key=lambda document: position[document.doc])
+    suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in found]
+    rules = quarantine.rules_of(tx, suspects)
+    return [item._replace(flag=rule) for item, rule in zip(found, rules, strict=True)]
+
+
+def _dialect(space: str) -> str:
+    return space.partition(":")[0]
+
+
+def _document(state: PastText, source: PastSource) -> Document:
+    return Document(-state.event, state.space, state.key, *source, *state[-5:])
+
+
+def _parts_of_words(tx: Tx, query: str) -> list[str]:
+    """What any form of a word of the query contains, the longest first."""
+    return sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
+
+
+def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
+    """The BM25 of the texts that hold terms of the query, by their positions, with the frequencies of the index."""
+    stems = [*dict.fromkeys(term.stem for term in query_terms(query, tx.tokenize))]
+    counted = [Counter(_stems(tx, text)) for text in texts]
+    lengths = [counts.total() for counts in counted]
+    mean = sum(lengths) / max(1, len(lengths))
+    rows = [
+        pack_tf([counts[stem] for stem in stems], length, mean) for counts, length in zip(counted, lengths, strict=True)
+    ]
+    frequencies = dict(tx.all("kernel.as_of.document_frequencies", _frequency, stems=stems))
+    total = tx.context.search_cache.last_ids(tx).doc + len(texts)
+    ranks = bm25(rows, len(stems), total, [frequencies.get(stem, 0) for stem in stems]) if stems else []
+    return {at: rank for at, rank in enumerate(ranks) if rank > 0}
+
+
+def _stems(tx: Tx, text: str) -> list[str]:
+    whole = f"{text} {indexed_words(text)}".replace("\0", " ")
+    return [stem for _, _, stem in tx.tokenize(whole)]
+
+
+def _frequency(stem: str, docs: int) -> tuple[str, int]:
+    return stem, docs
+
+
+def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
+    """The cosine of the first vector and each of the others, by their positions."""
+    import numpy as np
+
+    if len(vectors) < 2:
+        return {}
+    rows = np.frombuffer(b"".join([one.vector for one in vectors]), np.int8).reshape(len(vectors), -1)
+    units = rows * np.array([one.scale for one in vectors], np.float32)[:, None]
+    return {at: cosine for at, cosine in enumerate((units[1:] @ units[0]).tolist()) if vectors[at + 1].scale}
+
+
+def _best(ranks: Ranks) -> Ranks:
+    best: Callable[[int], float] = ranks.__getitem__
+    return {at: ranks[at] for at in sorted(ranks, key=best, reverse=True)[:_CANDIDATES]}

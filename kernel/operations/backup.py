@@ -1,0 +1,232 @@
+"""Backups: one database, or everything in a data directory with a manifest of sizes and checksums."""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernel.core.config import VERSION
+from kernel.core.data_dir import MAIN
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.core.ordinary_files import open_ordinary, read_bytes
+from kernel.engines.migrations import pending_migrations, schema_version
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import DISK_FULL
+from kernel.engines.sqlite.page_sums import write_page_sums
+from kernel.engines.sqlite.unfinished import finish, fsync_path, unfinished
+from kernel.security import api_keys
+from kernel.store.context import StoreContext
+from kernel.store.progress import OnProgress
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+DATABASE = "quipu.db"
+_BEFORE_MIGRATION = "quipu-before-migration-from-"
+_COPIES_KEPT = 3  # of those made before migrations
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_CHUNK_BYTES = 1 << 20
+_SECRET_MARKS = ("PASSWORD", "SECRET", "TOKEN")
+
+Stamp = tuple[int, int, int]  # inode, size and time of a file
+
+
+class Folder(NamedTuple):
+    """Files of a dialect outside the database: its dialect, the name of the folder, and its path."""
+
+    dialect: str
+    name: str
+    path: Path
+
+
+class Tenant(NamedTuple):
+    """What one tenant has: its database, and folders beside it."""
+
+    name: str
+    file: Path
+    context: StoreContext
+    folders: Sequence[Folder]
+
+
+class StoredFolder(NamedTuple):
+    """A folder in a backup: where it lies there, and what it belongs to."""
+
+    at: str
+    tenant: str
+    dialect: str
+    name: str
+
+
+class Manifest(NamedTuple):
+    """What a backup holds: its tenants, folders, settings, and size and SHA-256 of each file."""
+
+    format: int
+    version: str
+    made: str
+    tenants: list[str]
+    folders: list[StoredFolder]
+    settings: dict[str, str]
+    files: dict[str, tuple[int, str]]
+
+
+def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
+    """Copies one database while it is in use; raises Fault("conflict") if `target` exists."""
+    db = Connection(file, context, readonly=True)
+    try:
+        schema_version(db)
+        db.backup(target, progress)
+    finally:
+        db.close()
+
+
+def copy_before_migration(db: Connection, home: Path) -> None:
+    """Keeps a copy of a database that is about to be migrated, beside it; the oldest of these copies are deleted."""
+    version = schema_version(db)
+    if not version or not pending_migrations(db):
+        return
+    time = utc_now().replace(":", "").replace(".", "")
+    try:
+        db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{time}.db", complete=write_page_sums)
+    except DISK_FULL:
+        needed = db.pragma("page_count") * db.pragma("page_size")
+        raise Fault(
+            "storage", f"A copy is made before the database is migrated; free {needed >> 20} MiB in {home} for it."
+        ) from None
+    for old in sorted(home.glob(f"{_BEFORE_MIGRATION}*.db"))[:-_COPIES_KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def backup_all(
+    data: Path, tenants: Sequence[Tenant], settings: Mapping[str, str], target: Path, progress: OnProgress | None = None
+) -> Manifest:
+    """Copies databases, folders, keys and settings into a new folder; it appears when it is whole."""
+    with unfinished(target) as part:
+        try:
+            part.mkdir(mode=0o700)
+            stored = [folder for tenant in tenants for folder in _copy_tenant(tenant, part, progress)]
+            if (data / api_keys.FILE).exists():
+                (part / api_keys.FILE).touch(mode=0o600)
+                (part / api_keys.FILE).write_bytes(read_bytes(data / api_keys.FILE))
+            files = {name: _size_and_digest(part / name) for name in _files_below(part)}
+            names = [tenant.name for tenant in tenants]
+            kept = {name: text for name, text in settings.items() if not any(mark in name for mark in _SECRET_MARKS)}
+            made = Manifest(FORMAT, VERSION, utc_now(), names, stored, kept, files)
+            (part / MANIFEST).write_text(json.dumps(made._asdict(), indent=1), encoding="utf-8")
+            for path in (*part.rglob("*"), part):
+                fsync_path(path)
+            finish(part, target)
+        except OSError as error:
+            raise Fault("storage", f"Cannot write {target}: {error.strerror}") from None
+    return made
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a backup; raises Fault("invalid") for another folder, or one that is not as it was made."""
+    try:
+        held: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
+        if held["format"] != FORMAT:
+            raise Fault("invalid", f"{folder.name} has format {held['format']}, this program knows {FORMAT}.")
+        manifest = msgspec.convert([held[name] for name in Manifest._fields], Manifest)
+        if all(_is_inside(folder.at) and folder.tenant in manifest.tenants for folder in manifest.folders):
+            return manifest
+        raise ValueError
+    except OSError as error:
+        raise Fault("invalid", f"{folder} is no backup: {MANIFEST}: {error.strerror}.") from None
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError):
+        raise Fault("invalid", f"{folder} is no backup: its {MANIFEST} cannot be read.") from None
+
+
+def verify(folder: Path, manifest: Manifest) -> None:
+    """Raises Fault("invalid") where the files of a backup are not those of its manifest."""
+    found = {*_files_below(folder)} - {MANIFEST}
+    for name in sorted(found ^ manifest.files.keys()):
+        raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in found else 'missing'}.")
+    for name, expected in manifest.files.items():
+        if _size_and_digest(folder / name) != expected:
+            raise Fault("invalid", f"{folder.name}: {name} is not as it was when the backup was made.")
+
+
+def copy_tree(source: Path, target: Path, known: Mapping[str, Stamp] | None = None) -> dict[str, Stamp]:
+    """Copies the regular files below a folder, without links; of those in `known` only what has changed since."""
+    before = known or {}
+    copied: dict[str, Stamp] = {}
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in _files_below(source):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            stamp = _stamp(source / name)
+            if before.get(name) != stamp:
+                _copy_file(source / name, target / name)
+            copied[name] = stamp
+    for name in before.keys() - copied.keys():
+        (target / name).unlink()
+    return copied
+
+
+def place(folder: Path, tenant: str) -> Path:
+    """Where a tenant lies in a backup."""
+    return folder if tenant == MAIN else folder / "tenants" / tenant
+
+
+def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> list[StoredFolder]:
+    """Copies a tenant; folders and database are of one moment, since no other process writes at that moment."""
+    home = place(part, tenant.name)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
+    folders = [(folder, target) for folder, target in folders if folder.path.is_dir()]
+    reader = Connection(tenant.file, tenant.context, readonly=True)
+    try:
+        schema_version(reader)
+        known = [copy_tree(folder.path, target) for folder, target in folders]
+        if folders:
+            writer = Connection(tenant.file, tenant.context, readonly=False)
+            try:
+                with writer.writing():
+                    for (folder, target), before in zip(folders, known, strict=True):
+                        copy_tree(folder.path, target, before)
+                    reader.take_snapshot()
+            finally:
+                writer.close()
+        reader.backup(home / DATABASE, progress)
+    finally:
+        reader.close()
+    return [StoredFolder(target.relative_to(part).as_posix(), tenant.name, *folder[:2]) for folder, target in folders]
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """The regular files below a folder, as paths with slashes."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield path.relative_to(folder).as_posix()
+
+
+def _is_inside(at: str) -> bool:
+    return not PurePosixPath(at).is_absolute() and ".." not in PurePosixPath(at).parts and "\0" not in at
+
+
+def _stamp(path: Path) -> Stamp:
+    found = path.lstat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copies content, mode and time of a file."""
+    with open_ordinary(source, _NO_FOLLOW) as reading:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with target.open("wb") as writing:
+            shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
+        found = os.fstat(reading.fileno())
+        target.chmod(stat.S_IMODE(found.st_mode))
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _size_and_digest(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest

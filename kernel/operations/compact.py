@@ -1,0 +1,176 @@
+"""Frees space: sketches of deleted vectors, segments of the full-text index, old history, expired undo, free pages."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+from kernel.core.ids import earlier
+from kernel.engines.sqlite.connection import Connection, open_writer
+from kernel.engines.yielding import Turns
+from kernel.search import ann_storage, dropped, index
+from kernel.search.semantic import load_vectors
+from kernel.store import audit, introspection
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.long_work import Steps
+from kernel.store.store import Store
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+_DOCS_PER_DELETION = 4  # blocks are renewed once deletions exceed a quarter of the documents
+_BATCH_ROWS = 512  # of the log of deletions, deleted in one transaction
+_STEP_EVENTS = 512  # of the history, looked at between two looks at the clock
+_MERGED_PAGES = 16  # of the full-text index, in one step
+_LEAST_CHANGES = 2  # of a merge that has not come to its end (https://sqlite.org/fts5.html#the_merge_command)
+_AFTER_ALL = "9"  # of times in ISO 8601
+
+
+class Write(Protocol):
+    """Runs `work(tx)` in a write transaction of its own."""
+
+    def __call__(self, work: Callable[[Tx], R], /) -> R: ...
+
+
+class Freed(NamedTuple):
+    """Bytes of the file before and after, bytes of it that are free for what is written next, and the calls that can
+    be undone.
+    """
+
+    before: int
+    after: int
+    free: int
+    undoable: int
+
+
+class Choice(NamedTuple):
+    """What a compaction does besides: gives free pages back where others write (`full`), drops the history of memories
+    deleted before a time (`forget`), ends the undo of all calls (`forget_undo`), or of those of more hours ago (0: of
+    none).
+    """
+
+    full: bool = False
+    forget: str | None = None
+    forget_undo: bool = False
+    undo_hours: int = 0
+
+
+class _Memory(NamedTuple):
+    space: str
+    key: str
+
+
+def compact(
+    file: Path, context: StoreContext, report: Callable[[str], None], choice: Choice = Choice(), *, alone: bool = True
+) -> Freed:
+    """Frees what deleted memories take; `report` gets a line for every part that is done.
+
+    All of it runs in slices, so that others write meanwhile, and can be cut off at any point, but for the last part,
+    SQLite's VACUUM, during which writes wait. It makes the file as small as a new one with the same memories, and is
+    left out beside others, unless the choice is `full`: free pages are filled by what is written next.
+    """
+    with open_writer(file, context) as db:
+        turns = Turns(db, alone=alone)
+        before = file.stat().st_size
+        turns.run(dropped.removal_steps())
+        if alone or turns.write(_needs_renewal):
+            report(f"{_renew_blocks(turns.write, lambda: False)} blocks of sketches made anew")
+        if choice.forget is not None:
+            report(f"{turns.run(_forgetting_steps(choice.forget))} deleted memories forgotten")
+        _end_undo(turns, choice, report)
+        turns.run(_merging_steps(db))
+        report("full text merged")
+        db.checkpoint(truncate=alone)
+        if alone or choice.full:
+            turns.write(introspection.vacuum_after_commit)
+            db.checkpoint(truncate=True)
+        undoable = turns.write(audit.kept_undo).calls
+        return Freed(before, file.stat().st_size, _free_bytes(db), undoable)
+
+
+def _end_undo(turns: Turns, choice: Choice, report: Callable[[str], None]) -> None:
+    if choice.forget_undo:
+        kept = turns.write(audit.kept_undo)
+        turns.run(_expiring_steps(0))
+        report(f"{kept.calls} calls can no longer be undone")
+    elif choice.undo_hours:
+        turns.run(_expiring_steps(choice.undo_hours))
+
+
+def _free_bytes(db: Connection) -> int:
+    return db.pragma("freelist_count") * db.pragma("page_size")
+
+
+def _merging_steps(db: Connection) -> Steps[None]:
+    """Merges the segments of both full-text indexes into one each."""
+    merges: tuple[Callable[[Tx, int], int], ...] = (
+        lambda tx, pages: tx.run("kernel.compact.merge_full_text", pages=pages),
+        lambda tx, pages: tx.run("kernel.compact.merge_parts", pages=pages),
+    )
+    tx = yield
+    for merge in merges:
+        pages, changes = -_MERGED_PAGES, _LEAST_CHANGES
+        while changes >= _LEAST_CHANGES:
+            before = db.total_changes()
+            merge(tx, pages)
+            changes = db.total_changes() - before
+            pages = _MERGED_PAGES
+            tx = yield
+
+
+def _expiring_steps(hours: int) -> Steps[None]:
+    """Ends the undo of calls of more hours ago; 0: of all."""
+    tx = yield
+    before = earlier(tx.now, hours) if hours else _AFTER_ALL
+    while audit.expire_undo(tx, before):
+        tx = yield
+
+
+def _forgetting_steps(before: str) -> Steps[int]:
+    """Drops the history of memories deleted before a time; their number."""
+    tx = yield
+    last = tx.one("kernel.compact.last_event", int) or 0
+    done = 0
+    for after in range(0, last, _STEP_EVENTS):
+        finished = tx.all(
+            "kernel.compact.finished_histories", _Memory, before=before, after=after, upto=after + _STEP_EVENTS
+        )
+        if finished:
+            tx.run("kernel.compact.delete_histories", keys=finished)
+        done += len(finished)
+        tx = yield
+    return done
+
+
+def tidy(store: Store, stop: Callable[[], bool]) -> None:
+    """Adds sketches to blocks, renews all blocks once many of their vectors are deleted, and takes words of deleted
+    documents out of full text, while calls are served.
+    """
+    if (removal := store.read_sync(dropped.removal)) is not None:
+        store.write_later(removal, CallContext(), exclusive=True)
+    while not stop() and store.write_sync(
+        lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
+    ):
+        pass
+    if not stop() and store.read_sync(_needs_renewal):
+        store.read_sync(load_vectors)  # with the deletions applied, since their log is deleted below
+        _renew_blocks(store.write_sync, stop)
+
+
+def _needs_renewal(tx: Tx) -> bool:
+    docs = tx.one("kernel.consistency.count_docs", int) or 0
+    return ann_storage.count_deletions(tx) > max(ann_storage.BLOCK_ROWS, docs // _DOCS_PER_DELETION)
+
+
+def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
+    """Rewrites every block and deletes the log of deletions, which no block needs any more; the number of blocks."""
+    upto: int = write(ann_storage.last_deletion_id)
+    made = after = 0
+    while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):
+        made += 1
+    while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
+        pass
+    return made
+
+
+def _renew_block(tx: Tx, after: int) -> int:
+    number = index.model_id(tx)
+    return ann_storage.rewrite_block(tx, number, after) if number else 0

@@ -1,0 +1,340 @@
+"""Consistency of rows, full text and vectors: check, repair, and re-embedding."""
+
+import time
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.calls.tools import Dialect
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.core.limits import BOUNDS
+from kernel.embed.model import Embedder, Embedding
+from kernel.engines.opening import open_writer
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import DAMAGED, WRONG_SCHEMA
+from kernel.engines.yielding import Turns
+from kernel.operations.file_check import check_file
+from kernel.operations.index_check import Finding, Key, Report, check_dialect, mending_steps
+from kernel.operations.index_format import renew_index, renewal_steps
+from kernel.operations.stored_rows import problems
+from kernel.search import ann_storage, day_counts, dropped, index, quarantine
+from kernel.store import audit
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine import CommandConnection
+from kernel.store.long_work import Steps, run_steps
+from kernel.store.progress import OnProgress
+from kernel.store.store import Store
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+_BATCH_ROWS = 64  # embedded in one transaction, so that other writes wait for milliseconds
+_STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
+_STEP_DELETIONS = 64
+_AHEAD_ROWS = 64  # embedded before a slice begins
+_RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
+_MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
+_SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
+_VECTORS, _DOCUMENTS = "vectors", "documents"
+
+
+class _Pending(NamedTuple):
+    doc: int
+    text: str
+
+
+def check(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    *,
+    repair: bool = False,
+    report: Report | None = None,
+    alone: bool = True,
+) -> list[Finding]:
+    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
+
+    Rows are never changed. `report` gets a line for each memory that differs. Raises Fault("storage") where the file
+    itself is damaged, which no rebuild can repair.
+    """
+    try:
+        return _check(file, context, dialects, repair=repair, report=report, alone=alone)
+    except (
+        *DAMAGED,
+        *WRONG_SCHEMA,
+        UnicodeDecodeError,
+    ) as error:  # of a kind that SQLite's integrity check does not see
+        raise Fault("storage", f"The file is damaged: {error}; put a backup in its place: `quipu restore`") from None
+
+
+def _check(
+    file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool, report: Report | None, alone: bool
+) -> list[Finding]:
+    limits = context.call_limits._replace(milliseconds=_MAX_MILLISECONDS)  # all of a store takes longer than a call
+    with open_writer(file, context._replace(call_limits=limits)) as db:
+        turns = Turns(db, alone=alone)
+        found: list[Finding] = []
+        if isinstance(db, Connection):
+            found += check_file(db, context, dialects, repair=repair, report=report)
+        mended = {_QUARANTINE, _COUNTS, _SKETCHES} if any(finding.rows for finding in found) else set[str]()
+        turns.run(dropped.removal_steps())
+        words, parts = db.check_full_text()
+        found.append(Finding("full text", int(not words), "differs from the documents"))
+        found.append(Finding("parts of words", int(not parts), "differ from the documents"))
+        turns.run(renewal_steps(dialects))
+        found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
+        differing: list[tuple[Dialect, list[Key]]] = []
+        found += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
+        if repair:
+            if mended or not (words and parts):
+                turns.run(db.rebuild_full_text())
+            for dialect, keys in differing:
+                turns.run(mending_steps(dialect, keys))
+            wrong = mended | {finding.part for finding in found if finding.rows}
+            # Read without the lock: to look through all vectors takes long.
+            turns.run(_repair_steps(wrong, db.read(CallContext(), _orphans) if _VECTORS in wrong else []))
+            if wrong & {_VECTORS, _DOCUMENTS}:
+                turns.run(_missing_steps())
+        return [finding for finding in found if finding.rows]
+
+
+def _look(
+    tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
+) -> list[Finding]:
+    """What differs between rows and what is derived from them; `differing` gets the memories to index anew."""
+    found = _vectors(tx) + _audit(tx)
+    found.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
+    for dialect in dialects:
+        keys: list[Key] = []
+        found += check_dialect(tx, dialect, keys, report)
+        found.append(_impossible(tx, dialect, report))
+        differing.append((dialect, keys))
+    wrong = run_steps(tx, quarantine.flag_steps(repair=False))
+    found.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
+    return found
+
+
+def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:
+    """Names the rows that no tool would have written, such as an import of an older version has."""
+    count = 0
+    for line in problems(tx, dialect):
+        count += 1
+        if report is not None:
+            report(line)
+    return Finding(dialect.name, count, "rows with a time or a path that is none", True)
+
+
+def _orphans(tx: Tx) -> list[int]:
+    return tx.all("kernel.consistency.orphans", int)
+
+
+def _repair_steps(parts: Set[str], orphans: Sequence[int]) -> Steps[None]:
+    """Makes anew what was found to differ, and deletes the vectors of documents that are not there."""
+    tx = yield
+    tx.flush_deferred()
+    if _QUARANTINE in parts:
+        yield from quarantine.flag_steps(repair=True)
+        tx = yield
+    if _COUNTS in parts:
+        day_counts.rebuild(tx)
+        tx = yield
+    for start in range(0, len(orphans), _STEP_ROWS):
+        index.delete_vectors(tx, orphans[start : start + _STEP_ROWS])
+        tx = yield
+    if _SKETCHES in parts:
+        upto = ann_storage.last_deletion_id(tx)
+        while ann_storage.delete_block(tx):
+            tx = yield
+        while ann_storage.trim_deletions(tx, upto, _STEP_DELETIONS):
+            tx = yield
+
+
+def reindex(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    progress: OnProgress | None = None,
+    *,
+    alone: bool = True,
+) -> int:
+    """Rebuilds full text and every vector from the rows; returns the number of vectors.
+
+    It goes on in slices, so that others write meanwhile, and searches find by what is not rebuilt yet. One that was cut
+    off has left a sound index, and the next one of the same model goes on from there.
+    """
+    with open_writer(file, context) as db:
+        turns = Turns(db, alone=alone)
+        turns.run(dropped.removal_steps())
+        turns.run(renewal_steps(dialects))
+        turns.run(db.rebuild_full_text())
+        return turns.run(_embedding_steps(progress), _Ahead(db, context.embedder))
+
+
+class _Place(NamedTuple):
+    """How far a reindex has come: the last document that was embedded, and the last document and the last vector that
+    there were at its start.
+    """
+
+    doc: int
+    last: int
+    vector: int
+
+
+def _place(tx: Tx) -> _Place | None:
+    """Where a reindex with the configured model was cut off."""
+    doc, last, vector, identity = (tx.one("kernel.consistency.embedded", str) or "0 0 0 -").split(" ", 3)
+    return _Place(int(doc), int(last), int(vector)) if identity == _identity(tx) else None
+
+
+def _identity(tx: Tx) -> str:
+    model = tx.embedding_model
+    return model[0] if model else ""
+
+
+def _keep_place(tx: Tx, place: _Place) -> None:
+    tx.run("kernel.consistency.set_embedded", value=f"{place.doc} {place.last} {place.vector} {_identity(tx)}")
+
+
+def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
+    """Embeds every document anew, then deletes what is left of the vectors before; returns the number of documents.
+
+    Those that came meanwhile are embedded by who wrote them.
+    """
+    tx = yield
+    if (place := _place(tx)) is None:
+        place = _Place(0, index.last_doc_id(tx), tx.one("kernel.consistency.last_vector", int) or 0)
+    total = tx.one("kernel.consistency.count_docs_upto", int, doc=place.last) or 0
+    done = tx.one("kernel.consistency.count_docs_upto", int, doc=place.doc) or 0
+    while rows := _documents_after(tx, place.doc, place.last, _STEP_ROWS):
+        _replace_vectors(tx, rows, {})
+        place = place._replace(doc=rows[-1].doc)
+        _keep_place(tx, place)
+        done += len(rows)
+        if progress:
+            progress(done, max(done, total))
+        tx = yield
+    yield from _trim_steps(place.vector)
+    return done if index.has_model((yield)) else 0
+
+
+def _trim_steps(upto: int) -> Steps[None]:
+    """Deletes blocks of vectors up to one, which are all replaced, and the part of the log that none needs any more."""
+    tx = yield
+    while ann_storage.forget_vectors(tx, upto, _STEP_ROWS):
+        tx = yield
+    if number := index.model_id(tx):
+        ann_storage.rewrite_block(tx, number, 0)  # the first one that is left began among them
+    tx = yield
+    deletion = ann_storage.deletions_upto(tx, upto)
+    while ann_storage.trim_deletions(tx, deletion, _STEP_DELETIONS):
+        tx = yield
+    tx.run("kernel.consistency.finish_embedding")
+
+
+class _Ahead:
+    """Embeds the texts that the next slice begins with, before it has the lock."""
+
+    def __init__(self, db: CommandConnection, embedder: Embedder | None) -> None:
+        self._db = db
+        self._embedder = embedder
+        self._known: dict[str, Embedding] = {}
+
+    def __call__(self) -> dict[str, Embedding]:
+        if self._embedder is None:
+            return {}
+        rows = self._db.read(CallContext(), _next_documents)
+        texts = dict.fromkeys(row.text for row in rows)
+        new = [text for text in texts if text not in self._known]
+        with suppress(OSError, ValueError):  # a model that cannot be read: the slice fails
+            self._known |= dict(zip(new, self._embedder.embed(new), strict=True))
+        self._known = {text: self._known[text] for text in texts if text in self._known}
+        return self._known
+
+
+def _next_documents(tx: Tx) -> "list[_Pending]":
+    place = _place(tx)
+    after, upto = (place.doc, place.last) if place else (0, index.last_doc_id(tx))
+    return _documents_after(tx, after, upto, _AHEAD_ROWS)
+
+
+def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> "list[_Pending]":
+    return tx.all("kernel.consistency.documents_after", _Pending, after=doc, upto=upto, limit=limit, bytes=SLICE_BYTES)
+
+
+def complete_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
+    """Brings what other releases and models have left to the present form, while calls are served."""
+    renew_index(store, dialects, stop)
+    embed_missing(store, stop)
+
+
+def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
+    """Embeds documents without a vector of the configured model while calls are served; returns how many.
+
+    Until then search finds them by words only. Vectors of another model are never compared with a query, and are
+    replaced batch by batch.
+    """
+    embedder = store.context.embedder
+    if embedder is None:
+        return 0
+    done = after = 0
+    while not stop():
+        try:
+            pending: list[_Pending] = store.read_sync(partial(_pending, after=after, limit=_BATCH_ROWS))
+            texts = [row.text for row in pending]
+            vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+            if not pending:
+                break
+            done += store.write_sync(partial(_replace_pending, rows=pending, vectors=vectors))
+            after = pending[-1].doc
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            time.sleep(_RETRY_SECONDS)
+    return done
+
+
+def _pending(tx: Tx, *, after: int, limit: int) -> list[_Pending]:
+    model = index.model_id(tx)
+    return tx.all("kernel.consistency.pending", _Pending, model=model, after=after, limit=limit, bytes=SLICE_BYTES)
+
+
+def _replace_pending(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
+    """Embeds those that no other write has embedded, changed or deleted meanwhile."""
+    still = {*_pending(tx, after=rows[0].doc - 1, limit=len(rows))}
+    return _replace_vectors(tx, [row for row in rows if row in still], vectors)
+
+
+def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
+    tx.preload(vectors)
+    index.delete_vectors(tx, [row.doc for row in rows])
+    index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
+    return len(rows)
+
+
+def _missing_steps() -> Steps[None]:
+    """Embeds documents without a vector of the configured model."""
+    tx = yield
+    after = 0
+    while rows := _pending(tx, after=after, limit=_STEP_ROWS) if index.has_model(tx) else []:
+        _replace_vectors(tx, rows, {})
+        after = rows[-1].doc
+        tx = yield
+
+
+def _vectors(tx: Tx) -> list[Finding]:
+    found = [Finding(_VECTORS, len(_orphans(tx)), "without a document")]
+    found.append(Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors"))
+    if index.has_model(tx):
+        lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
+        found.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
+    return found
+
+
+def _audit(tx: Tx) -> list[Finding]:
+    return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]
+
+
+def backup_time() -> str:
+    """The time now as it appears in the name of a backup."""
+    return utc_now().replace(":", "").replace(".", "")

@@ -1,0 +1,188 @@
+"""The export to a bundle of the Open Knowledge Format 0.2: a Markdown file for each memory, in folders by space and
+scope.
+
+A text has marks such as `⟨U+001B⟩` for control characters and overrides of the reading order, so that `cat` is safe;
+the JSON lines of `quipu export jsonl` keep them.
+
+Names are lower-case letters, digits and dashes, and end in a digest where that loses something: no two are the same on
+a file system that ignores case, and none means something to Windows.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from kernel.calls.tools import Concept, Dialect
+from kernel.core.text import harmless, one_line, yaml_block
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+OKF_VERSION = "0.2"
+_TITLE_CHARS = 80
+_MOST_TITLE = 1000
+_NAME_CHARS = 60
+_MOST_HEAD = 16_000  # characters of a summary or of points in the front matter; importers read 64 KiB of it
+_SLICE_ROWS = 200
+_DIGEST_CHARS = 16  # 64 bits: of 100,000 memories without a Latin letter, two of 32 bits would be the same
+_RESERVED = {"con", "prn", "aux", "nul", "index", "log", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))}
+
+
+class Written(NamedTuple):
+    """How many memories were written, and how many were left out because they are in quarantine."""
+
+    concepts: int
+    quarantined: int
+
+
+class _Memory(NamedTuple):
+    space: str
+    scope: str
+    key: str
+    text: str
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+    flag: str | None
+
+
+class _Day(NamedTuple):
+    day: str
+    dialect: str
+    operation: str
+    times: int
+
+
+def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) -> Written:
+    """Writes a bundle into an empty folder; what a page says is read from the rows of the dialects, in slices."""
+    concepts = quarantined = 0
+    with _new(root / "index.md") as top:
+        top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
+        for folder, group in groupby(_pages(tx, dialects), lambda one: one[0][:2]):
+            kept = 0
+            with ExitStack() as stack:
+                opened: IO[str] | None = None
+                for memory, concept in group:
+                    if memory.flag:
+                        quarantined += 1
+                        continue
+                    if opened is None:
+                        opened = stack.enter_context(_folder(root, *folder))
+                    opened.write(_written(root / folder_of(*folder), memory, concept, version))
+                    kept += 1
+            if kept:
+                place = folder_of(*folder)
+                top.write(f"- [{_label(' '.join(part for part in folder if part))}]({place}/index.md) - {kept}\n")
+            concepts += kept
+    _write_log(tx, root)
+    return Written(concepts, quarantined)
+
+
+def folder_of(space: str, scope: str) -> str:
+    """The folder of a space and scope, relative to the bundle."""
+    return "/".join(safe_name(part) for part in (*space.split(":"), scope) if part)
+
+
+def safe_name(name: str, *, always: str = "") -> str:
+    """A name for every file system; with a digest of it, or of `always`, unless it is safe as it is."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    kept = "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())[:_NAME_CHARS].strip("-")
+    if kept == name and kept not in _RESERVED and not always:
+        return kept
+    digest = hashlib.sha256((always or name).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return f"{kept or 'memory'}-{digest}"
+
+
+def _folder(root: Path, space: str, scope: str) -> IO[str]:
+    """The index of a folder, opened to be written."""
+    place = root / folder_of(space, scope)
+    place.mkdir(parents=True, exist_ok=True)
+    file = _new(place / "index.md")
+    file.write(f"# {_label(f'{space} {scope}'.strip())}\n\n")
+    return file
+
+
+def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
+    """The memories in the order of their folders; what no row tells of any more is as the index holds it."""
+    by_name = {dialect.name: dialect for dialect in dialects}
+    for several in _slices(tx.each("kernel.okf_export.memories", _Memory)):
+        keys: dict[str, list[tuple[str, str]]] = {}
+        for one in several:
+            keys.setdefault(one.space.partition(":")[0], []).append((one.space, one.key))
+        known: dict[tuple[str, str], Concept] = {}
+        for name, own in keys.items():
+            sources_of = by_name[name].sources_of if name in by_name else None
+            for source in sources_of(tx, own) if sources_of else ():
+                concept = source.concept
+                whole = concept if concept.body or concept.summary else concept._replace(body=source.text)
+                known[source.space, source.key] = whole
+        for one in several:
+            yield one, known.get((one.space, one.key)) or Concept(body=one.text)
+
+
+def _slices(memories: Iterator[_Memory]) -> Iterator[list[_Memory]]:
+    several, size = list[_Memory](), 0
+    for memory in memories:
+        several.append(memory)
+        size += len(memory.text)
+        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
+            yield several
+            several, size = [], 0
+    yield several
+
+
+def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> str:
+    """Writes the file of one memory; its line in the index of the folder."""
+    title = one_line(concept.title or concept.body, _MOST_TITLE if concept.title else _TITLE_CHARS) or memory.key
+    name = f"{safe_name(title, always=f'{memory.space}/{memory.key}')}.md"
+    identity = f"{memory.space}/{memory.key}"
+    beside, body = _beside(concept)
+    head = {
+        "type": memory.space.replace(":", " "),
+        "title": title,
+        **beside,
+        "created": memory.created_at,
+        "modified": memory.updated_at,
+        "generated": {"by": f"quipu/{version} {memory.actor or memory.tool}", "at": memory.updated_at},
+        "sources": [{"id": identity, "resource": f"quipu:{identity}"}],
+        "tool": f"{memory.dialect} {memory.tool}",
+    }
+    if memory.scope:
+        head["scope"] = memory.scope
+    with _new(folder / name) as file:
+        file.write(f"---\n{yaml_block(head)}---\n\n{harmless(body)}\n")
+    return f"- [{_label(title)}]({name})\n"
+
+
+def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
+    """What the front matter holds besides title and origin, and the body, with what is too long for the other."""
+    summary, points, body = concept.summary, [*concept.points], concept.body
+    if sum(map(len, points)) > _MOST_HEAD:
+        points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])
+    if len(summary) > _MOST_HEAD:
+        summary, body = "", f"{summary}\n\n{body}".strip()
+    beside = {"description": summary, "tags": [*concept.tags], "key_points": points}
+    return {name: value for name, value in beside.items() if value}, body
+
+
+def _write_log(tx: Tx, root: Path) -> None:
+    with _new(root / "log.md") as file:
+        file.write("# Log\n")
+        for day, rows in groupby(tx.each("kernel.okf_export.days", _Day), lambda row: row.day):
+            file.write(f"\n## {day}\n\n")
+            for row in rows:
+                file.write(f"- {row.dialect}: {row.times} {_label(row.operation)}\n")
+
+
+def _label(text: str) -> str:
+    """A text for the label of a link or for a heading."""
+    line = harmless(one_line(text, _TITLE_CHARS))
+    return "".join(f"\\{letter}" if letter in "\\[]<>`*_#!|" else letter for letter in line)
+
+
+def _new(path: Path) -> IO[str]:
+    return path.open("x", encoding="utf-8", errors="backslashreplace", newline="\n")

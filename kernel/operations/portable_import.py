@@ -1,0 +1,245 @@
+"""The import of an export of everything: into a new store it brings back all, and another export is the same file.
+
+A row that is there is left as it is if it is equal, and refused if it is not: two stores are not merged.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from kernel.calls.tools import Dialect
+from kernel.core.errors import Fault
+from kernel.core.text import harmless, one_line, utc_time
+from kernel.memories.import_records import Imported, Source
+from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, tables
+from kernel.operations.stored_rows import problem_of
+from kernel.search import index
+from kernel.store.long_work import Steps
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.transaction import Tx
+
+_MAX_LINE = 64 << 20
+_HEAD_BYTES = 200
+_BATCH_LINES = 32
+_ALREADY = "already there"
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+Value = str | int | float | None
+
+
+class _Line(Struct, forbid_unknown_fields=True):
+    """One line; a field is set for each kind of line."""
+
+    quipu: str | None = None
+    version: int = 0
+    table: str = ""
+    row: dict[str, Value] | None = None
+    history: Event | None = None
+    doc: Document | None = None
+    release: Release | None = None
+    end: int | None = None
+    sha256: str = ""
+
+
+class _State(NamedTuple):
+    """What is known of the store: its tables, the dialects that had no memory before, and what was found of keys."""
+
+    name: str
+    tables: Mapping[str, tuple[Dialect, Sequence[str]]]
+    dialects: Mapping[str, Dialect]
+    fresh: frozenset[str]
+    had_history: dict[int, bool]
+    counts: Counter[str]
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file begins as an export of everything does."""
+    try:
+        with path.open("rb") as file:
+            line = _decode(file.readline(_HEAD_BYTES))
+    except (OSError, *_UNREADABLE):
+        return False
+    return line.quipu == FORMAT
+
+
+def import_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
+    """Reads the whole file, then adds it in slices."""
+    total = _check(given.path)
+    tx = yield
+    begin_steps(tx, total)
+    state = _state(dialects, tx, given.path.name)
+    for batch in _batches(given.path):
+        tx = yield
+        _add(tx, state, batch)
+        for _ in batch:
+            count_step(tx)
+    return _imported(state)
+
+
+def preview(dialects: Sequence[Dialect], tx: Tx, given: Source) -> Imported:
+    """What an import would add; raises Fault where it would be refused."""
+    begin_steps(tx, _check(given.path))
+    state = _state(dialects, tx, given.path.name)
+    for batch in _batches(given.path):
+        _add(tx, state, batch)
+        for _ in batch:
+            count_step(tx)
+    return _imported(state)
+
+
+def trial_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
+    """Writes the rows alone, into a copy of the store, whose constraints may refuse them."""
+    tx = yield
+    state = _state(dialects, tx, given.path.name)
+    for batch in _batches(given.path):
+        tx = yield
+        for number, line in batch:
+            dialect, _ = state.tables.get(line.table, (None, ()))
+            if line.row is not None and dialect is not None and line.table not in dialect.outside:
+                _add_row(tx, state, number, line.table, line.row)
+    return _imported(state)
+
+
+def _imported(state: _State) -> Imported:
+    counts = dict(sorted(state.counts.items()))
+    return Imported({**counts, _ALREADY: counts.get(_ALREADY, 0)})
+
+
+def _state(dialects: Sequence[Dialect], tx: Tx, name: str) -> _State:
+    fresh = [one.name for one in dialects if not tx.one("kernel.portable_import.is_touched", int, dialect=one.name)]
+    by_name = {dialect.name: dialect for dialect in dialects}
+    return _State(name, tables(dialects, tx), by_name, frozenset(fresh), {}, Counter())
+
+
+def _check(path: Path) -> int:
+    """Reads the file to its end; the number of its lines. Raises Fault for one that is not whole."""
+    digest = hashlib.sha256()
+    for number, data, line in _lines(path):
+        if number == 1 and (line.quipu != FORMAT or line.version > VERSION):
+            raise _refused(path.name, number, f"is no export of version {VERSION}")
+        if line.end is not None:
+            if (line.end, line.sha256) != (number - 1, digest.hexdigest()):
+                raise _refused(path.name, number, "does not agree with the lines before it: the file is damaged")
+            return number - 1
+        digest.update(data)
+    raise Fault("invalid", f"{path.name} ends before its last line: it was cut off. Nothing was imported.")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while data := file.readline(_MAX_LINE):
+                number += 1
+                try:
+                    yield number, data, _decode(data)
+                except _UNREADABLE as error:
+                    raise _refused(path.name, number, f"cannot be read: {error}") from None
+    except OSError as error:
+        raise Fault("invalid", f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _refused(name: str, number: int, problem: str) -> Fault:
+    return Fault("invalid", f"{one_line(name, 120)}, line {number}: {one_line(problem, 300)}. Nothing was imported.")
+
+
+def _batches(path: Path) -> Iterator[list[tuple[int, _Line]]]:
+    batch: list[tuple[int, _Line]] = []
+    size = 0
+    for number, data, line in _lines(path):
+        if line.end is not None:
+            break
+        batch.append((number, line))
+        size += len(data)
+        if len(batch) == _BATCH_LINES or size > _BATCH_LINES << 12:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
+    documents: list[Document] = []
+    for number, line in batch:
+        if line.row is not None:
+            _add_row(tx, state, number, line.table, line.row)
+        elif line.history is not None:
+            _check_times(state, number, line.history.at)
+            _add_event(tx, state, line.history)
+        elif line.release is not None and not tx.readonly:
+            tx.run("kernel.portable_import.add_release", **msgspec.structs.asdict(line.release))
+        elif line.doc is not None:
+            _check_times(state, number, line.doc.created_at, line.doc.updated_at)
+            documents.append(line.doc)
+    if documents and not tx.readonly:
+        _index(tx, state, documents)
+
+
+def _check_times(state: _State, number: int, *times: str) -> None:
+    if wrong := next((time for time in times if utc_time(time) is None), None):
+        raise _refused(state.name, number, f"holds {harmless(one_line(wrong, 40))}, which is no time")
+
+
+def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Value]) -> None:
+    dialect, columns = state.tables.get(table, (None, ()))
+    if dialect is None or set(row) - set(columns):
+        what = "table" if dialect is None else "column"
+        unknown = table if dialect is None else ", ".join(sorted(set(row) - set(columns)))
+        raise _refused(state.name, number, f"holds the {what} {unknown}, which this version does not have")
+    if not row:
+        raise _refused(state.name, number, f"holds an empty row of {table}")
+    outside = dialect.outside.get(table)
+    if outside is not None and outside.restore is not None:
+        state.counts[dialect.name if outside.restore(tx, row) else _ALREADY] += 1
+        return
+    if problem := problem_of(table, row):
+        raise _refused(state.name, number, problem)
+    there = tx.tables.found(table, row)
+    if there == row:
+        state.counts[_ALREADY] += 1
+        return
+    if there is not None and dialect.name not in state.fresh:
+        raise _refused(state.name, number, f"holds a row of {table} that is here with another content")
+    state.counts[dialect.name] += 1
+    if not tx.readonly:
+        tx.tables.put(table, row, replace=dialect.name in state.fresh)
+
+
+def _add_event(tx: Tx, state: _State, event: Event) -> None:
+    """Adds an event: of what had a history here, as after an import that was killed, only one that is not in it."""
+    key = hash((event.space, event.key))
+    if key not in state.had_history:
+        found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
+        state.had_history[key] = bool(found)
+    values = msgspec.structs.asdict(event)
+    if not state.had_history[key] or not tx.one("kernel.portable_import.has_event", int, **values):
+        state.counts["events of the history"] += 1
+        if not tx.readonly:
+            tx.run("kernel.history.append", rows=[msgspec.structs.astuple(event)])
+            tx.add_target((event.space, event.key, event.operation))
+
+
+def _index(tx: Tx, state: _State, documents: Sequence[Document]) -> None:
+    """Indexes what is not indexed, with the author and the times that it has in the file."""
+    asked = {
+        (one.space, one.key): one
+        for one in documents
+        if not tx.one("kernel.portable_import.is_indexed", int, space=one.space, key=one.key)
+    }
+    for name, dialect in state.dialects.items():
+        own = [key for key in asked if key[0].partition(":")[0] == name]
+        for source in dialect.sources_of(tx, own) if own and dialect.sources_of else ():
+            one = asked.pop((source.space, source.key), None)
+            if one is not None:
+                origin = index.Origin((one.dialect, one.tool, one.actor), one.created_at, one.updated_at)
+                index.put(
+                    tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin
+                )
+                tx.add_target((source.space, source.key, "imported"))

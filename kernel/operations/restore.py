@@ -1,0 +1,295 @@
+"""Puts a backup in the place of a data directory: all of it or nothing, whenever the process is interrupted.
+
+The copies are made and verified first. Then `restore.json` says what goes where, and from that moment on the restore is
+finished by the next process that opens the data directory. What was there is kept under a name with the time.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.core import data_dir
+from kernel.core.data_dir import fsync_folder, make_private
+from kernel.core.errors import NO_SPACE, Fault
+from kernel.core.ordinary_files import open_ordinary, read_bytes
+from kernel.engines.migrations import pending_migrations, schema_version
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.errors import DAMAGED, SQLITE_ERRORS
+from kernel.engines.sqlite.folder_lock import FolderLock
+from kernel.engines.sqlite.log_file import check_log, log_of
+from kernel.engines.sqlite.unfinished import fsync_path
+from kernel.operations import backup
+from kernel.operations.backup import DATABASE, Folder, Manifest
+from kernel.security import api_keys
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.transaction import Tx
+
+JOURNAL = "restore.json"
+_MAGIC = b"SQLite format 3\0"
+_CHUNK_BYTES = 1 << 20
+_STAGING = ".restoring"  # folder of the verified copies, and the end of the name of one beside a folder elsewhere
+
+
+class Step(NamedTuple):
+    """One change: what is at `final` becomes `aside`, and what is at `staged`, if anything, becomes `final`."""
+
+    staged: str
+    final: str
+    aside: str
+
+
+class Place(NamedTuple):
+    """Where a tenant is restored to: its home, and the folders of its dialects."""
+
+    tenant: str
+    home: Path
+    folders: Sequence[Folder]
+
+
+class Restoring(NamedTuple):
+    """A restore in preparation; `report` are the lines to print at its end."""
+
+    data: Path
+    context: StoreContext
+    time: str
+    steps: list[Step]
+    report: list[str]
+
+    @property
+    def staging(self) -> Path:
+        """The folder of the copies."""
+        return self.data / _STAGING
+
+    def add(self, staged: Path | None, final: Path, aside: str) -> None:
+        """Adds a step; `aside` is the name beside `final`."""
+        from_ = "" if staged is None else _relative(self.data, staged)
+        self.steps.append(Step(from_, _relative(self.data, final), _relative(self.data, final.with_name(aside))))
+
+
+def restore(
+    data: Path, places: Mapping[str, Place], source: Path, context: StoreContext, *, tenant: str, time: str
+) -> list[str]:
+    """Restores a file as the database of `tenant`, or all that is in a folder; returns what came back, line by line.
+
+    Raises Fault, with nothing changed, where the data directory is in use or the source is no sound backup.
+    """
+    for place in places.values():
+        make_private(place.home)
+    locks = [FolderLock(folder) for folder in dict.fromkeys([data, *(place.home for place in places.values())])]
+    try:
+        if not all(lock.take("exclusive") for lock in locks):
+            raise Fault(
+                "conflict", f"{data} is in use: stop the server and the clients that start one, then try again."
+            )
+        if is_interrupted(data):
+            finish(data)
+        work = Restoring(data, context, time, [], [])
+        try:
+            _prepare(work, places, source, tenant)
+            _commit(work)
+        except OSError as error:
+            raise Fault("storage", f"Cannot restore: {error.strerror or error}") from None
+        finally:
+            if not is_interrupted(data):
+                _clean(work)
+        finish(data)
+        return work.report
+    finally:
+        for lock in locks:
+            lock.close()
+
+
+def is_interrupted(data: Path) -> bool:
+    """Whether a restore was interrupted after it was decided."""
+    return (data / JOURNAL).exists()
+
+
+def finish(data: Path) -> None:
+    """Makes the changes of the journal that are not made yet."""
+    try:
+        for entry in json.loads(read_bytes(data / JOURNAL)):
+            _apply(data, Step(*entry))
+        (data / JOURNAL).unlink()
+        fsync_folder(data)
+        shutil.rmtree(data / _STAGING, ignore_errors=True)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise Fault("storage", f"A restore was interrupted and cannot be finished: {error}") from None
+
+
+def _apply(data: Path, step: Step) -> None:
+    """Makes one change; one that is made already stays as it is."""
+    staged, final = data / step.staged, data / step.final
+    if step.staged and not os.path.lexists(staged):
+        return
+    if os.path.lexists(final):
+        final.rename(data / step.aside)
+    if step.staged:
+        staged.rename(final)
+        fsync_folder(staged.parent)
+    fsync_folder(final.parent)
+
+
+def _prepare(work: Restoring, places: Mapping[str, Place], source: Path, tenant: str) -> None:
+    _clean(work)
+    work.staging.mkdir(mode=0o700)
+    if source.is_dir():
+        manifest = backup.read_manifest(source)
+        backup.verify(source, manifest)
+        for name in manifest.tenants:
+            _stage_database(work, backup.place(source, name) / DATABASE, places[name])
+        _stage_folders(work, places, source, manifest)
+        _stage_keys(work, source)
+        return
+    _stage_database(work, source, places[tenant])
+    work.report.append("Nothing else was in this backup: files of notes, keys and other tenants stay as they were.")
+
+
+def _stage_database(work: Restoring, source: Path, place: Place) -> None:
+    final = place.home / DATABASE
+    if final.exists() and source.exists() and final.samefile(source):
+        raise Fault("invalid", f"{source} is the database itself, not a backup of it.")
+    staged = work.staging / f"{place.tenant}.db"
+    try:
+        _copy_database(source, staged)
+        if log_of(source).exists():
+            _copy(log_of(source), log_of(staged))
+    except OSError as error:
+        raise Fault("invalid", f"Cannot read {source}: {error.strerror}.") from None
+    staged.chmod(0o600)
+    try:
+        check_log(source)
+        documents, schema = _verified(work.context, staged, final)
+    except DAMAGED as error:
+        raise Fault("invalid", f"{source} is damaged: {error}") from None
+    except Fault as fault:
+        raise Fault(fault.code, f"{source} cannot be restored: {fault.message}") from None
+    size = staged.stat().st_size
+    for path in (log_of(final), final.with_name(f"{DATABASE}-shm"), final):
+        aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
+        work.add(staged if path == final else None, path, aside)
+    work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
+
+
+def _copy_database(source: Path, staged: Path) -> None:
+    """Copies a file that begins as a database does, or is empty; nothing of another one, which may be large."""
+    with open_ordinary(source) as file:
+        start = file.read(len(_MAGIC))
+        size = os.fstat(file.fileno()).st_size
+    if start and start != _MAGIC:
+        raise Fault("invalid", f"{source} is damaged: file is not a database")
+    if size > shutil.disk_usage(staged.parent).free:
+        raise Fault("storage", NO_SPACE)
+    _copy(source, staged)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with open_ordinary(source) as reading, target.open("xb") as writing:
+        shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
+
+
+def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
+    """The number of documents and the schema of a sound copy, whose log is folded into it."""
+    db = Connection(staged, context, readonly=False)
+    try:
+        if not schema_version(db):
+            raise Fault("invalid", "it is empty")
+        pending_migrations(db)
+        db.load_vectors()
+        errors = db.integrity_errors()
+        if errors:
+            raise Fault("invalid", f"it is damaged: {errors[0]}")
+        with db.writing() as tx:
+            for name, value in _settings_of(current, context):
+                tx.run("kernel.setting.add_if_missing", name=name, value=value)
+            documents = tx.one("kernel.consistency.count_docs", int) or 0
+        db.checkpoint(truncate=True)
+        db.pragma("journal_mode", "delete")
+        return documents, schema_version(db)
+    finally:
+        db.close()
+
+
+class _Setting(NamedTuple):
+    name: str
+    value: str
+
+
+def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
+    """What the database in use remembers of itself, such as that it had keys; a backup must not make it forget that."""
+    if not file.is_file():
+        return []
+    try:
+        db = Connection(file, context, readonly=True)
+        try:
+            return db.read(CallContext(), _all_settings) if db.has_table("setting") else []
+        finally:
+            db.close()
+    except SQLITE_ERRORS:  # too damaged to tell
+        return []
+
+
+def _all_settings(tx: Tx) -> list[_Setting]:
+    return tx.all("kernel.setting.all", _Setting)
+
+
+def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, manifest: Manifest) -> None:
+    for stored in manifest.folders:
+        known = {(folder.dialect, folder.name): folder.path for folder in places[stored.tenant].folders}
+        final = known.get((stored.dialect, stored.name))
+        what = f"{stored.tenant}: {stored.dialect} {stored.name}"
+        if final is None:
+            work.report.append(f"{what}: not restored, as no such folder is configured; it is in {source / stored.at}")
+            continue
+        make_private(final.parent)
+        staged = final.with_name(f"{final.name}{_STAGING}")
+        shutil.rmtree(staged, ignore_errors=True)
+        files = backup.copy_tree(source / stored.at, staged)
+        for path in (*staged.rglob("*"), staged):
+            fsync_path(path)
+        work.add(staged, final, f"{final.name}-before-restore-{work.time}")
+        work.report.append(f"{what}: {len(files)} files")
+
+
+def _stage_keys(work: Restoring, source: Path) -> None:
+    """Keys come back with the backup; without keys in it those that are there stay, so nothing opens."""
+    if not (source / api_keys.FILE).is_file():
+        work.report.append("no keys in this backup: those that are there stay")
+        return
+    keys = api_keys.read(source)
+    staged = work.staging / api_keys.FILE
+    shutil.copyfile(source / api_keys.FILE, staged)
+    staged.chmod(0o600)
+    work.add(staged, work.data / api_keys.FILE, f"keys-before-restore-{work.time}.json")
+    work.report.append(f"{len(keys)} keys")
+
+
+def _commit(work: Restoring) -> None:
+    """Writes the journal: from here on the restore is decided."""
+    for path in (*work.staging.iterdir(), work.staging):
+        fsync_path(path)
+    written = work.staging / JOURNAL
+    written.write_text(json.dumps(work.steps), encoding="utf-8")
+    fsync_path(written)
+    written.rename(work.data / JOURNAL)
+    fsync_folder(work.data)
+
+
+def _clean(work: Restoring) -> None:
+    shutil.rmtree(work.staging, ignore_errors=True)
+    for step in work.steps:
+        if step.staged.endswith(_STAGING):
+            shutil.rmtree(work.data / step.staged, ignore_errors=True)
+
+
+def _relative(data: Path, path: Path) -> str:
+    absolute = path.absolute()
+    return str(absolute.relative_to(data.absolute()) if absolute.is_relative_to(data.absolute()) else absolute)
+
+
+def tenants_of(source: Path, tenant: str) -> list[str]:
+    """The tenants that are restored from a source: all in a folder, else `tenant`."""
+    names = backup.read_manifest(source).tenants if source.is_dir() else [tenant]
+    return [data_dir.tenant_name(name) for name in names]

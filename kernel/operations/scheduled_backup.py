@@ -1,0 +1,117 @@
+"""Backups of everything at regular times: dated folders in one folder, of which the newest are kept."""
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
+from kernel.core.lazy_regex import regex
+from kernel.engines.sqlite.unfinished import SUFFIX
+from kernel.operations.backup import MANIFEST, Manifest
+
+_PREFIX = "quipu-"
+_NAME = regex(r"quipu-\d{8}T\d{6}Z")
+_POLL_SECONDS = 30.0  # how late a backup may begin
+_RETRY_SECONDS = 300.0  # after one that has failed, unless the next is due before
+_log = logging.getLogger("quipu")
+
+BackUp = Callable[[Path], Manifest | Fault]
+
+
+class Schedule(NamedTuple):
+    """Where backups go, the seconds from one to the next, and how many are kept."""
+
+    to: Path
+    every: float
+    keep: int
+
+
+def backups_in(folder: Path) -> list[Path]:
+    """The backups that a schedule has made there, the oldest first."""
+    with suppress(OSError):
+        return sorted(one for one in folder.iterdir() if _begun(one) and (one / MANIFEST).is_file())
+    return []
+
+
+def time_of_newest(folder: Path) -> float:
+    """When the newest backup was begun, in seconds since 1970; 0 without any."""
+    return max(map(_begun, backups_in(folder)), default=0.0)
+
+
+def _begun(backup: Path) -> float:
+    """The time in the name of a backup; 0 for another name."""
+    with suppress(ValueError):
+        if _NAME.fullmatch(backup.name):
+            return datetime.fromisoformat(backup.name.removeprefix(_PREFIX)).timestamp()
+    return 0.0
+
+
+def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
+    """Makes one backup, then deletes the oldest of those that are too many; raises Fault."""
+    name = f"{_PREFIX}{utc_now()[:19].replace('-', '').replace(':', '')}Z"
+    try:
+        schedule.to.mkdir(mode=0o700, exist_ok=True)  # without parents: a disk may not be mounted
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {schedule.to}: {error.strerror}") from None
+    made = back_up(schedule.to / name)
+    if isinstance(made, Fault):
+        raise made
+    for old in backups_in(schedule.to)[: -schedule.keep]:
+        _delete(old)
+    return schedule.to / name
+
+
+def _delete(backup: Path) -> None:
+    """Deletes a backup, under a name by which the next one finishes what a killed process leaves of it."""
+    doomed = backup.with_name(f"{backup.name}.old{SUFFIX}")
+    with suppress(OSError):
+        backup.rename(doomed)
+        shutil.rmtree(doomed)
+
+
+class BackupLoop:
+    """Makes the backups of a schedule, counted from the newest one there, by whichever program it was made.
+
+    Of several workers `take` lets one do it. `failures` counts those of this process.
+    """
+
+    def __init__(self, schedule: Schedule, back_up: BackUp, take: Callable[[], bool]) -> None:
+        self.schedule = schedule
+        self.failures = 0
+        self._back_up = back_up
+        self._take = take
+
+    def run(self, stopping: threading.Event) -> None:
+        """Works until `stopping` is set; a failure is logged, and tried again."""
+        wait = 0.0
+        while not stopping.wait(wait):
+            due = time_of_newest(self.schedule.to) + self.schedule.every - _now()
+            wait = min(_POLL_SECONDS, max(due, 0.0))
+            if due <= 0 and self._take():
+                wait = (
+                    min(_POLL_SECONDS, self.schedule.every)
+                    if self._made()
+                    else min(_RETRY_SECONDS, self.schedule.every)
+                )
+            elif due <= 0:
+                wait = _POLL_SECONDS
+
+    def _made(self) -> bool:
+        try:
+            made = back_up_now(self.schedule, self._back_up)
+        except Fault as fault:
+            self.failures += 1
+            _log.error("the backup has failed: %s", fault.message)
+            return False
+        _log.info("backup %s", made.name)
+        return True
+
+
+def _now() -> float:
+    return datetime.fromisoformat(utc_now()).timestamp()

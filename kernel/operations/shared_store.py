@@ -1,0 +1,74 @@
+"""The store of a tenant in PostgreSQL; the data directory then holds a copy of the keys, and the files of notes."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN, make_private
+from kernel.core.errors import Fault
+from kernel.engines.opening import open_writer
+from kernel.security import api_keys
+from kernel.store.context import StoreContext
+from kernel.store.engine import Database
+from kernel.store.store_state import Stored, settled
+
+if TYPE_CHECKING:
+    from kernel.engines.postgres.shared_file import SharedFile
+
+_SEE = "see docs/scaling.md."
+
+
+def in_database(config: Config, context: StoreContext) -> StoreContext:
+    """The context of the configured database; for a file, the context as it is. Raises Fault."""
+    if not config.store:
+        if config.read_store:
+            raise Fault("invalid", "QUIPU_READ_STORE needs QUIPU_STORE, where writes go.")
+        return context
+    from kernel.engines.postgres.database import postgres_context  # which only those who use it load
+
+    place = (config.store, config.tenant, config.file)
+    return postgres_context(context, *place, durable=config.durable, replica=config.read_store)
+
+
+def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, Stored]:
+    """The tenant of the configuration, for a server; raises Fault."""
+    from kernel.engines.postgres.database import PostgresDatabase
+
+    refuse_files(config)
+    stored = prepare_tenant(config, context)
+    keys = _shared_keys(config) if config.tenant == MAIN else None  # one of the tenants of a server follows them
+    return PostgresDatabase(config.file, context, keys), stored
+
+
+def prepare_tenant(config: Config, context: StoreContext) -> Stored:
+    """Makes the tenant if it does not exist, and what is stored of it, after the keys were read; raises Fault."""
+    make_private(config.home)
+    _shared_keys(config).adopt()
+    with open_writer(config.file, context) as db:
+        return settled(db, api_keys.needed(config.data))
+
+
+@contextmanager
+def changing_keys(config: Config) -> Generator[None]:
+    """Around each change of the keys: it is one of the keys of all servers of a database; raises Fault."""
+    if config.store:
+        with _shared_keys(config).changing():
+            yield
+    else:
+        yield
+
+
+def _shared_keys(config: Config) -> "SharedFile":
+    from kernel.engines.postgres.database import pool_of
+    from kernel.engines.postgres.shared_file import SharedFile
+
+    return SharedFile(pool_of(config.store), config.data / api_keys.FILE)
+
+
+def refuse_files(config: Config) -> None:
+    """Raises Fault("invalid") for what a server does with files, where a database is configured."""
+    if config.store and config.follow:
+        raise Fault("invalid", f"--follow serves a copy of files, and QUIPU_STORE names a database: {_SEE}")
+    if config.store and config.backup_to is not None:
+        raise Fault("invalid", f"QUIPU_BACKUP_TO copies files, and QUIPU_STORE names a database: {_SEE}")

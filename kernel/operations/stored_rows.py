@@ -1,0 +1,45 @@
+"""What no row of a memory may hold, whoever wrote it: texts that are no time, paths that lead out or deceive."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kernel.calls.tools import Dialect
+from kernel.core.text import harmless, one_line, utc_time
+from kernel.operations.portable_export import tables
+from kernel.store.transaction import Tx
+
+_SHOWN = 40  # characters of a value
+_LINE_ENDS = frozenset("\n\r\t")
+# The paths of notes are those of files outside, which are checked when they are opened; a mention is a piece of a text.
+_PATHS = frozenset({"paths_memory", "paths_row", "files_memory", "files_version"})
+
+
+def problem_of(table: str, row: Mapping[str, Any]) -> str:
+    """Return what is wrong with a row of a table of a dialect, such as `holds created_at x, which is no time`."""
+    for name, value in row.items():
+        if not isinstance(value, str) or not value:
+            continue
+        what = ""
+        if name == "at" or name.endswith("_at"):
+            what = "" if utc_time(value) else "no time"
+        elif name == "path" and table in _PATHS:
+            plain = harmless(value) == value and _LINE_ENDS.isdisjoint(value)
+            what = "" if plain and {".", ".."}.isdisjoint(value.split("/")) else "no path"
+        if what:
+            return f"holds {table}.{name} {harmless(one_line(value, _SHOWN))}, which is {what}"
+    return ""
+
+
+def problems(tx: Tx, dialect: Dialect) -> Iterator[str]:
+    """Yield a line for each such row of a dialect: its first column, and what is wrong with it."""
+    for table, (_, columns) in tables([dialect], tx).items():
+        checked = [name for name in columns if _is_checked(table, name)]
+        if not checked:
+            continue
+        for first, *values in tx.tables.rows(table, [columns[0], *checked]):
+            if problem := problem_of(table, dict(zip(checked, values, strict=True))):
+                yield f"{dialect.name} {harmless(one_line(str(first), _SHOWN))} {problem}"
+
+
+def _is_checked(table: str, name: str) -> bool:
+    return name == "at" or name.endswith("_at") or (name == "path" and table in _PATHS)

@@ -1,0 +1,240 @@
+"""Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.calls.tools import Dialect, Restored
+from kernel.core.errors import Fault
+from kernel.core.limits import BOUNDS
+from kernel.engines.opening import open_writer
+from kernel.engines.yielding import Turns
+from kernel.operations import undo_reasons
+from kernel.operations.index_check import differing_keys, mending_steps, rebuild_documents, rebuild_index
+from kernel.search import index
+from kernel.store import audit, history
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.history import Event
+from kernel.store.long_work import Steps, run_steps
+from kernel.store.transaction import Target, Tx
+
+Key = tuple[str, str]
+UNDO_HOURS = 168  # the default of QUIPU_UNDO_HOURS
+IMPORT = "import "  # what the name of the tool of an import begins with
+_STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut between steps
+_HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
+
+
+def undo(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    number: int,
+    hours: int = UNDO_HOURS,
+    *,
+    alone: bool = True,
+) -> audit.Entry:
+    """Undo a call in a file that others may have open: in slices, as `undo_steps` says, with the index after them.
+
+    Raises the Faults of `undo_steps`. Whether something has been changed again is looked at first, so that as a rule
+    nothing is changed then.
+    """
+    limits = context.call_limits._replace(milliseconds=BOUNDS["store_milliseconds"].high)
+    origin = CallContext("kernel", "undo")
+    with open_writer(file, context._replace(call_limits=limits)) as db:
+        changed = db.read(origin, partial(changed_since, number=number))
+        if changed is not None:
+            raise changed
+        turns = Turns(db, origin, alone=alone)
+        undone = turns.run(undo_steps(dialects, number, hours))
+        for dialect in undone.dialects:
+            keys = db.read(origin, partial(differing_keys, dialect=dialect))
+            turns.run(mending_steps(dialect, keys))
+        if not undone.finished:
+            turns.write(partial(_finish, undone=undone))
+        return undone.entry
+
+
+def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = UNDO_HOURS) -> audit.Entry:
+    """Undo a call in one transaction, which must be rolled back on a Fault; returns its entry.
+
+    The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
+    dialect where not all that it touched are known. Raises the Faults of `undo_steps`.
+    """
+    return run_steps(tx, whole_undo(dialects, number, hours))
+
+
+def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
+    """The same in steps, for a server; what it looks at as a whole is one step."""
+    undone = yield from undo_steps(dialects, number, hours)
+    if not undone.finished:
+        tx = yield
+        for dialect in undone.dialects:
+            rebuild_index(tx, dialect)
+        _finish(tx, undone)
+    return undone.entry
+
+
+def changed_since(tx: Tx, number: int) -> Fault | None:
+    """The Fault for a call of which something has been changed again; references to it are not looked at."""
+    call = audit.undo_call(tx, number)
+    if call is None or tx.can_revert(partial(_changes, tx, call)):
+        return None
+    part = next(audit.undo_parts(tx, call))
+    return undo_reasons.changed_since(tx, number, part.targets)
+
+
+def _changes(tx: Tx, call: str) -> Iterator[bytes]:
+    return (part.changes for part in audit.undo_parts(tx, call) if part.changes != audit.REVERTED)
+
+
+class _Undone(NamedTuple):
+    """The entry of a call that is undone, its dialects, how many memories were restored and the first of them.
+
+    It is not `finished` where not all that the call touched are known, before all of its dialects is compared with the
+    index.
+    """
+
+    entry: audit.Entry
+    dialects: list[Dialect]
+    touched: int
+    first: list[Target]
+    finished: bool
+
+
+def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_Undone]:
+    """Restore the memories to what they were before a call, in steps.
+
+    What one slice of the call has changed is restored at once, the last one first, and what that touched is indexed a
+    few memories at a time. An undo that was cut off is a call that was cut off earlier: another one goes on with it.
+
+    Raises Fault: `not_found` for a number without an entry, `conflict` for a call without undo data and if something
+    the call changed has been changed again, `storage` where a file cannot be restored. `hours` is how long undo data
+    are kept, for the reason that is told.
+    """
+    tx = yield
+    entry, call = undoable(tx, dialects, number, hours)
+    known = {dialect.name: dialect for dialect in dialects}
+    touched = _served(known, number, {entry.dialect})
+    begun = resumed = audit.first_with_outcome(tx, undo_reasons.begun(number), after=number) is not None
+    count = changed = 0
+    first: list[Target] = []
+    while (part := audit.last_part(tx, call)) is not None:
+        before = tx.touched[0]
+        touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
+        if part.changes != audit.REVERTED:
+            _revert(tx, number, part, touched, begun=begun)
+        count += _index(tx, entry, call, part, touched)
+        changed += tx.touched[0] - before
+        first = first or tx.touched[1]
+        if not audit.has_parts(tx, call):
+            break
+        if not begun:
+            audit.record(tx, undo_reasons.begun(number))
+            begun = True
+        tx = yield
+    undone = _Undone(entry, [*touched.values()], changed, first, not resumed and count == entry.touched and count > 0)
+    if undone.finished:
+        _finish(tx, undone)
+    return undone
+
+
+def _revert(tx: Tx, number: int, part: audit.UndoPart, touched: Mapping[str, Dialect], *, begun: bool) -> None:
+    if not tx.revert_changes(part.changes):
+        fault = undo_reasons.changed_since(tx, number, part.targets)
+        raise Fault(fault.code, f"{fault.message} {_HALF.format(number)}") if begun else fault
+    _restore_outside(tx, touched, part.targets)
+
+
+def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched: Mapping[str, Dialect]) -> int:
+    """Indexes what a part touched, or leaves it to smaller parts; the number of memories that are done."""
+    if len(part.targets) > _STEP_TARGETS:
+        audit.split_part(tx, call, part, _STEP_TARGETS)
+        return 0
+    for name, dialect in touched.items():
+        _update_index(tx, dialect, [target for target in part.targets if _dialect_of(target[0]) == name])
+    _record(tx, entry.id, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
+    audit.delete_part(tx, call, part)
+    return len(part.targets)
+
+
+def _finish(tx: Tx, undone: _Undone) -> None:
+    audit.record(tx, undo_reasons.outcome_of(undone.entry.id), touched=(undone.touched, undone.first))
+    audit.delete_undo(tx, undone.entry.id)
+
+
+def _served(known: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
+    """The dialects of these names; raises Fault for one that is not served."""
+    for name in names:
+        if name not in known:
+            raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
+    return {name: known[name] for name in names}
+
+
+def _dialect_of(space: str) -> str:
+    return space.partition(":")[0]
+
+
+def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
+    """Lets the dialects restore what lies outside the database."""
+    if any(dialect.after_undo for dialect in touched.values()):
+        events = _events(tx, targets).items()
+        for name, dialect in touched.items():
+            if dialect.after_undo is not None:
+                own = [Restored(*key, one.before, one.after) for key, (one, _) in events if _dialect_of(key[0]) == name]
+                dialect.after_undo(tx, own)
+
+
+def called(tx: Tx, number: int) -> audit.Entry:
+    """Return the entry of a call; raises Fault("not_found")."""
+    entry = next(iter(audit.read(tx, 1, number + 1)), None)
+    if entry is None or entry.id != number:
+        raise undo_reasons.no_call(tx, number)
+    return entry
+
+
+def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tuple[audit.Entry, str]:
+    """The entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
+    entry = called(tx, number)
+    call = audit.undo_call(tx, number)
+    if call is None:
+        raise undo_reasons.nothing_kept(tx, dialects, entry, hours)
+    return entry, call
+
+
+def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
+    if targets and dialect.sources_of is not None:
+        rebuild_documents(tx, dialect.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets)))
+
+
+def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
+    """What a call did to each target, as one event, and the events before it, oldest first."""
+    found: dict[Key, tuple[Event, list[Event]]] = {}
+    for space, key, operation in reversed(targets):
+        last, events = found.get((space, key)) or (None, history.read(tx, space, key))
+        while events and events[-1].operation != operation:
+            events.pop()
+        if events:
+            event = events.pop()
+            found[space, key] = (last._replace(before=event.before) if last else event, events)
+    return dict(reversed(found.items()))
+
+
+def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *, keep: bool) -> None:
+    """Adds an event for each restored memory, and restores author and times in the index.
+
+    Of what an import added, and nothing else has touched, no history is kept unless `keep`: it was never of this store.
+    """
+    tx.flush_deferred()
+    for (space, key), (last, events) in before.items():
+        if not keep and not events:
+            history.forget(tx, space, key)
+            continue
+        # Not `last.before`: a new memory may begin with the text of the one that it replaces.
+        text = events[-1].after if events else None
+        history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")
+        if events and text is not None:
+            created = next((event for event in reversed(events) if event.before is None), events[0])
+            *_, dialect, tool, actor, at = events[-1]
+            index.set_provenance(tx, space, key, (dialect, tool, actor), created.at, at)

@@ -1,0 +1,160 @@
+"""Words that the tokenizer of the full-text index misses: parts of names, emoji, scripts with vowel signs.
+
+FTS5's unicode61 takes letters and digits only. So it keeps `getUserById` whole, drops emoji, and cuts words of Hindi or
+Thai at each vowel sign. What it misses is indexed beside the text, in letters of private use where it takes no others.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kernel.core.lazy_regex import regex
+from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
+
+_PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
+_LOW = 0xFFFF
+_FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
+_MAX_NAME_LENGTH = 64  # characters; longer ones are keys and encoded data; not measured
+_MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
+
+# A change within a name. It begins with what is rare in prose, so that prose is passed over quickly.
+_COMPOUND = regex(
+    r"[A-Z0-9_](?:(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z][A-Z])(?=[a-z][a-z])"
+    r"|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
+)
+_NAME = regex(r"[^\W_]+(?:_[^\W_]+)*")
+_BREAK = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|_")
+# Thai, Lao, Burmese and Khmer write no blanks between words.
+_UNSPACED = r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109d\u1780-\u17d3\ua9e0-\ua9ef\uaa60-\uaa7f"
+# From Devanagari to Sinhala, and Tibetan, without digits and punctuation: words hold vowel signs.
+_WITH_VOWEL_SIGNS = (
+    r"\u0900-\u0963\u0971-\u09e5\u09f0-\u0a65\u0a70-\u0ae5\u0af9-\u0b65\u0b71-\u0be5\u0c00-\u0c65\u0c80-\u0ce5"
+    r"\u0cf1-\u0d65\u0d7a-\u0de5\u0df2-\u0df3\u0f40-\u0fbc"
+)
+# Hebrew, Arabic and Syriac words are mostly written without their points.
+_POINTS = (
+    r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
+    r"\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
+)
+# A search begins where a run does: from each of its characters it would take quadratic time.
+_POINTED = regex(f"(?<![^\\W_{_UNSPACED}])[^\\W_{_UNSPACED}]*[{_POINTS}](?:[{_POINTS}]|[^\\W_])*")
+_POINT = regex(f"[{_POINTS}]+")
+_JOINERS = regex("[\u200b-\u200d]+")
+_OF_SIGNED = f"{_WITH_VOWEL_SIGNS}\u200c\u200d"
+_SIGNED = regex(f"(?<![{_OF_SIGNED}])[{_OF_SIGNED}]*[{_WITH_VOWEL_SIGNS}][{_OF_SIGNED}]*")
+_RUN = regex(f"[{_UNSPACED}]+")
+_CUT = _UNSPACED + _WITH_VOWEL_SIGNS
+_ATTACHED = regex(f"(?<=[{_CUT}])[^\\W_{_CUT}]+|(?<![^\\W_{_CUT}])[^\\W_{_CUT}]++(?=[{_CUT}])")
+# Flags are two letters; a tone of skin is no emoji of its own.
+_EMOJI = regex(
+    "[\U0001f1e6-\U0001f1ff]{2}|[\u203c\u2049\u231a\u231b\u23e9-\u23fa\u2600-\u27bf\u2b05-\u2b07\u2b1b-\u2b55"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
+)
+_MISSED = regex(f"[{_UNSPACED}{_WITH_VOWEL_SIGNS}{_POINTS}\u203c\u2049\u231a-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff]")
+
+Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
+
+
+def indexed_words(text: str, words: str = "") -> str:
+    """What the index holds of a document besides its text: character pairs, its further words, and what it misses."""
+    if text.isascii() and not words:
+        return completed(text, "")
+    return completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part))
+
+
+def completed(text: str, held: str) -> str:
+    """`held`, the words beside a text as the first format has them, and those that came to it later."""
+    if not held and text.isascii():
+        return " ".join(dict.fromkeys(name_parts(text)))
+    missed = " ".join(dict.fromkeys((*name_parts(text), *name_parts(held), *_missed(text), *_missed(held))))
+    return held if held.endswith(missed) else f"{held} {missed}".lstrip()
+
+
+def name_parts(text: str) -> Iterator[str]:
+    """The parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
+    if not _COMPOUND.search(text):
+        return
+    for name in dict.fromkeys(_NAME.findall(text)):
+        if len(name) <= _MAX_NAME_LENGTH and name.isascii() and _COMPOUND.search(name):
+            yield from _parts(name)
+
+
+def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
+    """The distinct terms of a query: its words without stop words, parts of names, and character pairs."""
+    text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
+    beside = words_beside_cjk(text)
+    words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
+    # Without numbers: 8, of utf8, is in many texts that are about something else.
+    parts = (part for part in (*name_parts(text), *name_parts(beside)) if not part.isdigit())
+    words = " ".join((words, *parts, *_whole_words(text)))
+    return [*query_words(words, tokenize(words)), *pair_terms(text)]
+
+
+def pair_terms(text: str) -> list[Term]:
+    """The terms that match character pairs in the index; a single character is a prefix."""
+    terms = {term.stem: term for term in query_grams(text)}
+    if not text.isascii():
+        for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+            for pair in [run[at : at + 2] for at in range(len(run) - 1)] or [run]:
+                letters = _private(pair)
+                terms[letters] = Term(letters, letters, len(run) == 1)
+    return list(terms.values())
+
+
+def character_pairs(text: str) -> set[str]:
+    """The pairs of characters of a text in scripts that write no blanks between words."""
+    return {term.stem for term in pair_terms(text)}
+
+
+def as_written(word: str) -> str:
+    """A word of the index as a text has it: with its own characters instead of letters of private use."""
+    if word.isascii():
+        return word
+    return "".join(_written(ord(one)) if ord(one) >= _PRIVATE else one for one in word)
+
+
+def _parts(name: str) -> Iterator[str]:
+    parts = [part for part in _BREAK.split(name) if part]
+    if len(parts) > _MAX_NAME_PARTS and any(map(str.isdigit, parts)):
+        return
+    within = set(name.lower().split("_"))  # which the tokenizer finds
+    worded = any(len(part) > 1 and part.isalpha() for part in parts)  # unlike p1
+    for part in map(str.lower, parts):
+        if part not in within and (worded if part.isdigit() else len(part) > 1):
+            yield part
+    if "_" in name:
+        yield name.replace("_", "").lower()
+
+
+def _missed(text: str) -> Iterable[str]:
+    if text.isascii() or not _MISSED.search(text):
+        return []
+    attached = _ATTACHED.findall(text)
+    text = unicodedata.normalize("NFKC", text)
+    pairs = [_private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
+    return [*_whole_words(text), *pairs, *attached]
+
+
+def _whole_words(text: str) -> list[str]:
+    """Emoji, words with vowel signs, and words without their points."""
+    if text.isascii() or not _MISSED.search(text):
+        return []
+    text = unicodedata.normalize("NFKC", text)
+    signed = [_private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
+    pointed = [_POINT.sub("", word) for word in _POINTED.findall(text)]
+    return [*signed, *pointed, *map(_private, _EMOJI.findall(text))]
+
+
+def _without_cut_words(text: str) -> str:
+    """A text without the words that the tokenizer would cut into letters."""
+    if not _MISSED.search(text):
+        return text
+    return _POINTED.sub(" ", _SIGNED.sub(" ", _RUN.sub(" ", text)))
+
+
+def _private(text: str) -> str:
+    return "".join(chr(_PRIVATE + (ord(one) & _LOW)) for one in text)
+
+
+def _written(code: int) -> str:
+    low = code & _LOW
+    return chr(low + 0x10000 if low >= _FIRST_OF_PLANE_1 else low)

@@ -1,0 +1,42 @@
+"""Parts of words: the documents that hold texts as substrings, by their trigrams."""
+
+from collections.abc import Iterable, Sequence
+
+from kernel.search.partitions import Within, matching_partitions
+from kernel.search.query import quote
+from kernel.store.transaction import Tx
+
+MIN_PART_LENGTH = 3  # characters: what the trigram tokenizer of FTS5 makes a term of
+_MAX_TRIGRAMS = 32  # of a query; more hardly leave fewer documents to compare; not measured
+
+
+def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
+    """The keys of the documents that hold every part, in any case; none if no part has MIN_PART_LENGTH characters.
+
+    Only documents of the spaces of `doc_part` are found.
+    """
+    tx.flush_deferred()
+    expression = " AND ".join(map(quote, _trigrams(parts)))
+    partitions = matching_partitions(tx, within)
+    if not expression or not partitions:
+        return []
+    folded = [part.casefold() for part in parts]
+
+    def held(key: str, text: str) -> str | None:
+        text = text.casefold()
+        return key if all(part in text for part in folded) else None
+
+    found = tx.all("kernel.trigrams.match_trigrams", held, query=expression, partitions=partitions)
+    return [key for key in found if key is not None]
+
+
+def _trigrams(parts: Iterable[str]) -> list[str]:
+    """Trigrams of the parts, the longest parts first; FTS5 reads an expression up to its first NUL."""
+    found: dict[str, None] = {}
+    for part in sorted(parts, key=len, reverse=True):
+        for at in range(len(part) - MIN_PART_LENGTH + 1):
+            if "\0" not in part[at : at + MIN_PART_LENGTH]:
+                found[part[at : at + MIN_PART_LENGTH]] = None
+            if len(found) == _MAX_TRIGRAMS:
+                return [*found]
+    return [*found]

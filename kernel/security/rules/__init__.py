@@ -1,0 +1,1 @@
+"""Patterns of prompt injection and of secrets."""

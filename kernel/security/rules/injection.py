@@ -1,0 +1,287 @@
+"""Rules that detect prompt injection in memories by their words.
+
+A rule is a sequence of word classes with bounded gaps: in `IGNORE 2 EARLIER` at most two other words stand between the
+two. `- CLASS` at the end rejects a match that a word of that class follows. All rules are compiled into one automaton
+that reads every word once, so the time is linear in the text. Quoted text does not count where a text discusses
+injections.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kernel.core.lazy_regex import regex
+
+WORD_CLASSES = {
+    "IGNORE": "ignore ignoring disregard disregarding forget override overrule bypass ignora ignoriere ignorez vergiss",
+    "EARLIER": "previous prior earlier above preceding all any every your original existing former current "
+    "anteriores previas vorherigen alle todas toutes precedentes",
+    "ORDERS": "instruction instructions directive directives prompt prompts guardrail guardrails safeguards "
+    "instrucciones anweisungen",
+    "PLACE": "in about on for under",
+    "YOU": "you",
+    "FREE": "unrestricted unfiltered uncensored jailbroken dan",
+    "COMMAND": "you must always never ignore disregard",
+    "MARK": "im_start inst sys",
+    "OVERRIDE": "override",
+    "HIGH": "system admin administrator developer",
+    "NOT": "not",
+    "NEVER": "never don't dont",
+    "DO": "do must should shall",
+    "DISCLOSE": "tell mention reveal inform notify disclose alert telling mentioning informing notifying alerting",
+    "WITHOUT": "without",
+    "DISCLOSING": "telling informing notifying alerting mentioning",
+    "HIDE": "hide conceal",
+    "KEEP": "keep stay",
+    "QUIET": "quiet silent",
+    "THIS": "this it about that",
+    "USER": "user users user's them",
+    "SECRETLY": "silently quietly secretly covertly discreetly",
+    "SEND": "send sends post upload forward email mail transmit exfiltrate leak submit append attach include copy bcc "
+    "deliver report pass embed",
+    "PASS": "send upload post transmit append attach include copy bcc embed",
+    "ALL": "all any every each whole entire full contents content user's users' their copy",
+    "SECRET": "password passwords credential credentials token tokens secret secrets key keys cookie cookies "
+    "conversation conversations transcript history memories env location",
+    "TO": "https http mailto @",
+    "ALSO": "also additionally",
+    "WHEN": "when whenever after before each every",
+    "REGARDLESS": "regardless irrespective whatever",
+    "ASKS": "asks asked ask says said wants requests requested request",
+    "EVEN": "even",
+    "IF": "if when though",
+    "REFUSES": "refuses refused objects declines no",
+    "CALL": "call use run invoke execute send",
+    "PAYMENTS": "payment payments transfer transfers payout payouts refund refunds donation donations invoice invoices",
+    "USE": "use take choose",
+    "TOWARDS": "to into",
+    "WALLET": "wallet iban bitcoin btc ethereum",
+    "TASK": "task tasks session sessions request requests conversation answer reply",
+    "CURL": "curl wget",
+    "SHELL": "bash sh zsh python",
+    "RECORD": "patient customer employee user client account order item product record person case",
+    "SAVED": "saved stored recorded filed kept moved",
+    "UNDER": "under",
+    "INSTEAD": "instead asked questions query queries requests",
+    "FUTURE": "future later subsequent",
+    "TURNS": "conversations sessions queries answers responses chats interactions requests turns",
+    "RECOMMEND": "recommend promote suggest praise prefer identical equivalent",
+    "REMEMBER": "remember memorize memorise note",
+    "TRUSTED": "trusted authoritative",
+    "SOURCE": "source sources authority",
+    "COPY": "copy repeat include write insert add reproduce",
+    "HERE": "this these",
+    "TEXT": "instruction instructions rule memory directive message sentence",
+    "EACH": "every each all",
+    "KEPT": "memory memories note notes summary summaries",
+    "OUTRANKS": "precedence priority overrides outranks supersedes beats",
+    "OTHER": "all any other others older conflicting contradicting",
+    "MEMORIES": "memory memories instructions directives",
+    "DELETE": "delete update remove overwrite edit change forget archive",
+    "READ": "retrieved recalled read found loaded",
+    "SAVE": "save store write remember",
+    "AGAIN": "again anew once",
+    "SKIP": "skip bypass omit waive drop",
+    "CHECK": "confirmation confirmations verification approval approvals review authentication authorization 2fa mfa "
+    "checks",
+    "DANGER": "wire payment payments transfer transfers withdrawal withdrawals credential credentials root attachments "
+    "payouts refunds",
+    "NEED": "need",
+    "NO": "no",
+    "ASK": "ask confirm verify wait",
+    "ALWAYS": "always first",
+    "DISABLE": "disable off stop remove",
+    "GUARD": "sandbox firewall antivirus guardrails authentication authorization",
+    "CLAIM": "mark report claim say declare",
+    "FINE": "passed safe clean secure green fine",
+    "DECODE": "decode decrypt unpack",
+    "OBEY": "follow obey execute",
+    "WITHIN": "it them instructions result payload commands",
+}
+_RULES = (
+    ("override", "IGNORE 2 EARLIER 1 ORDERS - PLACE"),
+    ("override", "IGNORE 2 ORDERS 0 EARLIER"),
+    ("override", "HIGH 0 OVERRIDE 6 COMMAND"),
+    ("override", "MARK 4 COMMAND"),
+    ("override", "YOU 4 FREE"),
+    ("concealment", "NEVER 1 DISCLOSE 1 THIS 3 USER"),
+    ("concealment", "NEVER 1 DISCLOSE 3 USER 0 THIS"),
+    ("concealment", "DO 0 NOT 1 DISCLOSE 1 THIS 3 USER"),
+    ("concealment", "DO 0 NOT 1 DISCLOSE 3 USER 0 THIS"),
+    ("concealment", "KEEP 0 QUIET 0 THIS"),
+    ("concealment", "SEND 9 WITHOUT 1 DISCLOSING 3 USER"),
+    ("concealment", "HIDE 2 THIS 3 USER"),
+    ("concealment", "SECRETLY 0 PASS"),
+    ("concealment", "SECRETLY 0 SEND 12 TO"),
+    ("exfiltration", "SEND 2 ALL 2 SECRET 14 TO"),
+    ("redirection", "REGARDLESS 3 USER 1 ASKS 3 CALL"),
+    ("redirection", "CALL 8 REGARDLESS 3 USER 1 ASKS"),
+    ("redirection", "EVEN 0 IF 2 USER 1 REFUSES"),
+    ("redirection", "EVEN 0 IF 2 USER 1 ASKS 2 NOT"),
+    ("redirection", "WHEN 12 ALSO 2 SEND 10 TO"),
+    ("redirection", "ALL 2 PAYMENTS 1 USE 4 WALLET"),
+    ("redirection", "ALWAYS 4 PAYMENTS 0 TOWARDS 4 WALLET"),
+    ("redirection", "WHEN 2 TASK 4 CURL 2 TO 8 SHELL"),
+    ("bridging", "RECORD 6 SAVED 1 UNDER 2 RECORD 12 INSTEAD"),
+    ("bridging", "RECOMMEND 8 FUTURE 1 TURNS"),
+    ("bridging", "REMEMBER 6 TRUSTED 1 SOURCE"),
+    ("self-reinforcing", "COPY 1 HERE 1 TEXT 8 EACH 1 KEPT"),
+    ("self-reinforcing", "OUTRANKS 2 OTHER 2 MEMORIES"),
+    ("self-reinforcing", "NEVER 1 DELETE 3 HERE 0 MEMORIES"),
+    ("self-reinforcing", "DO 0 NOT 1 DELETE 3 HERE 0 MEMORIES"),
+    ("self-reinforcing", "WHEN 5 READ 5 SAVE 3 AGAIN"),
+    ("self-reinforcing", "IGNORE 2 OTHER 0 MEMORIES"),
+    ("disguised record", "SKIP 4 CHECK 6 DANGER"),
+    ("disguised record", "DANGER 6 NO 0 NEED 3 ASK"),
+    ("disguised record", "ALWAYS 4 DISABLE 2 GUARD"),
+    ("disguised record", "CLAIM 6 FINE 1 EVEN 0 IF"),
+    ("disguised text", "DECODE 6 OBEY 3 WITHIN"),
+)
+_SENTENCE_END = "\x01"
+_SENTENCE_BREAK = f" {_SENTENCE_END} "
+_SENTENCE_DISTANCE = 4  # words that the end of a sentence counts as, so that gaps rarely span two sentences
+_SENTENCE_ENDS = (". ", "! ", "? ", ".\n", "\n")
+_UNREACHED = -(1 << 40)  # farther away than any text is long
+_WORD_CHARACTERS = frozenset("_'@\x01")
+_TOKEN_CHARACTERS = "".join(
+    chr(code) if chr(code).isalnum() or chr(code) in _WORD_CHARACTERS else " " for code in range(128)
+)
+# "i g n o r e", spelled with spaces.
+_SPACED_LETTERS = regex(r" \w \w \w \w \w ")
+_SPACES_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
+# A Markdown image whose address has a placeholder: fetching it sends what the agent fills in.
+_IMAGE_BEACON = regex(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
+_INVISIBLE = regex("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+# Unicode tags: invisible copies of ASCII.
+_TAG_CHARACTERS = regex("[\U000e0020-\U000e007e]{4,}")
+# Cyrillic letters inside Latin words.
+_MIXED_SCRIPTS = regex("[a-z][\u0430-\u045f\u04bb\u0501]|[\u0430-\u045f\u04bb\u0501][a-z]")
+_HOMOGLYPHS = str.maketrans("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u0455\u0443\u0445", "acdehijopsyx")
+_TYPOGRAPHY = (("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2014", "-"), ("\u2013", "-"), ("\u2026", ". "))
+_LEETSPEAK = regex("[0134578][a-z]")
+_LEETSPEAK_LETTERS = str.maketrans("0134578", "oieastb")
+_SECURITY_TOPIC = regex("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
+_QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
+
+
+class _Transition(NamedTuple):
+    """A transition on a word, from the state `source` (-1 is the start) to `target`.
+
+    It applies while `source` was reached at most `max_distance` words ago. A transition to the end of a rule has the
+    rule's name, and `excluded` words that must not follow.
+    """
+
+    source: int
+    max_distance: int
+    target: int
+    rule: str
+    excluded: frozenset[str]
+
+
+class _Automaton(NamedTuple):
+    """All rules: transitions by word, the classes of each word as bits, and the classes that each rule needs."""
+
+    transitions: Mapping[str, tuple[_Transition, ...]]
+    class_bits: Mapping[str, int]
+    required: tuple[int, ...]
+    states: int
+
+
+def matched_rule(text: str) -> str:
+    """The rule that a text matches, for example `exfiltration`; empty where it matches none."""
+    normalized = _normalized(text.lower())
+    rule = _match(normalized)
+    if rule and _SECURITY_TOPIC.search(normalized):
+        rule = _match(_QUOTED.sub(" ", normalized))
+    return rule or ("exfiltration" if "![" in normalized and _IMAGE_BEACON.search(normalized) else "")
+
+
+def _normalized(text: str) -> str:
+    """The text without invisible characters and homoglyphs, followed by what its tag characters spell."""
+    if not text.isascii():
+        for typographic, plain in _TYPOGRAPHY:
+            text = text.replace(typographic, plain)
+        hidden = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
+        if _MIXED_SCRIPTS.search(text):
+            text = text.translate(_HOMOGLYPHS)
+        text = f"{text}\n{hidden.lower()}"
+    return _SPACES_BETWEEN_LETTERS.sub("", text) if _SPACED_LETTERS.search(text) else text
+
+
+def _match(text: str) -> str:
+    """The first rule that matches a normalized text."""
+    if not _has_all_classes(_tokens(text)):
+        return ""
+    for end in _SENTENCE_ENDS:
+        text = text.replace(end, _SENTENCE_BREAK)
+    return _run(_tokens(text))
+
+
+def _tokens(text: str) -> list[str]:
+    words = text.replace("@", " @ ").translate(_TOKEN_CHARACTERS).split()
+    if _LEETSPEAK.search(text):
+        return [
+            word if word.isalpha() or word in _AUTOMATON.class_bits else word.translate(_LEETSPEAK_LETTERS)
+            for word in words
+        ]
+    return words
+
+
+def _has_all_classes(words: Sequence[str]) -> bool:
+    """Whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
+    found, bits = 0, _AUTOMATON.class_bits
+    for word in _KNOWN.intersection(words):
+        found |= bits[word]
+    for required in _AUTOMATON.required:  # noqa: SIM110  any() takes twice the time
+        if found & required == required:
+            return True
+    return False
+
+
+def _run(words: Sequence[str]) -> str:
+    """The rule whose end is reached; for each state the last position at which it was reached is enough."""
+    reached = [_UNREACHED] * _AUTOMATON.states
+    position = 0
+    for number, word in enumerate(words):
+        position += _SENTENCE_DISTANCE if word == _SENTENCE_END else 1
+        for source, max_distance, target, rule, excluded in _AUTOMATON.transitions.get(word, ()):
+            if source < 0 or 0 < position - reached[source] <= max_distance:
+                if rule and not _in_other_context(words[number + 1 : number + 3], excluded):
+                    return rule
+                reached[target] = position
+    return ""
+
+
+def _in_other_context(following: Sequence[str], excluded: frozenset[str]) -> bool:
+    """Whether the next words refer to another text, as in "the instructions in the readme"."""
+    return len(following) > 1 and following[0] in excluded and following[1] not in _SELF_REFERENCE
+
+
+def _compile() -> _Automaton:
+    transitions: dict[str, list[_Transition]] = {}
+    numbers = {name: number for number, name in enumerate(WORD_CLASSES)}
+    class_bits = {word: 0 for words in WORD_CLASSES.values() for word in words.split()}
+    for name, words in WORD_CLASSES.items():
+        for word in words.split():
+            class_bits[word] |= 1 << numbers[name]
+    required: list[int] = []
+    state = 0
+    for rule, pattern in _RULES:
+        pattern, _, unless = pattern.partition(" - ")
+        excluded = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
+        names, gaps = pattern.split()[::2], [0, *map(int, pattern.split()[1::2])]
+        required.append(sum(1 << numbers[name] for name in set(names)))
+        for number, name in enumerate(names):
+            accepted = rule if number == len(names) - 1 else ""
+            source = state - 1 if number else -1
+            transition = _Transition(source, gaps[number] + 1, state, accepted, excluded)
+            state += 1
+            for word in WORD_CLASSES[name].split():
+                transitions.setdefault(word, []).append(transition)
+    return _Automaton({word: tuple(found) for word, found in transitions.items()}, class_bits, tuple(required), state)
+
+
+_AUTOMATON = _compile()
+_KNOWN = frozenset(_AUTOMATON.class_bits)
+_SELF_REFERENCE = frozenset(WORD_CLASSES["HERE"].split())

@@ -1,0 +1,121 @@
+"""What of a text can be a secret: the checks of the rules in `secrets.py`, each for a match with the group `value`."""
+
+import math
+import re
+from collections import Counter
+
+from kernel.core.lazy_regex import regex
+
+_SECRET_NAME = regex(
+    "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"
+    "[ _.-]?key|secret|token|credential|passw(?:or)?d|passphrase|pass|pwd|auth|signature)"
+    r"s?[\"'`\]\\]{0,4}\s{0,16}$",
+    re.I,
+)
+_SECRET_NAME_LENGTH = 48
+_ENVIRONMENT_NAME = regex(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|KEY|PASS|PWD|AUTH|CREDENTIALS?)$")
+_ENVIRONMENT_VALUE = regex(r"(?=[^\d]{0,512}\d)(?=[^A-Za-z]{0,512}[A-Za-z])[\w+.~!@#$%^&*=-]{12,512}")
+VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
+_PLACEHOLDER = regex(
+    r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
+    r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
+    re.I,
+)
+# Repetitions are bounded, so that the time is in proportion to the text.
+# What stands after the name of a secret and is none: code, a path, a range, a date, an algorithm, a word about it.
+_NO_VALUE = regex(
+    r"[/~.${}<>\[\](),;|&*=-]"
+    r"|[a-z_.]{1,64}[([{]"
+    r"|[a-z]{0,64}(?:[._][a-z]{0,64}){1,16}\Z"
+    r"|(?:\d{1,3}-\d{1,3}|\d{4}-\d\d-\d\d)\Z"
+    r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.{0,64}|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
+    r"|(?:password|passwd|passphrase|passcode|pass|secret|token|string|text|bytes|varchar|integer|number|boolean|"
+    r"hash|empty|blank|unknown|missing|wrong|hidden|rotation|reset|policy|changes?)\Z"
+    r"|[a-z'-]{0,64}(?:ed|ing|able|ible|al|ry|ive|ent|ect|id)\Z",
+    re.I,
+)
+_TYPE_NAME = regex(r"(?:[A-Z][a-z]+){2,}")
+_PROSE = regex(
+    r"\b(?:the|a|an|is|are|be|must|should|has|have|at|of|to|for|in|with|not|your|please|enter|required|characters)\b",
+    re.I,
+)
+_UNIT = regex(r"[ \t]{1,16}(?:characters?|chars?|letters?|digits?|words?|bits?|bytes?|days?|rounds?|times)\b", re.I)
+_END = regex(r"[.,;:)\]}?\"'`]{0,8}[ \t]{0,64}(?:\n|\Z)")
+_MARKS = ".,;:)]}?\"'`"  # around a value, not part of it
+_MIN_PASSWORD_LENGTH = 4
+_MIN_WORD_LENGTH = 6  # of a password of letters alone
+# Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
+_HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
+_RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
+_WORDS = regex(r"[A-Z]?[a-z]{3,}")
+_MIN_TOKEN_LENGTH = 16
+_MIN_ENTROPY_BITS = 3.0
+
+
+def _looks_random(value: str) -> bool:
+    """Whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
+    if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
+        return False
+    counts = Counter(value)
+    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+    digits = sum(letter.isdigit() for letter in value)
+    in_words = sum(map(len, _WORDS.findall(value)))
+    mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
+    return digits > 0 and mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
+
+
+def is_random_value(match: re.Match[str]) -> bool:
+    """Whether the value looks random."""
+    return _looks_random(match["value"])
+
+
+def is_assigned_secret(match: re.Match[str]) -> bool:
+    """Whether a random-looking value is assigned to a name such as `api_key`."""
+    value, before = match["value"], match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
+    if match[0] == "=" and _ENVIRONMENT_NAME.search(before) and _ENVIRONMENT_VALUE.fullmatch(value):
+        return not _PLACEHOLDER.search(value)
+    if not _looks_random(value):
+        return False
+    name = _SECRET_NAME.search(before)
+    return name is not None and not _HARMLESS_PREFIX.search(before[: name.start()])
+
+
+def is_password(match: re.Match[str]) -> bool:
+    """Whether what follows a name such as `password:` is one, and no code, no placeholder and no text about it."""
+    given = match["value"]
+    quoted = given[0] in "\"'`" and given[-1] == given[0]
+    value = given.strip("\"'`") if quoted else given.rstrip(_MARKS)
+    # In the query of a URL, the next parameters say nothing about the password.
+    if len(value) < _MIN_PASSWORD_LENGTH or _PLACEHOLDER.search(value.partition("&")[0]):
+        return False
+    if " " in value:
+        return not _PROSE.search(value)
+    if quoted and not value.isalpha():
+        return True
+    if _NO_VALUE.match(value) or _TYPE_NAME.fullmatch(value) or _UNIT.match(match.string, match.end()):
+        return False
+    if not re.fullmatch(r"[^\W\d]+(?:['-][^\W\d]+)*", value):
+        return True
+    # A word alone: a password where it is assigned, or where the line ends with it.
+    assigned = match["sign"].endswith("=")
+    return len(value) >= _MIN_WORD_LENGTH and (quoted or assigned or _END.match(match.string, match.end()) is not None)
+
+
+def is_strong_password(match: re.Match[str]) -> bool:
+    """Whether what follows a short name such as `pass:`, which often means something else, looks like a password."""
+    value = match["value"].strip(_MARKS)
+    mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
+
+
+def is_plain_value(match: re.Match[str]) -> bool:
+    """Whether a value can be a key: no call, no attribute and no name in code, and no word in a sentence."""
+    value, after = match["value"].strip("\"'\\"), match.string[match.end() : match.end() + 1]
+    if after in {"(", ".", "["} or _PLACEHOLDER.search(value) or _NO_VALUE.match(value):
+        return False
+    return not value.isalpha() or match["sign"] == "=" or _END.match(match.string, match.end()) is not None
+
+
+def is_literal(match: re.Match[str]) -> bool:
+    """Whether the value is neither a placeholder nor the word for a password."""
+    return not _PLACEHOLDER.search(match["value"]) and match["value"].lower() not in {"password", "pass", "secret"}

@@ -1,0 +1,249 @@
+"""Finds and redacts secrets: keys, tokens, passwords and private keys, by their form or by the name before them.
+
+One set of rules for every dialect, so that what one refuses to store no other keeps in a log.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from kernel.core.lazy_regex import regex
+from kernel.security.rules.secret_values import (
+    VALUE,
+    is_assigned_secret,
+    is_literal,
+    is_password,
+    is_plain_value,
+    is_random_value,
+    is_strong_password,
+)
+
+_LONG = 128  # characters; the shortest limit of a pattern
+_REST = regex(r"""[^\s"'`]*""")
+
+
+class SecretRule(NamedTuple):
+    """One form of secret.
+
+    Every match contains one of `hints`, in lower case if `fold`, so a text without any skips the pattern.
+    `check(match)`, if given, decides whether a match is a secret.
+    """
+
+    name: str
+    hints: tuple[str, ...]
+    pattern: str
+    fold: bool = False
+    check: Callable[[re.Match[str]], bool] | None = None
+
+
+def find_secret(texts: Sequence[str]) -> str:
+    """The name of the first rule that matches one of the texts; empty for none."""
+    for text in texts:
+        lower = text.lower()
+        # The hints of one rule are adjacent, so each rule runs at most once per text.
+        tried = None
+        for hint, rule in _RULES_BY_HINT:
+            if hint in (lower if rule.fold else text) and rule is not tried:
+                tried = rule
+                if _matches(rule, text):
+                    return rule.name
+    return ""
+
+
+def sensitive_field(fields: Mapping[str, str]) -> str:
+    """The name of the first field that holds a secret; empty for none."""
+    return next((name for name, text in fields.items() if find_secret([text])), "")
+
+
+def redact(text: str, mark: str) -> str:
+    """The text with `mark` in place of each secret; it is changed if and only if `find_secret` finds one in it."""
+    shown, end = "", 0
+    for start, stop in sorted(_spans(text)):
+        if stop > end:
+            shown += f"{text[end:start]}{mark}" if start >= end else ""
+            end = stop
+    return shown + text[end:]
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where the secrets of a text lie: the values of rules that name one, the whole matches of the others."""
+    lower = text.lower()
+    return [
+        _span(match)
+        for rule in RULES
+        if any(hint in (lower if rule.fold else text) for hint in rule.hints)
+        for match in _compiled(rule.pattern, rule.fold).finditer(text)
+        if rule.check is None or rule.check(match)
+    ]
+
+
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    """Where a secret lies; one longer than a pattern reads goes on to the next space or quote."""
+    start, stop = match.span("value" if "value" in match.re.groupindex else 0)
+    rest = _REST.match(match.string, stop) if stop - start >= _LONG else None
+    return start, rest.end() if rest else stop
+
+
+def _matches(rule: SecretRule, text: str) -> bool:
+    pattern = _compiled(rule.pattern, rule.fold)
+    if rule.check is None:
+        return pattern.search(text) is not None
+    return any(rule.check(match) for match in pattern.finditer(text))
+
+
+def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
+    return re.compile(pattern, re.I if fold else 0)
+
+
+# Compiled at first use: most servers never meet most forms of secrets, and compiling all would slow down every start.
+_compiled = cache(_compile)
+
+
+def _token(name: str, hints: str, body: str) -> SecretRule:
+    """A rule for tokens with a fixed prefix that are not part of a longer word."""
+    return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
+
+
+def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> SecretRule:
+    """A rule for secrets with a label beside them, in any case."""
+    return SecretRule(name, tuple(hints.split()), body, True, check)
+
+
+_SIGN = r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
+_GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]+)"""
+_NAMED_RULES = (
+    _labelled(
+        "api key",
+        "key",
+        r"""api[_-]?key\s{0,64}(?P<sign>[:=])\s{0,64}(?P<value>["'\\]?[\w/\\\]^+-]{16,})""",
+        is_plain_value,
+    ),
+    _labelled(
+        "secret",
+        "secret",
+        r"""secret\s{0,64}(?P<sign>[:=])\s{0,64}(?P<value>["'\\]?[\w/\\\]^+-]{12,})""",
+        is_plain_value,
+    ),
+    _labelled(
+        "password",
+        "passw passphrase passcode",
+        rf"(?:passw(?:or)?d|passwort|passphrase|passcode){_SIGN}{_GIVEN}",
+        is_password,
+    ),
+    _labelled("password", "pass pw", rf"(?<![a-z])(?:pass|pwd?){_SIGN}{_GIVEN}", is_strong_password),
+    _labelled(
+        "password",
+        "my",
+        rf"\bmy\s{{1,4}}(?:passw(?:or)?d|passphrase|passcode|pwd)(?P<sign>\s{{1,4}}){_GIVEN}",
+        is_strong_password,
+    ),
+)
+_TOKEN_RULES = (
+    _token("AWS key id", "AKIA ASIA ABIA ACCA AROA AIDA", r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z2-7]{16}(?![A-Z0-9])"),
+    _token("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    _token("GitHub token", "github_pat_", r"github_pat_\w{22,}"),
+    _token("GitLab token", "gl", r"gl(?:pat|dt|rt|oas|soat|ptt|ft|imt|agent|cbt|ffct)-[\w.-]{20,}"),
+    _token("Slack token", "xox", r"xox[abceoprs]-[A-Za-z0-9-]{10,}"),
+    _token("Slack token", "xapp-", r"xapp-\d-[A-Z0-9]{8,}-\d{8,}-[a-z0-9]{16,}"),
+    _token("webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{30,}"),
+    _token("webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/\d{15,}/[\w-]{40,}"),
+    _token("webhook", ".webhook.office.com", r"[\w-]{1,64}\.webhook\.office\.com/webhookb2/[\w@/-]{40,}"),
+    _token("Stripe key", "k_live_ k_test_ k_prod_", r"[srp]k_(?:live|test|prod)_[A-Za-z0-9]{16,}"),
+    _token("Stripe key", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
+    _token("model provider key", "sk-", r"sk-(?:ant|proj|svcacct|admin|or|lf|None)-[\w-]{20,}"),
+    _token("model provider key", "sk-", r"sk-[A-Za-z0-9]{20,}"),
+    _token("model provider key", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    _token("model provider key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
+    _token("model provider key", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
+    _token("model provider key", "xai-", r"xai-[A-Za-z0-9]{60,}"),
+    _token("Hugging Face token", "hf_", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
+    _token("Google key", "AIza", r"AIza[\w-]{35}"),
+    _token("Google token", "ya29.", r"ya29\.[\w-]{20,}"),
+    _token("Google secret", "GOCSPX-", r"GOCSPX-[\w-]{24,}"),
+    _token("package registry token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _token("package registry token", "pypi-", r"pypi-[\w-]{50,}"),
+    _token("package registry token", "rubygems_", r"rubygems_[a-f0-9]{48}"),
+    _token("package registry token", "dckr_", r"dckr_(?:pat|oat)_[\w-]{20,}"),
+    _token("package registry token", "cio", r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    _token("cloud token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
+    _token("cloud token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{24,}"),
+    _token("cloud token", "dapi", r"dapi[a-f0-9]{32}"),
+    _token("cloud token", "atlasv1", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}"),
+    _token("cloud token", "HRKU-", r"HRKU-[\w-]{30,}"),
+    _token("cloud token", "pul-", r"pul-[a-f0-9]{40}"),
+    _token("cloud token", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{40,}"),
+    _token("cloud token", "fo1_", r"fo1_[\w-]{40,}"),
+    _token("cloud token", "sbp_", r"sbp_[a-f0-9]{40}"),
+    _token("Shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    _token("mail service key", "SG.", r"SG\.[\w-]{20,24}\.[\w-]{39,50}"),
+    _token("mail service key", "key-", r"key-[a-f0-9]{32}(?![a-f0-9])"),
+    _token("mail service key", "-us", r"[a-f0-9]{32}-us\d{1,2}(?!\d)"),
+    _token("mail service key", "xkeysib-", r"xkeysib-[a-f0-9]{64}-\w{16}"),
+    _token("telephony key", "SK", r"SK[a-f0-9]{32}(?![a-f0-9])"),
+    _token("work tracker token", "lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
+    _token("work tracker token", "ATATT3", r"ATATT3[\w=-]{60,}"),
+    _token("work tracker token", "ntn_", r"ntn_[A-Za-z0-9]{40,}"),
+    _token("work tracker token", "figd_", r"figd_[\w-]{30,}"),
+    _token("work tracker token", "PMAK-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    _token("monitoring token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/]{32,}"),
+    _token("monitoring token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    _token("monitoring token", "sntr", r"sntr[yu]s?_[\w=+/]{40,}"),
+    _token("chat bot token", ":AA", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
+    # The lookbehind makes the pattern try each run of letters and hyphens once, from its start.
+    _token("web token", "eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
+    _token(
+        "private key",
+        "-----BEGIN",
+        r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?s:.*?-----END [A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?-----|.*)",
+    ),
+    _token("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d"),
+    _token("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    _token("private key", "prv", r"[xyz]prv[A-HJ-NP-Za-km-z1-9]{100,}"),
+)
+_LABELLED_RULES = (
+    SecretRule(
+        "chat bot token",
+        (".",),
+        r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])",
+        check=is_random_value,
+    ),
+    _labelled(
+        "credentials in a URL",
+        "://",
+        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{2,256})@[\w.\[-]",
+        is_literal,
+    ),
+    _labelled("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{VALUE})", is_random_value),
+    _labelled(
+        "authorization header",
+        "authorization",
+        r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|bearer|token|apikey|digest)\s{1,4}(?P<value>[\w+/.~=-]{10,})",
+        is_literal,
+    ),
+    _labelled(
+        "login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", is_literal
+    ),
+    _labelled(
+        "command line",
+        "-u",
+        r"\bcurl\b[^\n]{0,256}\s(?:-u|--user)[\s=]{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})",
+        is_literal,
+    ),
+    _labelled(
+        "command line",
+        "--",
+        r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|access-key)(?P<sign>[ =])[\"']?"
+        r"(?P<value>[^\s\"']{6,512})",
+        is_password,
+    ),
+    _labelled(
+        "assigned secret",
+        "key secret token cred pass pwd auth signature",
+        rf"(?::=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{{0,2}}[:=])?(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{VALUE}))",
+        is_assigned_secret,
+    ),
+)
+RULES: tuple[SecretRule, ...] = (*_NAMED_RULES, *_TOKEN_RULES, *_LABELLED_RULES)
+_RULES_BY_HINT = tuple((hint, rule) for rule in RULES for hint in rule.hints)

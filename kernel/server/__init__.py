@@ -1,0 +1,1 @@
+"""The process: composition root, ASGI application, socket, workers."""

@@ -1,0 +1,311 @@
+"""The composition root: opens the store of a configuration, with its dialects and observers."""
+
+import threading
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from handlers import brain, common, files, graph, notes, paths, scopes, sessions
+from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.calls.schema import with_configured_choices
+from kernel.calls.settings import read_settings
+from kernel.calls.tools import Dialect
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
+from kernel.core.errors import Fault
+from kernel.embed.model import FILES, Embedder
+from kernel.engines.migrations import migrate
+from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import SqliteDatabase
+from kernel.engines.sqlite.log_file import check_log
+from kernel.memories.briefing import HookSessions
+from kernel.observe import logs
+from kernel.operations.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
+from kernel.operations.data_access import DataAccess, open_shared
+from kernel.operations.replica import open_replica, refuse_replica
+from kernel.operations.scheduled_backup import BackupLoop, Schedule
+from kernel.operations.shared_store import in_database, open_shared_store, prepare_tenant
+from kernel.search.ann import VectorIndex
+from kernel.search.binary_codes import Sketcher
+from kernel.search.bm25 import match_tf
+from kernel.search.cache import SearchCache
+from kernel.search.vectors import COMMON_TEXT
+from kernel.security import api_keys
+from kernel.store import statements
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.engine import Database
+from kernel.store.progress import OnProgress
+from kernel.store.store import Store
+from kernel.store.store_state import Stored, read_stored, settled
+
+if TYPE_CHECKING:
+    from kernel.memories.import_records import Import
+    from kernel.observe.metrics import MetricsRegistry
+    from kernel.observe.tracing import Tracing
+    from kernel.server.worker import Worker
+
+DIALECTS: tuple[Dialect, ...] = (
+    paths.DIALECT,
+    scopes.DIALECT,
+    brain.DIALECT,
+    notes.DIALECT,
+    sessions.DIALECT,
+    graph.DIALECT,
+    files.DIALECT,
+    common.DIALECT,
+)
+UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
+READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
+FTS5_FUNCTIONS = {"match_tf": match_tf}
+BACKED_UP_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
+_BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
+
+
+class Kernel(NamedTuple):
+    """A running kernel: its store and its tools; close the store when done.
+
+    `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to no caller. `unclean`
+    says that the process before did not close the file. `metrics` and `tracing` are None unless configured.
+    """
+
+    config: Config
+    store: Store
+    dispatch: Dispatch
+    seal_key: bytes
+    schema: int
+    had_keys: bool = False
+    unclean: bool = False
+    metrics: "MetricsRegistry | None" = None
+    tracing: "Tracing | None" = None
+
+
+def base_context(model: Path | None) -> StoreContext:
+    """A context with the statements of `sql/` and a model, read when it is first needed; raises Fault("invalid")."""
+    texts = {key: statement.text for key, statement in statements.load().items()}
+    if model is None:
+        return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
+    for name in FILES:
+        if not (model / name).is_file():
+            raise Fault(
+                "invalid", f"The model folder {model.absolute()} lacks {name}: choose a model2vec folder, or none."
+            )
+    embedder = Embedder(model)
+    return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
+
+
+def _search_cache(embedder: Embedder | None) -> SearchCache:
+    def sketcher() -> Sketcher:
+        return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
+
+    return SearchCache(VectorIndex(sketcher))
+
+
+def foreign_imports() -> tuple["Import", ...]:
+    """The importers of programs that no dialect reproduces; only the command that imports needs them."""
+    from handlers.importers import IMPORTS
+
+    return IMPORTS
+
+
+def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:
+    """The context of the configured file, with the settings of these dialects."""
+    return _configured(base_context(config.model), config, dialects)
+
+
+def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
+    settings = [setting for dialect in dialects for setting in dialect.settings]
+    values = read_settings(settings, config.environment, config.tenant)
+    configured = shared._replace(
+        settings=values,
+        data=config.home.absolute(),
+        call_limits=config.limits.engine,
+        injection_mode=config.injection_mode,
+        dialects=tuple(dialect.name for dialect in dialects),
+        tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
+        past={dialect.name: dialect.past for dialect in dialects if dialect.past},
+        briefs={dialect.name: dialect.brief for dialect in dialects if dialect.brief},
+        keep_handoff=next((dialect.keep_handoff for dialect in dialects if dialect.keep_handoff), None),
+        hook_sessions=HookSessions(),
+    )
+    return in_database(config, configured)
+
+
+def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
+    """The dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
+    by_name = {dialect.name: dialect for dialect in known}
+    for name in names:
+        if name not in by_name:
+            raise Fault("invalid", f"There is no dialect {name}: choose from {', '.join(by_name)}")
+    return tuple(by_name[name] for name in names) if names else known
+
+
+def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
+    """Opens the data directory, migrates its file and starts the store; raises Fault."""
+    served = select_dialects(config.dialects) if dialects is None else dialects
+    shared = context_of(config, served)
+    store, stored = _opened(config, shared, served)
+    shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
+    metrics = _metrics() if config.metrics else None
+    tracing = _tracing() if config.traces else None
+    observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
+    dispatch = Dispatch(store, shown, observers)
+    return Kernel(config, store, dispatch, *stored, metrics, tracing)
+
+
+def _metrics() -> "MetricsRegistry":
+    from kernel.observe.metrics import MetricsRegistry  # a start without metrics does not need it
+
+    return MetricsRegistry()
+
+
+def _tracing() -> "Tracing":
+    from kernel.observe.tracing import Tracing  # OpenTelemetry is an extra
+
+    return Tracing()
+
+
+def open_tenant(kernel: Kernel, name: str) -> Kernel:
+    """The kernel's tools over the file of another tenant, which is created if it does not exist; raises Fault.
+
+    Statements and model are shared, the search cache is the tenant's own.
+    """
+    config = kernel.config._replace(tenant=name)
+    shared = kernel.store.context
+    separate = shared._replace(search_cache=_search_cache(shared.embedder))
+    dialects = kernel.dispatch.dialects
+    store, stored = _opened(config, _configured(separate, config, dialects), dialects)
+    return Kernel(config, store, kernel.dispatch.over(store), *stored)
+
+
+def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
+    database: Database
+    if config.store:
+        database, stored = open_shared_store(config, shared)
+    elif config.follow:
+        database, stored = open_replica(config, shared, read_stored)
+    else:
+        access, stored = open_data(config, shared)
+        database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
+    store = Store(
+        database,
+        catch_faults,
+        readers=config.readers,
+        write_limit=config.write_queue,
+        read_limit=config.read_queue,
+        read_max_wait=config.read_wait / 1000,
+        group_limit=config.group,
+        undo_hours=config.undo_hours,
+    )
+    store.start()
+    for dialect in dialects:
+        if dialect.recover is not None and not config.follow:
+            store.write_later(dialect.recover, CallContext(dialect.name))
+    return store, stored
+
+
+def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
+    """`prepare_data` of a tenant in PostgreSQL."""
+    return prepare_tenant(config, shared or context_of(config))
+
+
+def prepare_data(config: Config, shared: StoreContext) -> Stored:
+    """Creates the data directory, private to the user, and migrates its file."""
+    access, stored = open_data(config, shared)
+    access.close()
+    return stored
+
+
+def open_data(config: Config, shared: StoreContext) -> tuple[DataAccess, Stored]:
+    """`prepare_data`, and the right to use the data directory until it is closed."""
+    refuse_replica(config.data)
+    if config.store:
+        return DataAccess(config.data, config.home), prepare_shared(config, shared)
+    while True:
+        with ExitStack() as stack:
+            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            stored = _prepared(config, shared)
+            if access.share():
+                stack.pop_all()
+                return access, stored._replace(unclean=access.unclean)
+
+
+def _prepared(config: Config, shared: StoreContext) -> Stored:
+    try:
+        config.file.touch(mode=0o600, exist_ok=True)
+        outcome = catch_faults(_migrate, config, shared)
+        fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
+    except OSError as error:
+        raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
+    if isinstance(outcome, Fault):
+        raise outcome
+    return outcome
+
+
+def require_database(config: Config) -> None:
+    """Raises Fault("not_found") for a place without a database; nothing is made there."""
+    if not config.store and not config.file.is_file():
+        check_log(config.file)
+        raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
+
+
+def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
+    """The folders of all dialects with files outside the database."""
+    return [
+        Folder(dialect.name, *folder)
+        for dialect in dialects
+        if dialect.folders is not None
+        for folder in dialect.folders(shared.settings, config.home.absolute())
+    ]
+
+
+def back_up_all(config: Config, target: Path, progress: OnProgress | None = None) -> Manifest:
+    """Copies everything of every tenant into a new folder, while servers read and write it; raises Fault."""
+    others = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
+    settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(BACKED_UP_SETTINGS)}
+    with ExitStack() as stack:
+        tenants: list[Tenant] = []
+        for name in (MAIN, *others):
+            own = config._replace(tenant=name, model=None)
+            shared = context_of(own)
+            stack.enter_context(closing(open_shared(own)))
+            tenants.append(Tenant(name, own.file, shared, folders_of(own, shared)))
+        return backup_all(config.data, tenants, settings, target, progress)
+
+
+def start_backups(config: Config, stopping: threading.Event, worker: "Worker | None") -> BackupLoop | None:
+    """Makes the configured backups in a thread until `stopping` is set; None without any. One of the workers does."""
+    if config.backup_to is None:
+        return None
+    schedule = Schedule(config.backup_to, config.backup_every, config.backup_keep)
+    take = (lambda: True) if worker is None else partial(worker.take_upkeep, _BACKUPS)
+    loop = BackupLoop(schedule, lambda target: catch_faults(back_up_all, config, target), take)
+    threading.Thread(target=loop.run, args=(stopping,), name="quipu-backup", daemon=True).start()
+    return loop
+
+
+def had_keys(config: Config) -> bool:
+    """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    if config.store:
+        return prepare_shared(config).had_keys
+    check_log(config.file)
+    if not config.file.is_file():
+        return False
+    db = Connection(config.file, base_context(None), readonly=True)
+    try:
+        found = db.read(CallContext(), read_stored) if db.has_table("setting") else None
+        return found is not None and found.had_keys
+    finally:
+        db.close()
+
+
+def _migrate(config: Config, shared: StoreContext) -> Stored:
+    needed = api_keys.needed(config.data)
+    db = Connection(config.file, shared, readonly=False)
+    try:
+        copy_before_migration(db, config.home)
+        migrate(db)
+        return settled(db, needed)
+    finally:
+        db.close()

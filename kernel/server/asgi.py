@@ -1,0 +1,337 @@
+"""The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kernel.calls.dispatch import catch_faults
+from kernel.calls.tenants import OpenTenant, Tenants
+from kernel.calls.tools import Dialect
+from kernel.core.config import VERSION, Config, OAuth, on_loopback
+from kernel.core.errors import Fault
+from kernel.core.limits import LOOPBACK, Limits
+from kernel.http import proof
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import FastRoute
+from kernel.http.mcp import Endpoint
+from kernel.http.rest import AuthGate, Ready, ToolRoutes
+from kernel.http.rest_methods import MethodRoutes
+from kernel.http.update_streams import UpdateStreams
+from kernel.mcp.addresses import address, selections, unsubscribable
+from kernel.mcp.server import Service, profiles
+from kernel.mcp.server import ToolProfile as Profile
+from kernel.operations.compact import tidy
+from kernel.operations.consistency import complete_index
+from kernel.operations.file_check import damage_of
+from kernel.search.semantic import load_vectors
+from kernel.security.auth import Auth, Challenge, TokenVerifier
+from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.server import app, process
+from kernel.server.app import Kernel
+from kernel.store.context import CallContext
+from kernel.store.store import Store
+from kernel.store.store_state import note_keys
+
+if TYPE_CHECKING:
+    from handlers.console.guide import GuideOf
+    from kernel.observe.call_log import CallLog
+    from kernel.observe.metrics import MetricsRegistry, Snapshot
+    from kernel.operations.scheduled_backup import BackupLoop
+    from kernel.security.local_access import LocalAccess
+    from kernel.server.worker import Worker
+
+_TIDY_SECONDS = 60.0
+_log = logging.getLogger(__name__)
+
+
+class Application:
+    """The server's application; `fast_routes` are the paths that `kernel.http.fast_path` answers without it."""
+
+    def __init__(self, kernel: Kernel, worker: "Worker | None" = None) -> None:
+        self.kernel = kernel
+        self._worker = worker
+        limits = limits_of(kernel.config)
+        served = kernel.dispatch.dialects
+        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, worker=worker), kernel.config.tenants)
+        addresses = {"/mcp": union(kernel)} | {address(chosen): chosen for chosen in selections(served)}
+        resources = frozenset(path for path in addresses if "," not in path)
+        self.access = access_control(kernel, self.tenants, resources)
+        self.streams = UpdateStreams(kernel.seal_key)
+        self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
+        self._position = {dialect.name: number for number, dialect in enumerate(served)}
+        self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
+        self._methods = MethodRoutes(kernel.dispatch, limits, self.access)
+        self._pages = AuthGate(lambda: self._starlette, limits, self.access)
+        fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
+        if kernel.tracing is not None:
+            fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
+        # What is only counted is counted from the first page on: a server without visitors observes nothing.
+        self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
+        if self._calls is not None:
+            fast = {path: self._calls.wrap_route(route) for path, route in fast.items()}
+        self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
+        self.connections: Callable[[], int] = lambda: 0
+        self.stopping: Callable[[], bool] = lambda: False
+        self.guide: GuideOf | None = None
+        self.local: LocalAccess | None = None
+        self.backups: BackupLoop | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if self.kernel.tracing is not None and scope["type"] == "http":
+            self.kernel.tracing.on_request(scope)
+        if self._calls is not None and scope["type"] == "http":
+            self._calls.note_agent(scope["headers"])
+        path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
+        if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
+            await self._console(scope, receive, send)
+            return
+        app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
+        await (app or self._app_at(path))(scope, receive, send)
+
+    def _app_at(self, path: str) -> ASGIApp:
+        if path.startswith("/tools/"):
+            return self._tools
+        if path.startswith("/memories/"):
+            return self._commands
+        if path == proof.PATH:
+            return self._proof
+        return self._methods if self._methods.serves(path) else self._pages
+
+    def _in_order(self, path: str) -> str:
+        """The address of several dialects with their names in the order of `addresses`."""
+        names = path.removeprefix("/mcp/").split(",", len(self._position))
+        return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
+
+    def close(self) -> None:
+        """Closes every store, once the loop has ended."""
+        self.tenants.close()
+        self.kernel.store.close()
+        if self.kernel.tracing is not None:
+            self.kernel.tracing.close()
+
+    def _observe_calls(self) -> "CallLog":
+        from kernel.observe.call_log import CallLog
+
+        log = CallLog(self.kernel.config.ui_calls)
+        self.kernel.dispatch.observers.append(log.observe)
+        return log
+
+    @cached_property
+    def _console(self) -> ASGIApp:
+        # Imported when a page is first asked for, as Jinja2 is.
+        from handlers.console.mount import console_of
+
+        config, registry = self.kernel.config, self.kernel.metrics
+        log = self._calls or self._observe_calls()
+        counted = None if registry is None else partial(self._counted_by_all, registry)
+        site = (config, self.kernel.schema, self.access.auth.needed, log, self.stopping)
+        return console_of(site, self.guide, counted, limits_of(config), self.access, self._worker)
+
+    @cached_property
+    def _commands(self) -> ASGIApp:
+        from handlers.console.command_routes import CommandRoutes
+
+        return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
+
+    @cached_property
+    def _proof(self) -> ASGIApp:
+        return proof.ProofRoute(limits_of(self.kernel.config), self.access.auth, self.local)
+
+    @cached_property
+    def _starlette(self) -> ASGIApp:
+        # Imported at the first GET: the first tool call must not wait for it.
+        from starlette.applications import Starlette
+
+        from kernel.http.routes import metrics_route, routes
+
+        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
+        if self.kernel.metrics is not None:
+            from kernel.observe.metrics import MEDIA
+
+            gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), MEDIA))
+        return Starlette(routes=gets)
+
+    async def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes | Fault:
+        from kernel.observe.metrics import render, render_tenant
+
+        seen = await self._counted_by_all(registry)
+        if isinstance(seen, Fault):
+            return seen
+        info = {"version": VERSION, "schema": str(self.kernel.schema)}
+        if tenant is not None:
+            return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info)
+        return render(seen, info)
+
+    async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
+        """What all workers count."""
+        seen, worker = self._snapshot(registry), self._worker
+        others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
+        if isinstance(others, Fault):
+            return others
+        for other in others:
+            seen = seen.plus(msgspec.json.decode(other, type=type(seen)))
+        return seen
+
+    def snapshot(self) -> bytes:
+        """What this process counts, for its siblings."""
+        return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
+
+    def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
+        from kernel.observe.metrics import Backups, Snapshot
+
+        loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
+        return Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups))
+
+    def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
+        if self._worker is not None:
+            dialects = tuple(map(unsubscribable, dialects))
+        choose = profiles(partial(service, self.kernel, dialects))
+        return Endpoint(choose, limits, self.access, path, self.streams)
+
+
+def union(kernel: Kernel) -> tuple[Dialect, ...]:
+    """The dialects at /mcp and over stdio: all that are served, extra ones only where the configuration names some."""
+    served = kernel.dispatch.dialects
+    return served if kernel.config.dialects else tuple(dialect for dialect in served if not dialect.extra)
+
+
+def _from_browser(scope: Scope, path: str) -> bool:
+    """Whether a browser asks for the home page: the console leads it on."""
+    return path == "/" and any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
+
+
+def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:
+    """An application over the configured data, or the Fault that prevents it."""
+    return catch_faults(lambda: Application(mark_warming(app.open_kernel(config)), worker))
+
+
+def mark_warming(kernel: Kernel) -> Kernel:
+    """The kernel, with calls that do not wait for the sketches until `warm` has read them."""
+    kernel.store.context.search_cache.warming = True
+    return kernel
+
+
+def limits_of(config: Config) -> Limits:
+    """The limits of HTTP requests; loopback names are always allowed."""
+    return config.limits._replace(
+        hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
+        origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
+    )
+
+
+def readiness(kernel: Kernel) -> Ready:
+    """The state of an open store for /readyz."""
+    embedder = kernel.store.context.embedder
+    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema, kernel.store.probe)
+
+
+def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
+    """Keys are required once there was one, or where the server listens beyond the loopback interface."""
+    config, store = kernel.config, kernel.store
+    trusted = config.oauth
+    tokens = None if trusted is None else _tokens(config, trusted, paths)
+    required = tokens is not None or not on_loopback(config.host)
+    issuers = () if trusted is None else (trusted.issuer,)
+    auth = Auth(
+        config.data,
+        required=required,
+        is_open=config.open,
+        tokens=tokens,
+        had_keys=kernel.had_keys,
+        on_keys=lambda: store.write_later(note_keys, CallContext()),
+    )
+    return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
+
+
+def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:
+    """Tokens for all of /mcp, or for one dialect at its own path unless it reads the data of other dialects."""
+    from kernel.security import oauth
+
+    known = [name for name in (trusted.audience, config.public) if name]
+    audiences = frozenset(name + end for name in known for end in ("", "/mcp"))
+    dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
+    of_dialect = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
+    issuer = oauth.Issuer(trusted.issuer, trusted.keys, audiences, of_dialect, trusted.tenant, trusted.claim)
+    return oauth.JwtVerifier(issuer)
+
+
+def open_tenant(kernel: Kernel, name: str, *, worker: "Worker | None" = None) -> OpenTenant:
+    """Another tenant, open; a thread completes its index during the first calls."""
+    own = mark_warming(app.open_tenant(kernel, name))
+    stopping = threading.Event()
+    warming = threading.Thread(target=warm, args=(own, stopping, None, worker), name="quipu-warm", daemon=True)
+    warming.start()
+
+    def close() -> None:
+        stopping.set()
+        warming.join()
+        own.store.close()
+
+    return OpenTenant(own.dispatch, close)
+
+
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", grant: Grant = FULL_ACCESS) -> Service:
+    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `grant` allows."""
+    on_request = None if kernel.tracing is None else kernel.tracing.on_message
+    return Service(
+        kernel.dispatch.tools,
+        dialects,
+        version=VERSION,
+        tools=tools,
+        seal_key=kernel.seal_key,
+        grant=grant,
+        on_request=on_request,
+    )
+
+
+def warm(
+    kernel: Kernel,
+    stopping: threading.Event,
+    loaded: Callable[[], None] | None = None,
+    worker: "Worker | None" = None,
+) -> None:
+    """Reads the model and the sketches and completes the index during the first calls, then compacts it regularly.
+
+    `loaded` is called once the model is loaded, or at once without a model. Of several workers one completes the index
+    and compacts it.
+    """
+    store, embedder, complete = kernel.store, kernel.store.context.embedder, False
+    if embedder is not None:
+        catch_faults(embedder.load)
+    if loaded is not None:
+        loaded()
+    if kernel.unclean:
+        catch_faults(_tell_damage, kernel)
+    if embedder is not None:
+        catch_faults(store.read_sync, load_vectors)
+        store.context.search_cache.warming = False
+    while not stopping.is_set():
+        if worker is None or worker.take_upkeep(kernel.config.tenant):
+            complete = complete or _completed(store, stopping)
+            catch_faults(tidy, store, stopping.is_set)
+        process.trim_memory()
+        stopping.wait(_TIDY_SECONDS)
+    if worker is not None:
+        worker.leave_upkeep(kernel.config.tenant)
+
+
+def _completed(store: Store, stopping: threading.Event) -> bool:
+    catch_faults(complete_index, store, app.DIALECTS, stopping.is_set)
+    return True
+
+
+def _tell_damage(kernel: Kernel) -> None:
+    """Logs what is damaged in a file that the process before did not close."""
+    file = kernel.config.file
+    damage = damage_of(file, kernel.store.context, quick=True)
+    if damage:
+        _log.error("%s was not closed, and it is damaged: %s; stop the server and run `quipu check`", file.name, damage)
+    else:
+        _log.info("%s was not closed; SQLite's quick check finds no damage", file.name)

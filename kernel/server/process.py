@@ -1,0 +1,140 @@
+"""The process: inherited sockets, the limit of file descriptors, idle exit, memory returned to the system."""
+
+import faulthandler
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
+
+from uvicorn.server import ServerState
+
+from kernel.core.config import on_loopback
+from kernel.core.errors import Fault
+
+_BACKLOG = 2048  # connections that wait to be accepted: that of uvicorn
+_FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
+
+
+def end_within(seconds: float) -> None:
+    """End this process after so many seconds with status 1, whatever its threads do; says then what they did.
+
+    The thread that ends it belongs to no interpreter: it needs no lock that a stuck thread may hold.
+    """
+    try:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.stderr)
+    except (AttributeError, OSError, ValueError):  # standard error is closed, or is no file
+        faulthandler.dump_traceback_later(seconds, exit=True, file=os.open(os.devnull, os.O_WRONLY))
+
+
+def inherited_sockets(environment: Mapping[str, str], process: int) -> list[socket.socket]:
+    """The listening sockets passed to `process` by socket activation; raises Fault for one that does not listen."""
+    count = environment.get("LISTEN_FDS", "0")
+    if environment.get("LISTEN_PID") != str(process):
+        return []
+    if not count.isascii() or not count.isdigit():
+        raise Fault("invalid", "LISTEN_FDS is a number")
+    return [_listening(number) for number in range(_FIRST_DESCRIPTOR, _FIRST_DESCRIPTOR + int(count))]
+
+
+def listening_sockets(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on every address of a host, as asyncio opens them; raises OSError."""
+    with ExitStack() as stack:
+        found: list[socket.socket] = []
+        asked = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(asked):
+            one = stack.enter_context(socket.socket(family, kind, protocol))
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind(address)
+            one.listen(_BACKLOG)
+            found.append(one)
+        stack.pop_all()
+        return found
+
+
+def most_reachable_host(sockets: Sequence[socket.socket]) -> str:
+    """The host of these sockets that is reachable from most places, empty for none; a Unix socket is `localhost`."""
+    routed = {socket.AF_INET, socket.AF_INET6}
+    found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
+    return next((host for host in found if not on_loopback(host)), found[0] if found else "")
+
+
+def _listening(number: int) -> socket.socket:
+    try:
+        found = socket.socket(fileno=number)
+    except OSError:
+        raise _refused(number) from None
+    if found.type != socket.SOCK_STREAM or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        found.detach()
+        raise _refused(number)
+    found.set_inheritable(False)
+    return found
+
+
+def _refused(number: int) -> Fault:
+    return Fault("invalid", f"LISTEN_FDS: descriptor {number} is no stream socket that listens")
+
+
+_OWN_DESCRIPTORS = 128  # database files, pipes, listeners
+_MAX_DESCRIPTORS = 1 << 20  # asked for where the hard limit is infinite
+
+
+def connection_limit(wanted: int) -> int:
+    """The connections that the limit of file descriptors allows, at most `wanted`; raises the soft limit as needed."""
+    if sys.platform == "win32":
+        return wanted
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < min(most, wanted + _OWN_DESCRIPTORS):
+        soft = min(most, wanted + _OWN_DESCRIPTORS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OWN_DESCRIPTORS))
+
+
+class IdleTimer:
+    """Expires after `seconds` without a request; connections that are only open do not count."""
+
+    def __init__(self, seconds: float, state: ServerState, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._state = state
+        self._clock = clock
+        self._answered = -1
+        self._since = clock()
+
+    def expired(self) -> bool:
+        """Whether the time has passed; called several times a second."""
+        now = self._clock()
+        if self._state.total_requests != self._answered:
+            self._answered = self._state.total_requests
+            self._since = now
+        if now - self._since < self._seconds:
+            return False
+        if self._state.tasks or any(_is_busy(connection) for connection in self._state.connections):
+            self._since = now
+        return self._since != now
+
+
+def _is_busy(connection: object) -> bool:
+    cycle = getattr(connection, "cycle", None)
+    return cycle is not None and not cycle.response_complete
+
+
+def trim_memory() -> bool:
+    """Returns freed memory to the system; False where there was none, or the C library has no such function."""
+    return _trim()(0) == 1
+
+
+@cache
+def _trim() -> Callable[[int], int]:
+    """`malloc_trim` of glibc, which otherwise keeps freed memory between blocks in use; looked up at the first use."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).malloc_trim
+    except (ImportError, OSError, TypeError, AttributeError):
+        return lambda _keep: 0

@@ -1,0 +1,330 @@
+"""Runs the server: HTTP on a socket, or MCP over standard input and output."""
+
+import asyncio
+import errno
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import closing
+from functools import partial
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from kernel.core.config import VERSION, Config, on_loopback
+from kernel.core.errors import Fault
+from kernel.core.limits import Limits
+from kernel.http.fast_path import HEALTHY, FastRoute, protocol
+from kernel.security.local_access import LocalAccess
+from kernel.security.rate_limit import RateLimiter
+from kernel.server import process
+from kernel.server.process import IdleTimer, connection_limit
+
+if TYPE_CHECKING:
+    from handlers.console.guide import GuideOf
+    from kernel.server.asgi import Application
+    from kernel.server.worker import Worker
+
+GRACE_SECONDS = 3  # for accepted requests
+END_SECONDS = 4.5  # after which a process that was told to stop has ended, whatever its threads do
+# With the default thresholds a tenth of the start went into collections over objects that stay.
+_GC_THRESHOLDS = (50_000, 20, 100)
+# A socket passed by the service manager may hold connections that were accepted just before the signal.
+_LAST_REQUESTS_SECONDS = 0.2
+# The probes before the kernel is open; afterwards the application answers them.
+_EARLY = {"/healthz": (200, HEALTHY), "/readyz": (503, b'{"status":"starting"}')}
+_STOPPING = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
+
+
+class StartupGate:
+    """The ASGI application from the start: answers the probes, and lets other requests wait for the kernel.
+
+    `fast_routes` is filled when the kernel is open, and `rate_limiter` knows keys from then on.
+    """
+
+    def __init__(self, limits: Limits, worker: "Worker | None" = None) -> None:
+        self.fast_routes: dict[bytes, FastRoute] = {}
+        self.limits = limits._replace(connections=connection_limit(limits.connections))
+        self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker and worker.buckets)
+        self._opened = asyncio.Event()
+        self._application: Application | None = None
+
+    def set_application(self, application: "Application | None") -> None:
+        """Passes requests to the application; with None, answers them with 503."""
+        self._application = application
+        if application is not None:
+            self.fast_routes.update(application.fast_routes)
+            self.rate_limiter.authenticator = application.access.auth
+        self._opened.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if self._application is None:
+            early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
+            if early is None:
+                await self._opened.wait()
+            if self._application is None:
+                await _send(send, *(early or _STOPPING))
+                return
+        await self._application(scope, receive, send)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, which opens the kernel in a thread once it listens; perhaps one `worker` of several."""
+
+    def __init__(
+        self,
+        config: Config,
+        address: str,
+        local: LocalAccess,
+        worker: "Worker | None" = None,
+        guide: "GuideOf | None" = None,
+    ) -> None:
+        self._local = local
+        self._guide = guide
+        self._gate = StartupGate(config.limits, worker)
+        self._worker = worker
+        super().__init__(_uvicorn_config(config, self._gate))
+        self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
+        self._quipu_config = config
+        self._stopping = threading.Event()
+        self._opening: threading.Thread | None = None
+        self._opened = threading.Event()
+        self._application: Application | None = None
+        self._fault: Fault | None = None
+        self._address = address
+        self._connecting: set[asyncio.Future[Any]] = set()
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Starts to listen, then opens the kernel in a thread."""
+        worker, loop = self._worker, asyncio.get_running_loop()
+        if worker is not None:
+            worker.take_signals()
+        try:
+            await super().startup(sockets if worker is None else [])
+        except SystemExit as ended:
+            raise _cannot_listen(self.config.host, self.config.port, ended.__context__) from None
+        if self.started:
+            if worker is not None:
+                worker.accept(loop, sockets, self._serve_connection)
+            self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
+            self._opening.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""
+        ending = await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
+        if self._worker is None:
+            return ending
+        self._worker.count(len(self.server_state.connections))
+        return ending or self._worker.is_orphan()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begins to stop; the process ends in time even if its loop, or a call, never does."""
+        if not self.should_exit:
+            process.end_within(END_SECONDS)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
+
+        A socket that was passed in outlives this process: a new connection is answered by it or by the next server.
+        """
+        if sockets:
+            if self._worker is not None:
+                self._worker.stop_accepting(asyncio.get_running_loop(), sockets)
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(_LAST_REQUESTS_SECONDS)
+        if self._application is not None:
+            self._application.streams.close()
+        await super().shutdown(sockets)
+        if self._opening is not None:
+            await asyncio.to_thread(self._opened.wait)
+
+    def end(self) -> int:
+        """Closes the kernel; the exit status. Raises the Fault that kept the kernel from opening."""
+        self._stopping.set()
+        if self._opening is not None:
+            self._opening.join()
+        if self._application is not None:
+            self._application.close()
+        if self._fault is not None:
+            raise self._fault
+        return 0 if self.started else 1
+
+    def _serve_connection(self, accepted: socket) -> None:
+        """Serves a connection that this worker or a sibling has accepted."""
+        if accepted.family in {AF_INET, AF_INET6}:
+            accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        accepted.setblocking(False)
+        state = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        protocol = partial(self.config.http_protocol_class, config=self.config, **state)
+        task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, accepted))
+        self._connecting.add(task)
+        task.add_done_callback(self._connected)
+
+    def _connected(self, task: "asyncio.Future[Any]") -> None:
+        self._connecting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logging.getLogger("quipu").debug("a client left before it was served: %s", task.exception())
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        from kernel.server import asgi
+        from kernel.server.app import start_backups
+
+        worker = self._worker
+        found = asgi.open_application(self._quipu_config, worker)
+        if isinstance(found, Fault):
+            self._fault = found
+            self.should_exit = True
+            loop.call_soon_threadsafe(self._gate.set_application, None)
+            self._opened.set()
+            return
+        self._application = found
+        found.connections = lambda: len(self.server_state.connections)
+        found.stopping, found.guide, found.local = lambda: self.should_exit, self._guide, self._local
+        if worker is None:  # before the first answer: by the token a hook knows whom it has asked
+            self._local.publish([one for server in self.servers for one in server.sockets])
+        loop.call_soon_threadsafe(self._gate.set_application, found)
+        self._opened.set()
+        found.backups = start_backups(self._quipu_config, self._stopping, worker)
+        if worker is None or worker.first:
+            at = self._address
+            console = at.endswith("/mcp") and self._quipu_config.ui
+            also = f", the console is {at.removesuffix('/mcp')}/ui" if console else ""
+            sys.stderr.write(f"quipu {VERSION} listens on {at}{also}\n")
+        if worker is not None:
+            worker.text = found.snapshot
+            worker.report_opened()
+        asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
+
+
+def _collect_garbage() -> None:
+    """Enables the collector for objects made from now on."""
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.enable()
+
+
+def http(config: Config, guide: "GuideOf | None" = None) -> int:
+    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most three seconds.
+
+    `guide` is what the console shows of clients and of the installation.
+    """
+    sockets = process.inherited_sockets(config.environment, os.getpid())
+    if config.workers > 1:
+        _require_workers_allowed(config)
+    config = config._replace(host=process.most_reachable_host(sockets) or config.host)
+    if not (config.open or config.oauth or on_loopback(config.host)):
+        _need_keys(config)
+    # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
+    address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
+    with closing(LocalAccess.fresh(config.data)) as local:
+        if config.workers == 1:
+            return _serve(Server(config, address, local, guide=guide), sockets)
+        from kernel.server.supervisor import Supervisor
+
+        sockets = sockets or _bound_for_workers(config)
+        supervisor = Supervisor(config.workers, config.data, sockets)
+        local.publish(sockets)
+        outcome = supervisor.run()
+        return outcome if isinstance(outcome, int) else _serve(Server(config, address, local, outcome, guide), sockets)
+
+
+def _serve(server: Server, sockets: list[socket]) -> int:
+    # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.handle_exit)
+    try:
+        server.run(sockets or None)
+    finally:
+        status = server.end()
+    return status
+
+
+def _bound_for_workers(config: Config) -> list[socket]:
+    """The sockets that all workers accept from; raises Fault."""
+    try:
+        return process.listening_sockets(config.host, config.port)
+    except OSError as error:
+        raise _cannot_listen(config.host, config.port, error) from None
+
+
+def _require_workers_allowed(config: Config) -> None:
+    """Raises Fault for what several workers cannot do."""
+    if sys.platform == "win32":
+        raise Fault("invalid", "Windows serves with one worker only: leave --workers and QUIPU_WORKERS out.")
+    if config.idle_exit:
+        raise Fault("invalid", "QUIPU_IDLE_EXIT needs a single worker: leave it, or --workers and QUIPU_WORKERS, out.")
+
+
+def stdio(config: Config, names: tuple[str, ...]) -> int:
+    """Serves one client over standard input and output until it closes its end."""
+    from kernel.mcp.stdio import serve
+    from kernel.server import app, asgi
+
+    kernel = asgi.mark_warming(app.open_kernel(config._replace(dialects=names or config.dialects)))
+    stopping = threading.Event()
+    arguments = (kernel, stopping, _collect_garbage)
+    threading.Thread(target=asgi.warm, args=arguments, name="quipu-warm", daemon=True).start()
+    try:
+        serve(asgi.service(kernel, asgi.union(kernel)), kernel.dispatch)
+    finally:
+        stopping.set()
+        kernel.store.close()
+    return 0
+
+
+def _need_keys(config: Config) -> None:
+    """Raises Fault where the server would listen beyond the loopback interface without any key."""
+    from kernel.security import api_keys
+
+    if not api_keys.read(config.data):
+        raise Fault(
+            "invalid",
+            f"Listening on {config.host} needs keys: make one with `quipu key create`, "
+            "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).",
+        )
+
+
+def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseException:
+    """The Fault of a server whose socket could not be opened."""
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        remedy = "`quipu doctor` says by whom; --port or PORT chooses another"
+        return Fault("busy", f"Port {port} of {host} is in use: {remedy}.")
+    if number == errno.EACCES:
+        return Fault("busy", f"Port {port} of {host} is not allowed to this user: --port or PORT chooses another.")
+    return Fault("invalid", f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}.")
+
+
+async def _send(send: Send, status: int, body: bytes) -> None:
+    head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:
+    unix = sys.platform != "win32"
+    return uvicorn.Config(
+        gate,
+        host=config.host,
+        port=config.port,
+        loop="uvloop" if unix else "asyncio",
+        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )

@@ -1,0 +1,238 @@
+"""One of several processes that serve a store: what it shares with the others, and how it accepts connections."""
+
+import hashlib
+import logging
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import zlib
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from threading import Thread
+from typing import IO, NamedTuple
+
+from kernel.core.errors import Fault
+from kernel.security import login_codes, shared_buckets
+from kernel.security.login_codes import LoginCodes
+from kernel.security.shared_buckets import SharedBuckets
+
+if sys.platform != "win32":
+    import fcntl
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
+_BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; those below are the digests of tenants
+_AFTER_BUCKETS = shared_buckets.BYTES
+_COUNTS = _AFTER_BUCKETS + login_codes.BYTES
+_PIECE_BYTES = 65536
+_PAUSE_SECONDS = 1.0  # without accepting where that fails, as asyncio does
+_COUNT = struct.Struct("=q")  # the connections of a worker
+NOT_SERVING = 1 << 62
+_CONNECTION, _QUESTION = b"c", b"?"
+_PR_SET_PDEATHSIG = 1
+_log = logging.getLogger("quipu")
+
+
+def end_with_parent() -> None:
+    """Have the kernel send SIGTERM to this process when its parent has died, however it did; on Linux only."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def shared_bytes(workers: int) -> int:
+    """How much memory so many workers share."""
+    return _COUNTS + workers * _COUNT.size
+
+
+class Channel(NamedTuple):
+    """To one worker from the others: connections to serve, and questions with the socket for the answer."""
+
+    sent: socket.socket
+    received: socket.socket
+
+
+class Shared(NamedTuple):
+    """What the parent makes for all workers: `locks` is a file of which only the locks are used."""
+
+    channels: Sequence[Channel]
+    locks: IO[bytes]
+    memory: mmap.mmap
+    key: bytes
+    parent: int
+
+    def connections(self, number: int) -> int:
+        """How many connections a worker has."""
+        return _COUNT.unpack_from(self.memory, _COUNTS + number * _COUNT.size)[0]
+
+    def set_connections(self, number: int, count: int) -> None:
+        """Publishes how many connections a worker has, NOT_SERVING where it takes none."""
+        _COUNT.pack_into(self.memory, _COUNTS + number * _COUNT.size, count)
+
+
+class Worker:
+    """This process as one of several; the `first` has the pipe `opened`, for which the others wait."""
+
+    def __init__(self, number: int, shared: Shared, opened: int = -1) -> None:
+        self.number = number
+        self.first = opened >= 0
+        self.buckets = SharedBuckets(shared.memory, partial(self._holding, _BUCKETS), shared.key)
+        self.codes = LoginCodes(shared.memory, _AFTER_BUCKETS, partial(self._holding, _CODES))
+        self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs what every worker must accept
+        self._shared = shared
+        self._serve: Callable[[socket.socket], object] = socket.socket.close
+        self.text: Callable[[], bytes] = bytes  # what siblings are answered
+        self._opened = opened
+
+    def report_opened(self) -> None:
+        """Reports to the parent that the store is open."""
+        if self._opened >= 0:
+            os.write(self._opened, b"\n")
+            os.close(self._opened)
+            self._opened = -1
+
+    def take_signals(self) -> None:
+        """Unblocks the signals, which were blocked until their handlers are installed."""
+        assert sys.platform != "win32"
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def is_orphan(self) -> bool:
+        """Whether the parent is gone."""
+        return os.getppid() != self._shared.parent
+
+    def take_upkeep(self, tenant: str) -> bool:
+        """Whether this worker is the one that takes care of the store of a tenant, until `leave_upkeep` or its end."""
+        try:
+            self._lock(zlib.crc32(tenant.encode()), wait=False)
+        except OSError:
+            return False
+        return True
+
+    def leave_upkeep(self, tenant: str) -> None:
+        """Lets another worker take care of that store."""
+        self._unlock(zlib.crc32(tenant.encode()))
+
+    def ask_siblings(self) -> list[bytes]:
+        """What the other workers answer, but for those that have not opened their store; blocks for seconds at most.
+
+        Raises Fault("busy") where one does not answer.
+        """
+        others = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
+        try:
+            with ExitStack() as stack:
+                answers = [stack.enter_context(_ask(channel.sent)) for channel in others]
+                return [text for answer in answers if (text := _all_of(answer))]
+        except OSError:
+            raise Fault("busy", "A worker does not answer, try again.") from None
+
+    def accept(
+        self, loop: AbstractEventLoop, sockets: Sequence[socket.socket], serve: Callable[[socket.socket], object]
+    ) -> None:
+        """Serves what it accepts and what siblings hand over, on the event loop.
+
+        Processes that wait for one socket are woken in any order, and one gets nearly all; so each connection goes to
+        the worker that has the fewest.
+        """
+        self._shared.set_connections(self.number, 0)
+        self._serve = serve
+        loop.add_reader(self._shared.channels[self.number].received.fileno(), self._receive)
+        for one in sockets:
+            one.setblocking(False)
+            loop.add_reader(one.fileno(), self._accept_one, loop, one)
+
+    def stop_accepting(self, loop: AbstractEventLoop, sockets: Sequence[socket.socket]) -> None:
+        """Leaves new connections to the others."""
+        self._shared.set_connections(self.number, NOT_SERVING)
+        for one in sockets:
+            loop.remove_reader(one.fileno())
+        self._receive()
+
+    def count(self, connections: int) -> None:
+        """Publishes how many connections there are; called several times a second."""
+        self._shared.set_connections(self.number, connections)
+
+    def _accept_one(self, loop: AbstractEventLoop, listener: socket.socket) -> None:
+        try:
+            accepted, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            _log.error("cannot accept a connection: %s", error.strerror)
+            loop.remove_reader(listener.fileno())
+            loop.call_later(_PAUSE_SECONDS, loop.add_reader, listener.fileno(), self._accept_one, loop, listener)
+            return
+        counts = [self._shared.connections(number) for number in range(len(self._shared.channels))]
+        chosen = min(range(len(counts)), key=lambda number: (counts[number], number != self.number))
+        self._shared.set_connections(chosen, counts[chosen] + 1)
+        if chosen == self.number or not self._handed_over(accepted, chosen):
+            self._serve(accepted)
+
+    def _handed_over(self, accepted: socket.socket, to: int) -> bool:
+        assert sys.platform != "win32"
+        try:
+            descriptors = [accepted.fileno()]
+            socket.send_fds(self._shared.channels[to].sent, [_CONNECTION], descriptors, socket.MSG_DONTWAIT)
+        except OSError:  # it has not taken those before
+            return False
+        accepted.close()
+        return True
+
+    def _receive(self) -> None:
+        """Takes what siblings have sent."""
+        assert sys.platform != "win32"
+        with suppress(BlockingIOError):
+            while True:
+                received = self._shared.channels[self.number].received
+                kind, descriptors, _, _ = socket.recv_fds(received, 1, 1, socket.MSG_DONTWAIT)
+                for one in map(_socket_of, descriptors):
+                    self._serve(one) if kind == _CONNECTION else self._answer(one)
+
+    def _answer(self, to: socket.socket) -> None:
+        Thread(target=_send, args=(to, self.text()), name="quipu-answer", daemon=True).start()
+
+    @contextmanager
+    def _holding(self, byte: int) -> Generator[None]:
+        self._lock(byte, wait=True)
+        try:
+            yield
+        finally:
+            self._unlock(byte)
+
+    # Record locks belong to a process and end with it, so a worker that is killed holds nothing up.
+
+    def _lock(self, byte: int, *, wait: bool) -> None:
+        assert sys.platform != "win32"
+        fcntl.lockf(self._shared.locks.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, byte)
+
+    def _unlock(self, byte: int) -> None:
+        assert sys.platform != "win32"
+        fcntl.lockf(self._shared.locks.fileno(), fcntl.LOCK_UN, 1, byte)
+
+
+def _ask(questions: socket.socket) -> socket.socket:
+    assert sys.platform != "win32"
+    ours, theirs = socket.socketpair()
+    with theirs:
+        socket.send_fds(questions, [_QUESTION], [theirs.fileno()], socket.MSG_DONTWAIT)
+    ours.settimeout(_ANSWER_SECONDS)
+    return ours
+
+
+def _all_of(answer: socket.socket) -> bytes:
+    return b"".join(iter(lambda: answer.recv(_PIECE_BYTES), b""))
+
+
+def _socket_of(descriptor: int) -> socket.socket:
+    return socket.socket(fileno=descriptor)
+
+
+def _send(to: socket.socket, answer: bytes) -> None:
+    with to, suppress(OSError):  # the worker that asked has given up
+        to.settimeout(_ANSWER_SECONDS)
+        to.sendall(answer)

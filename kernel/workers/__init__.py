@@ -1,1 +1,0 @@
-"""Several processes that serve one store: a parent that forks them, and what they share."""

@@ -1,0 +1,181 @@
+"""What a client reads where its arguments do not fit, and the numbers that fit in another form."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+
+from kernel.calls.call import ToolEntry
+from kernel.calls.schema import (
+    Schema,
+    allowed_values,
+    argument_error,
+    error_message,
+    input_schema,
+    path_steps,
+)
+from kernel.calls.tools import Dialect, read
+from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server.app import DIALECTS, Kernel
+from kernel.store.transaction import Tx
+from tests.conftest import Call, entry_named
+
+
+class Where(Struct, forbid_unknown_fields=True):
+    """A place."""
+
+    kind: Literal["garden", "house"] = "house"
+    floors: list[int] = []
+
+
+class Move(Struct, forbid_unknown_fields=True):
+    """What to move."""
+
+    to: Where
+    times: Annotated[int, Meta(ge=1, le=9)] = 1
+    weight: Annotated[float, Meta(le=86400)] = 1.0
+    name: Annotated[str, Meta(pattern=r"\S")] = "box"
+    heavy: bool | None = None
+    sides: list[Literal["left", "right"]] = []
+    notes: dict[str, int] = {}
+
+
+class Moved(Struct):
+    """Nothing."""
+
+
+def move(tx: Tx, request: Move) -> Moved:
+    """Move something."""
+    return Moved()
+
+
+TOOL = read(move)
+
+
+def message(arguments: Any) -> str:
+    """The refusal of these arguments."""
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.json.decode(msgspec.json.encode(arguments), type=Move)
+    return error_message(argument_error(TOOL, refused.value))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        ({"to": {"kind": "attic"}}, "invalid enum value 'attic', choose from garden, house - at `to.kind`"),
+        ({"to": {}, "sides": ["left", "up"]}, "invalid enum value 'up', choose from left, right - at `sides[1]`"),
+        ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
+        ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
+        ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
+        ({"to": {}, "name": " "}, "must not be blank - at `name`"),
+        ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),
+        ({}, "missing required field `to`"),
+        ({"to": {"street": 1}}, "contains unknown field `street` - at `to`"),
+    ],
+)
+def test_refusal_names_the_field_and_what_is_allowed_in_the_terms_of_json(arguments: Any, refusal: str) -> None:
+    assert message(arguments) == f"Invalid arguments: {refusal}"
+
+
+def test_path_of_an_error_is_read_step_by_step() -> None:
+    assert [path_steps(path) for path in ("", "a", "a.b[0].c", "[...]", "notes[...]")] == [
+        [],
+        ["a"],
+        ["a", "b", 0, "c"],
+        [""],
+        ["notes", ""],
+    ]
+
+
+@given(st.text())
+def test_any_path_has_a_list_of_allowed_values(path: str) -> None:
+    assert allowed_values(input_schema(TOOL), path) in ([], ["garden", "house"], ["left", "right"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "given"),
+    [
+        ("memory_query", {"action": "search", "limit": 5.0}, "limit"),
+        ("search_memory", {"query": "tea", "session_id": "s", "limit": 5.0}, "limit"),
+        ("get_memories", {"db": "core", "limit": 5.0}, "limit"),
+        ("list_memories", {"limit": 5.0}, "limit"),
+        ("memory_recall", {"query": "tea", "limit": 5.0}, "limit"),
+        ("recall", {"query": "tea", "limit": 5.0}, "limit"),
+    ],
+)
+def test_whole_float_is_taken_for_an_integer_and_no_other(
+    call: Call, name: str, arguments: dict[str, Any], given: str
+) -> None:
+    whole = call(name, **{**arguments, given: 5})
+    assert call(name, **arguments) == whole
+    refused = call(name, **{**arguments, given: 5.5})
+    assert refused.fault == "invalid"
+    assert given in refused.body.decode()
+
+
+@pytest.fixture
+def send_raw(kernel: Kernel, runner: asyncio.Runner) -> Callable[[str, bytes], Any]:
+    """A call with arguments as they are."""
+    return lambda name, raw: runner.run(
+        kernel.dispatch.call(entry_named(kernel.dispatch, name), raw, ANONYMOUS_CALLER, None)
+    )
+
+
+SECOND = ["null", '"x"', "[]", "{}", "true", "5.5", "1e300", "7", "7.0"]
+
+
+def numbers_in(schema: Schema, root: Schema, path: tuple[str, ...] = ("",)) -> Iterator[tuple[str, ...]]:
+    """The paths of the integers of a schema that stand in objects, each after the action of its arm of a union."""
+    node: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    action: Schema = node.get("properties", {}).get("action", {})
+    if len(path) == 1 and action:
+        path = (action.get("const") or action.get("enum", [""])[0],)
+    for arm in node.get("anyOf", ()):
+        yield from numbers_in(arm, root, path)
+    if node.get("type") == "integer":
+        yield path
+    for name, child in node.get("properties", {}).items():
+        yield from numbers_in(child, root, (*path, name))
+
+
+@pytest.mark.parametrize("name", sorted(tool.name for dialect in DIALECTS for tool in dialect.tools))
+def test_a_parameter_given_twice_is_refused_or_the_last_counts(
+    send_raw: Callable[[str, bytes], Any], name: str
+) -> None:
+    tool = next(tool for dialect in DIALECTS for tool in dialect.tools if tool.name == name)
+    schema = input_schema(tool)
+    for (action, *path), second in itertools.product(set(numbers_in(schema, schema)), SECOND):
+        *parents, last = map(json.dumps, path)
+        body = "{" + (f'"action":"{action}",' if action else "")
+        body += "".join(f"{parent}:{{" for parent in parents) + f"{last}:5.0,{last}:{second}"
+        body += "}" * (len(parents) + 1)
+        assert send_raw(name, body.encode()).fault != "internal", body
+
+
+@pytest.mark.parametrize(("second", "wanted"), [("2", 2), ("2.0", 2), ("1", 1)])
+def test_of_a_parameter_given_twice_the_last_counts(
+    call: Call, send_raw: Callable[[str, bytes], Any], second: str, wanted: int
+) -> None:
+    for path in "abc":
+        call("add_memory", path=path, content="tea")
+    answer = send_raw("recall", f'{{"query":"tea","limit":5.0,"limit":{second}}}'.encode())
+    assert len(json.loads(answer.body)["memories"]) == wanted
+
+
+def test_numbers_in_free_json_stay_as_they_were_given(call: Call) -> None:
+    metadata = {"ratio": 1.0, "count": 2}
+    call("save_memory", db="core", content="Tea", category="fact", importance=5.0, metadata=metadata)
+    assert b'"ratio":1.0' in call("get_memories", db="core", limit=1.0).body.replace(b" ", b"").replace(b"\\", b"")
+
+
+def test_decoder_of_a_tool_is_made_once() -> None:
+    dialect = Dialect("moves", "", (TOOL,), lambda _tool, _result: None, lambda _fault: None)  # type: ignore[arg-type,return-value]
+    entry = ToolEntry(dialect, TOOL)
+    assert entry.decode is entry.decode

@@ -1,0 +1,53 @@
+"""Ids sort by time and never meet; the clock says UTC with milliseconds."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from kernel.core import ids
+from kernel.core.ids import call_id, new_id, utc_now
+
+
+def test_id_is_its_prefix_and_22_letters() -> None:
+    assert re.fullmatch(r"mem_[0-9a-hjkmnp-tv-z]{22}", new_id("mem"))
+
+
+def test_ids_are_unique() -> None:
+    assert len({new_id("mem") for _ in range(10_000)}) == 10_000
+
+
+def test_ids_sort_by_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [0, 1, 31, 32, 1_000, 1_700_000_000_000, 1_700_000_000_001, 4_000_000_000_000]
+    made: list[str] = []
+    for moment in moments:
+        monkeypatch.setattr(ids.time, "time_ns", lambda moment=moment: moment * 1_000_000)
+        made.append(new_id("mem"))
+    assert made == sorted(made)
+
+
+def test_the_random_part_fills_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids.time, "time_ns", lambda: 0)
+    monkeypatch.setattr(ids.os, "urandom", lambda size: b"\xff" * size)
+    assert new_id("mem") == "mem_0000000000zzzzzzzzzzzz"
+    monkeypatch.setattr(ids.os, "urandom", bytes)
+    assert new_id("mem") == "mem_0000000000000000000000"
+
+
+def test_now_is_utc_with_milliseconds_and_a_z() -> None:
+    before = datetime.now(UTC)
+    now = utc_now()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", now)
+    assert abs((datetime.fromisoformat(now) - before).total_seconds()) < 5
+
+
+def test_another_clock_may_tell_the_time() -> None:
+    moment = datetime(2031, 5, 6, 7, 8, 9, 123_999, UTC)
+    nanoseconds = int(moment.timestamp()) * 1_000_000_000 + 123_999_999
+
+    assert utc_now(nanoseconds) == "2031-05-06T07:08:09.123Z"
+    assert new_id("mem") < new_id("mem", nanoseconds) < new_id("mem", nanoseconds + 1_000_000)
+
+
+def test_call_ids_are_unique() -> None:
+    assert call_id() != call_id()

@@ -1,0 +1,34 @@
+"""The paths of charts: a column for each week, and neighbours around the middle."""
+
+import pytest
+
+from handlers.console.drawing import Spot, bars, circle, strip
+
+
+def test_strip_has_a_column_for_each_week_from_monday_on() -> None:
+    names = [f"2026-01-{day:02}" for day in range(1, 13)]  # the first is a Thursday
+    drawn = strip(names, [0, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0])
+    assert drawn.width == 18
+    assert drawn.weeks == [("2026-01-01", 1), ("2026-01-05", 9), ("2026-01-12", 0)]
+    assert drawn.paths[4] == "M6 2.5h5"
+    assert drawn.paths[1] == "M0 26.5h5"
+    assert "".join(drawn.paths).count("M") == 12
+
+
+def test_strip_of_an_empty_store_is_of_the_lowest_level() -> None:
+    drawn = strip(["2026-01-01", "2026-01-02"], [0, 0])
+    assert drawn.paths[1:] == [""] * 4
+    assert drawn.paths[0].count("M") == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 24])
+def test_neighbours_are_around_the_middle(count: int) -> None:
+    places = circle(count)
+    assert len(set(places)) == count
+    assert {round(((spot.x - 160) ** 2 + (spot.y - 120) ** 2) ** 0.5) for spot in places} <= {90}
+    assert places[:1] == [Spot(160.0, 30.0)][:count]
+
+
+def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
+    assert bars([0, 1, 4, 0, 1000], 6, 32) == "M6 32v-0.5h5v0.5zM12 32v-0.1h5v0.1zM24 32v-32h5v32z"
+    assert (bars([]), bars([0, 0])) == ("", "")

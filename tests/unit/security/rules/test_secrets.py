@@ -1,0 +1,219 @@
+"""Secrets are found and ordinary texts kept: samples of the contract, measured rates, linear time."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.security.rules.secrets import RULES, SecretRule, find_secret, redact
+from tests.catalogue import Catalogue
+from tests.unit.security import secret_samples as samples
+
+RECALL = 0.95
+FALSE_POSITIVES = 0.005
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_key=abcd1234abcd1234",
+        "secret=abcdefghijkl",
+        "password=123456",
+        "API-KEY : 'abcd1234abcd1234'",
+        "apikey: abcd_1234/abcd^12",
+        "SECRET = \\abcdefghijkl",
+        "api_key=sk-abcdef-ghijkl-mnopqr",
+        "x\npassword=\nhunter2",
+    ],
+)
+def test_the_patterns_of_the_contract_match(text: str) -> None:
+    assert find_secret([text])
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("my password is Tr0ub4dor&3", "my password is [x]"),
+        ("the root password is S3cr3tP4ss!", "the root password is [x]"),
+        ("my passphrase is swordfish", "my passphrase is [x]"),
+        ("my password hunter2", "my password [x]"),
+        ("passwd=hunter2hunter2", "passwd=[x]"),
+        ("pwd=hunter22", "pwd=[x]"),
+        ("pw: hunter22", "pw: [x]"),
+        ("MYSQL_PWD=hunter22hunter", "MYSQL_PWD=[x]"),
+        ("GITHUB_TOKEN=abcdefghijklmnop1234567890abcd", "GITHUB_TOKEN=[x]"),
+        ("DB_PASSWORD=swordfish make", "DB_PASSWORD=[x] make"),
+        ("Password: swordfish", "Password: [x]"),
+        ('password: "correct horse battery staple"', "password: [x]"),
+        ("Password:\n  Tr0ub4dor&3.", "Password:\n  [x]"),
+        ('{"password": "swordfish"}', '{"password": [x]}'),
+        ("mysql -u root --password=swordfish1", "mysql -u root --password=[x]"),
+        ("postgres://u:p@ss@host/x", "postgres://u:[x]@host/x"),
+        ("password=hunter22&next=config", "password=[x]"),
+        ("API_TOKEN=" + "a1B2" * 400 + " b", "API_TOKEN=[x] b"),
+    ],
+)
+def test_passwords_and_tokens_are_found_by_their_name(text: str, redacted: str) -> None:
+    assert (bool(find_secret([text])), redact(text, "[x]")) == (True, redacted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: must have at least 12 characters",
+        "Password = PasswordField(required=True) in models.py",
+        '"password": "must have at least 12 characters"',
+        "The password is 16 characters long.",
+        "the password is hashed with bcrypt",
+        "my password is expired",
+        "my password manager is KeePass",
+        "password: 8-64 characters",
+        "password: argon2id with 64 MB",
+        "password: string, email: string",
+        "class Login: password: SecretStr",
+        "password=get_password()",
+        "password=form.password.data",
+        "password=hashed_password",
+        "password -> users.password_hash",
+        "password: {type: string, minLength: 12}",
+        "password: '***'",
+        "Password :",
+        "Password: required",
+        "passphrase: optional",
+        "pass: 12 of 14 tests",
+        "PASS: test_login_2",
+        "PWD=/home/ada/project",
+        "pwd: print the working directory",
+        "secret = get_secret_from_vault()",
+        "secret: documentation of the release process",
+        "api_key = settings.STRIPE_API_KEY",
+        "bypass: how",
+    ],
+)
+def test_notes_about_passwords_are_kept(text: str) -> None:
+    assert (find_secret([text]), redact(text, "[x]")) == ("", text)
+
+
+@pytest.mark.slow
+def test_what_is_stored_and_what_is_logged_agree() -> None:
+    """A text is refused by one dialect if and only if another redacts it, and never twice."""
+    texts = [text for _, text in samples.secrets(1000, seed=3)] + [text for _, text in samples.ordinary(1000, seed=3)]
+    for text in texts:
+        shown = redact(text, "[redacted]")
+        assert (shown != text) == bool(find_secret([text])), text
+        assert find_secret([shown]) == "", shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "all good here",
+        "",
+        "api_key=short",
+        "secret=short",
+        "the password is asked for",
+        "passwords are hashed",
+        "secret ingredient",
+        "api key rotation",
+        "token",
+        "-----BEGIN CERTIFICATE-----",
+        "https://user@example.com/x",
+        "postgres://app:${DB_PASSWORD}@db/app",
+        "AKIA",
+        "eyJ",
+        "see #123 and MEM-12",
+    ],
+)
+def test_texts_about_secrets_are_kept(text: str) -> None:
+    assert find_secret([text]) == ""
+
+
+def test_one_secret_among_many_texts_is_found_by_rule() -> None:
+    assert find_secret(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
+
+
+@pytest.mark.slow
+def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> None:
+    missed, kinds = Counter[str](), Counter[str]()
+    for kind, text in samples.secrets(8000):
+        kinds[kind] += 1
+        missed[kind] += not find_secret([text])
+    wrong, texts = Counter[str](), Counter[str]()
+    for kind, text in samples.ordinary(20_000):
+        texts[kind] += 1
+        wrong[kind] += bool(find_secret([text]))
+    recall = 1 - missed.total() / kinds.total()
+    false = wrong.total() / texts.total()
+    print(f"\nsecrets: recall {recall:.4f} of {kinds.total()} in {len(kinds)} kinds; missed {dict(+missed)}")
+    print(f"ordinary texts: {false:.5f} of {texts.total()} taken for secrets; {dict(+wrong)} of {dict(texts)}")
+    assert recall >= RECALL
+    assert false <= FALSE_POSITIVES
+    secrets, ordinary = f"{recall:.2%} of {len(kinds)} kinds found", f"{false:.3%} taken for secrets"
+    catalogue("S18", injected="secrets in notes", times=kinds.total(), outcome=secrets)
+    catalogue("S18", injected="ordinary texts of developers", times=texts.total(), outcome=ordinary)
+    assert {kind: missed[kind] for kind in samples.BARE if missed[kind] > kinds[kind] / 5} == {}
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=lambda rule: rule.pattern)
+def test_every_match_contains_a_hint(rule: SecretRule) -> None:
+    """A pattern is skipped in texts without its hints, so a wrong hint would disable it."""
+    wide = [text for _, text in samples.secrets(2000, seed=7)]
+    for text in wide:
+        if re.search(rule.pattern, text, re.I if rule.fold else 0):
+            where = text.lower() if rule.fold else text
+            assert any(hint in where for hint in rule.hints)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_scanned_without_error(text: str) -> None:
+    assert isinstance(find_secret([text]), str)
+
+
+PIECES = [
+    "key=",
+    "token: ",
+    "eyJ-",
+    "eyJaaaaaaaa-",
+    "://",
+    "a:",
+    "password",
+    "eyJ",
+    "eyJaaaaaaaa.",
+    "-----BEGIN ",
+    "curl -u ",
+    "--token ",
+    "bearer ",
+    "secret ",
+    ".aaaaaa.",
+    "sk-",
+    "login x password ",
+    "xoxb-",
+    "a.",
+    "://a:",
+    'passphrase = "',
+    "is ",
+    "=",
+    "[",
+    "\n",
+    "authorization: basic ",
+    "hooks.slack.com/services/",
+    "0:AA",
+    "pass: ",
+    "my password ",
+    "password is ",
+    "password = a.",
+    'password: "',
+    "-----BEGIN PRIVATE KEY-----",
+    "_TOKEN=",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", PIECES)
+def test_scan_time_is_linear(piece: str) -> None:
+    """A pattern that backtracks would not finish on a megabyte of repeated prefixes."""
+    text = (piece * (1_000_000 // len(piece)))[:1_000_000]
+    find_secret([text])
+    redact(text[:100_000], "[redacted]")
