@@ -20,25 +20,29 @@ help: ## list the targets
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
 REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui and not postgres"
-UI = $(VENV)/python -m pytest -m ui -n 0 tests/ui
+UI = $(VENV)/python -m pytest -m ui tests/ui
+# With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.
+again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
+	$(1) -n 0 -rA --show-capture=no --last-failed --last-failed-no-failures none --maxfail 5; }
+LONG = -o faulthandler_timeout=0
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
 	@exec $(VENV)/quipu serve $(ARGS)
 
 test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/store narrows them)
-	@$(IN_MEMORY) $(VENV)/python -m pytest -m quick -n logical --hypothesis-profile=short $(QUICK_FOLDERS) $(ARGS)
+	@$(call again,$(IN_MEMORY) $(VENV)/python -m pytest -m quick --hypothesis-profile=short $(QUICK_FOLDERS),-n logical)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(REST) -n logical || { [ $$? = 1 ] && echo "What failed is run once more, with nothing beside it." && $(REST) -n 0 --last-failed --maxfail 5; }
+	@$(call again,$(REST),-n logical)
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
 test-all: test test-rest test-ui ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
-	@.venv-extras/bin/python -m pytest -m extras
+	@.venv-extras/bin/python -m pytest $(LONG) -m extras
 
 test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers and the tests of the wire on it; PostgreSQL is unpacked where it is missing
 	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
@@ -53,11 +57,11 @@ bench-postgres: .venv-postgres/.ok $(POSTGRES) ## compare writes, recalls and ma
 
 faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its servers and moves and cut connections KILL_ROUNDS times, fail over, read what others wrote
 	@POSTGRES_KILL_ROUNDS=$(KILL_ROUNDS) POSTGRES_FAILOVER_ROUNDS=10 POSTGRES_READS=10000 POSTGRES_TENANTS=$(POSTGRES_TENANTS) \
-		$(ON_POSTGRES) -m postgres tests/postgres/test_crashes.py tests/postgres/test_failover.py \
+		$(ON_POSTGRES) $(LONG) -m postgres tests/postgres/test_crashes.py tests/postgres/test_failover.py \
 		tests/postgres/test_processes.py tests/postgres/test_servers.py tests/postgres/test_shards.py $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
-	@$(UI) $(ARGS) || { [ $$? = 1 ] && echo "What failed is run once more." && $(UI) $(ARGS) --last-failed --maxfail 5; }
+	@$(call again,$(UI),-n 0)
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
@@ -70,7 +74,7 @@ ROUNDS ?= 200
 originals: .venv/.ok tests/originals/server-memory/node_modules/.ok tests/originals/anthropic-node/node_modules/.ok .venv-originals/anthropic-sdk/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
 	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" ORIGINAL_FILES="$(ORIGINAL_FILES)" \
 		CLIENT_STORES_PYTHON="$(CLIENT_STORES_PYTHON)" CLIENT_STORES_NODE="$(CLIENT_STORES_NODE)" \
-		SEQUENCES=$(SEQUENCES) ROUNDS=$(ROUNDS) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
+		SEQUENCES=$(SEQUENCES) ROUNDS=$(ROUNDS) $(VENV)/python -m pytest $(LONG) -m originals -n 0 tests/originals $(ARGS)
 
 test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
 	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \
@@ -101,8 +105,8 @@ LENGTHS := FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_SURFACES=$(FUZZ_SURFACES) KILL_RO
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(LENGTHS) $(VENV)/python -m pytest -m "catalogue and not alone" -n logical $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
-	@$(LENGTHS) $(VENV)/python -m pytest -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
+	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and not alone" -n logical $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
 
 check: lint test ## format, lint, types, import rules, tests
 
@@ -167,14 +171,14 @@ container: ## build the images quipu:latest and quipu:edge with podman (as root)
 	@.ci/ship/container
 
 container-test: .venv/.ok container ## build the images and run them: alone, in a pod, under systemd
-	@$(VENV)/python -m pytest -rs -m ship tests/packaging/test_container.py $(ARGS)
+	@$(VENV)/python -m pytest $(LONG) -rs -m ship tests/packaging/test_container.py $(ARGS)
 
 ship: wheel binary sbom container ## build all that is shipped, test it and measure it
-	@$(VENV)/python -m pytest -rs -m ship tests/packaging
+	@$(VENV)/python -m pytest $(LONG) -rs -m ship tests/packaging
 	@$(VENV)/python -m loadtests.benchmarks.packaging $(ARGS)
 
 mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, and count those the tests find (half an hour)
-	@$(VENV)/python -m tests.mutation $(ARGS)
+	@$(VENV)/python -m tests.reliability.mutation $(ARGS)
 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock

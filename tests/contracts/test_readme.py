@@ -203,7 +203,7 @@ def test_operations_lists_every_setting_and_command() -> None:
         shown |= {first, *others}
         # `CODE_MEMORY_ENABLE_VEC`, `_FTS`: a short name replaces the end of the first one.
         shown |= {first.rsplit("_", words)[0] + name for name in others for words in (1, 2)}
-    source = (ROOT / "kernel" / "config.py").read_text(encoding="utf-8")
+    source = (ROOT / "kernel" / "core" / "config.py").read_text(encoding="utf-8")
     settings = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}
     wanted = settings | set(re.findall(r'"(QUIPU_[A-Z_]+[A-Z])"', source)) | {"HOST", "PORT"}
     assert wanted - shown == set()

@@ -28,7 +28,7 @@ from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
 from tests.unit.sql.code import ROOT
 
 TYPED = "application/x-www-form-urlencoded"
-CONSOLE = ROOT / "kernel" / "console"
+CONSOLE = ROOT / "handlers" / "console"
 ADDRESSES = ["/ui", *(f"/ui/{name}" for name in PAGES if name not in {"overview", "memory"})]
 ADMIN_PAGES = {"/ui/health", "/ui/keys"}
 

@@ -38,16 +38,18 @@ class FollowingCopy:
         self._target: apsw.Connection | None = None
         self.damaged = False  # whether the source was, at the last refresh
         self._check_at = 0.0
+        self._checked = True  # whether the state that was copied last was also checked
         self._watched = self._open()
 
     def refresh(self) -> bool:
         """Copy the committed state if it has changed since the last time, and return whether it has.
 
-        Raises Fault, with the copy as it was, for a source with another schema, or one that is damaged, which is looked
-        for at the first refresh and from time to time.
+        Raises Fault, with the copy as it was, for a source with another schema, or one that is damaged. The check takes
+        long, so that a change soon after the last one is copied first and checked later, even if none follows.
         """
         version: int = self._watched.pragma("data_version")
-        if version == self._seen:
+        changed = version != self._seen
+        if not changed and (self._checked or time.monotonic() < self._check_at):
             return False
         # A connection of its own: FTS5 keeps its structure from one transaction to the next, and a check by an old
         # one takes what others have written since for damage.
@@ -57,10 +59,11 @@ class FollowingCopy:
             if schema != self._schema:
                 raise Fault("storage", f"The source has schema {schema}, this program {self._schema}: use one version.")
             self._check(source)
-            self._copy(source)
+            if changed:
+                self._copy(source)
             source.execute("ROLLBACK")
         self._seen = version
-        return True
+        return changed
 
     def close(self) -> None:
         """Closes both files."""
@@ -75,7 +78,8 @@ class FollowingCopy:
 
     def _check(self, source: apsw.Connection) -> None:
         begun = time.monotonic()
-        if begun < self._check_at:
+        self._checked = begun >= self._check_at
+        if not self._checked:
             return
         errors = integrity_errors(source)
         self._check_at = time.monotonic() + _CHECK_PAUSE * (time.monotonic() - begun)

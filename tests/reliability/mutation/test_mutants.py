@@ -39,7 +39,7 @@ def test_a_mutant_differs_in_its_line_alone() -> None:
 
 
 def test_the_tests_run_on_the_module_with_the_mistake_in_it() -> None:
-    source = (ROOT / "kernel" / "ids.py").read_text(encoding="utf-8")
+    source = (ROOT / "kernel" / "core" / "ids.py").read_text(encoding="utf-8")
     number = next(one.number for one in mutants(source) if one.what.startswith("None for"))
     done = subprocess.run(
         [*COMMAND, "tests/unit/core/test_ids.py"],

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -229,10 +230,14 @@ def test_damaged_source_is_told_and_the_last_sound_copy_stays(
     assert (target / "quipu.db").read_bytes() == before
 
 
-def test_copy_ends_when_its_source_is_damaged_while_it_follows(kernel: Kernel, call: Call, target: Path) -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.3], ids=["at once", "after the pause between checks"])
+def test_copy_ends_when_its_source_is_damaged_while_it_follows(
+    kernel: Kernel, call: Call, target: Path, pause: float
+) -> None:
     call("add_memory", path="car", content="red")
     with closing(Replica(kernel.config, target)) as replica:
         assert replica.refresh()
+        replica._copies["main"]._check_at = time.monotonic() + pause
         kernel.store.close()
         damage_page(kernel.config.file)
         db = apsw.Connection(str(kernel.config.file))
