@@ -105,12 +105,19 @@ def rerank(
 
 
 def _with_late(found: Candidates, embedder: Embedder, query: Embedding, pool: _Pool, opening: float) -> Candidates:
-    """The candidates with the late interaction of those in the pool."""
+    """Return the candidates with the late interaction of those in the pool.
+
+    A near-duplicate that has no place in the pool takes the values of the first of its group.
+    """
     held = [at for at, tokens in enumerate(pool.tokens) if tokens]
     scores, exact = embedder.interaction(query.tokens, [pool.tokens[at] for at in held], opening)
     found = found._replace(late=found.late.copy(), exact=found.exact.copy())
     at = found.docs.searchsorted(pool.windows[held, 2])
     found.late[at], found.exact[at] = scores, exact
+    leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
+    omitted = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
+    at, of = found.docs.searchsorted(omitted), found.docs.searchsorted([leaders[doc] for doc in omitted])
+    found.late[at], found.exact[at] = found.late[of], found.exact[of]
     return found
 
 

@@ -39,9 +39,9 @@ class StoreContext(NamedTuple):
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
     match a rule of `kernel.security.rules.injection`, `fts5_functions` are registered on every connection, `dialects`
     are the names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs,
-    and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to another
-    database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients
-    (see `kernel/memories/briefing.py`).
+    and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to
+    another database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of
+    clients (see `kernel/memories/briefing.py`).
     """
 
     statements: Mapping[str, str]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from handlers.common.schemas import Recalled
@@ -17,7 +17,8 @@ from tests.conftest import Call, Clock
 
 QUERY = "which truck would not start"
 TRUCK = "Rates rose and the truck is dear"
-TEXTS = st.sampled_from(["The truck would not start", "Dinner was noodles", TRUCK, "She plays the violin"])
+START, DINNER = "The truck would not start", "Dinner was noodles"
+TEXTS = st.sampled_from([START, DINNER, TRUCK, "She plays the violin"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["paths", "brain", "scopes", "sessions", "notes"]), st.integers(0, 5), TEXTS),
     min_size=3,
@@ -131,6 +132,7 @@ def test_what_has_changed_since_does_not_make_the_hits_of_then_weak(call: Call, 
 
 
 @pytest.mark.slow
+@example(steps=[*[("paths", 0, START)] * 3, *[("paths", 0, DINNER)] * 4, ("paths", 3, START)])
 @given(steps=STEPS)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_recall_as_of_a_moment_is_the_recall_of_that_moment(
