@@ -1,5 +1,6 @@
 """How the time of some work grows with the size of what it is given, by the processor time of this thread."""
 
+import gc
 import signal
 import sys
 import time
@@ -68,13 +69,19 @@ def _growth(work: Callable[[Any], object], texts: Callable[[int], Any], sizes: S
 
 def spent(work: Callable[[], object], most: float = TOO_LONG) -> float:
     """Seconds of processor time that the work takes, `most` where it is stopped."""
+    collecting = gc.isenabled()
+    gc.disable()  # a collection goes through all objects of the tests, not only those of the work
     begun = time.thread_time()
     try:
         with _stopped_after(most):
             work()
     except _StoppedError:
         return most
-    return time.thread_time() - begun
+    finally:
+        took = time.thread_time() - begun
+        if collecting:
+            gc.enable()
+    return took
 
 
 class _StoppedError(BaseException):

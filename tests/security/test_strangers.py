@@ -86,7 +86,7 @@ def test_who_has_no_key_costs_little_memory_and_holds_up_no_probe(
 
 
 def test_answers_that_nobody_takes_are_bounded_together(tmp_path: Path, catalogue: Catalogue) -> None:
-    size, readers = 1_000_000, 120
+    size, readers = 1_000_000, 240
     settings = {"QUIPU_LIMIT_ANSWER": 2 << 20, "QUIPU_LIMIT_UNSENT": 16 << 20, "QUIPU_LIMIT_STALL_SECONDS": 60}
     with serving(tmp_path / "data", **settings) as server:
         client = Client(server.port)
