@@ -20,9 +20,10 @@ from hypothesis import HealthCheck, settings
 from jsonschema.validators import validator_for
 
 from kernel.calls.call import Observer, ToolEntry
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.schema import output_schema
-from kernel.calls.tools import Dialect, Interaction, Reply, Tool
+from kernel.calls.tools import Interaction, Reply, Tool
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedder

@@ -31,8 +31,9 @@ from handlers.brain.index_text import (
     resource_source,
 )
 from handlers.brain.schemas import Entity, Memory, Note, Resource
-from handlers.brain.settings import DATABASES, SETTINGS
-from kernel.calls.tools import Dialect, IndexSource, Keys, Reply, Tool
+from handlers.brain.settings import SETTINGS
+from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
+from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.memories.import_records import Import, Imported, Record, Source
@@ -148,18 +149,21 @@ DIALECT = Dialect(
     tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
     fail=fail,
-    sources=sources,
-    sources_of=sources_of,
-    curate=curation.curate,
-    curating=removal.TOOLS,
-    compose=curation.compose,
-    brief=briefing.brief,
-    tagged=tagged,
-    past=Past(past_sources, keeps_scope=True),
-    settings=SETTINGS,
-    take=_take,
-    imports=(
-        Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
+    memories=Memories(
+        sources=sources,
+        sources_of=sources_of,
+        curate=curation.curate,
+        curating=removal.TOOLS,
+        compose=curation.compose,
+        brief=briefing.brief,
+        tagged=tagged,
+        past=Past(past_sources, keeps_scope=True),
+        take=_take,
     ),
-    choices={"db": DATABASES, "dbs": DATABASES},
+    settings=SETTINGS,
+    exchange=Exchange(
+        imports=(
+            Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
+        ),
+    ),
 )

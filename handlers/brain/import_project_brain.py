@@ -24,7 +24,7 @@ from handlers.brain.index_text import (
 )
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from handlers.brain.settings import DATABASES
-from kernel.calls.tools import IndexSource
+from kernel.calls.dialect import IndexSource
 from kernel.core.checkout import Refused, open_file
 from kernel.core.errors import Fault
 from kernel.engines.foreign_file import ExternalDatabase, open_external

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from handlers.brain.base import decode_words
 from handlers.brain.schemas import Entity, Memory, Note, Resource
-from kernel.calls.tools import Concept, IndexSource
+from kernel.calls.dialect import Concept, IndexSource
 from kernel.core.text import begins_with
 from kernel.search import index
 from kernel.store.history import PastSource, PastText

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 from handlers.brain.base import databases, embedding_columns, json_text
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
 from handlers.brain.schemas import Entity, Link, Memory, Note
-from kernel.calls.tools import IndexSource
+from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
 from kernel.memories.import_records import Record, stable_id
 from kernel.search import index

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 from handlers.brain.base import embedding_columns, space
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, update_index
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
-from kernel.calls.tools import Hints, IndexSource, Tool, exclusive
+from kernel.calls.dialect import IndexSource
+from kernel.calls.tools import Hints, Tool, exclusive
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 

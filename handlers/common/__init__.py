@@ -12,7 +12,8 @@ from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, pr
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
-from kernel.calls.tools import Dialect, Hints, Reply, Tool, read
+from kernel.calls.dialect import Dialect, Offers
+from kernel.calls.tools import Hints, Reply, Tool, read
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.search import index
@@ -82,10 +83,12 @@ DIALECT = Dialect(
     tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
-    resources=RESOURCES,
-    prompts=PROMPTS,
-    complete=complete,
-    skills=(SKILL,),
+    offers=Offers(
+        resources=RESOURCES,
+        prompts=PROMPTS,
+        complete=complete,
+        skills=(SKILL,),
+    ),
     settings=SETTINGS,
     rest=METHODS,
     reads_all_dialects=True,

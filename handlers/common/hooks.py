@@ -13,7 +13,8 @@ from handlers.common import fence, hook_shapes
 from handlers.common.evidence import PROMPT_FLOOR, hits_above
 from handlers.common.hook_shapes import Client, Event
 from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
-from kernel.calls.tools import Hints, Hooks, RestMethod, Tool, read, write
+from kernel.calls.dialect import RestMethod
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
 from kernel.memories.briefing import Handoff, HookSessions, Project
 from kernel.security.rules.secrets import find_secret

@@ -19,8 +19,9 @@ from handlers.console.overview import Space, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.tools import Dialect, Reply
+from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
 from kernel.security.permissions import Forbidden
@@ -218,8 +219,8 @@ async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
 async def add(dispatch: Dispatch, visit: Visit, asked: Add) -> Changed:
     """Adds a memory with the tool of a dialect."""
     dialect = _adding(dispatch, visit, asked.dialect)
-    assert dialect.compose is not None
-    call = dialect.compose(asked.text, asked.name.strip() or _name_of(asked.text))
+    assert dialect.memories.compose is not None
+    call = dialect.memories.compose(asked.text, asked.name.strip() or _name_of(asked.text))
     touched: list[Target] = []
     reply = await call_for_person(dispatch, visit, call, after=lambda tx: touched.extend(tx.touched[1]))
     if not touched:
@@ -318,7 +319,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
 
 def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
     """The dialect of this name, or the first that can add; raises Fault, or Forbidden."""
-    able = {dialect.name: dialect for dialect in dispatch.dialects if dialect.compose is not None}
+    able = {dialect.name: dialect for dialect in dispatch.dialects if dialect.memories.compose is not None}
     if not able:
         raise Fault("disabled", "No dialect that is served can add a memory.")
     if name and name not in able:

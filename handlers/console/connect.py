@@ -8,8 +8,8 @@ from msgspec import Struct
 from handlers.console.guide import ClientSetup
 from handlers.console.reading import Site, allowed_dialects
 from handlers.console.requests import CONSOLE, Visit
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.tools import Dialect
 from kernel.observe.call_log import Count
 
 _EVERYWHERE = {str(ip_address(0)), "::"}  # where a server listens on all interfaces

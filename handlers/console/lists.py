@@ -98,10 +98,10 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
 def _session_space(dispatch: Dispatch, visit: Visit) -> str:
     """The space whose scopes are sessions; raises Fault, or Forbidden for a dialect that the caller may not call."""
     for dialect in dispatch.dialects:
-        if dialect.session_space is not None:
+        if dialect.memories.session_space is not None:
             if not visit.caller.grant.allows_dialect(dialect.name):
                 raise Forbidden("session", None)
-            return dialect.session_space
+            return dialect.memories.session_space
     raise Fault("invalid", "session: no dialect that is served has sessions")
 
 

@@ -158,10 +158,10 @@ def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document |
 def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
     """What a person may do with a memory, as its dialect says."""
     dialect = next((dialect for dialect in dispatch.dialects if dialect.name == place.dialect), None)
-    if dialect is None or dialect.curate is None:
+    if dialect is None or dialect.memories.curate is None:
         return None
     try:
-        return dialect.curate(tx, place.space, place.key)
+        return dialect.memories.curate(tx, place.space, place.key)
     except Fault as fault:
         if fault.code != "not_found":
             raise

@@ -9,7 +9,8 @@ from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
 from handlers.files.undo import check_restored
-from kernel.calls.tools import Dialect, Reply, Tool
+from kernel.calls.dialect import Dialect, Files, Memories
+from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.store.history import Past
 
@@ -37,12 +38,16 @@ DIALECT = Dialect(
     tools=TOOLS,
     reply=reply,
     fail=fail,
-    sources=sources,
-    sources_of=sources_of,
-    curate=curate,
-    compose=compose,
-    past=Past(past_sources),
-    after_undo=check_restored,
+    memories=Memories(
+        sources=sources,
+        sources_of=sources_of,
+        curate=curate,
+        compose=compose,
+        past=Past(past_sources),
+    ),
+    files=Files(
+        after_undo=check_restored,
+    ),
     rest=METHODS,
     extra=True,
 )

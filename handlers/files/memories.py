@@ -6,7 +6,8 @@ from handlers.files import listing, records
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
 from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
-from kernel.calls.tools import Concept, Hints, Hooks, IndexSource, Keys, Tool, write
+from kernel.calls.dialect import Concept, IndexSource, Keys
+from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 

@@ -16,7 +16,8 @@ from handlers.files.rest_schemas import (
     StorePage,
     UpdateStore,
 )
-from kernel.calls.tools import Hints, RestMethod, exclusive, read, write
+from kernel.calls.dialect import RestMethod
+from kernel.calls.tools import Hints, exclusive, read, write
 from kernel.core.errors import Fault
 from kernel.core.text import stored_object
 from kernel.store.transaction import Tx

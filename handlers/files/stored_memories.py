@@ -18,7 +18,8 @@ from handlers.files.rest_schemas import (
     OneMemory,
     UpdateMemory,
 )
-from kernel.calls.tools import Hints, Hooks, RestMethod, read, write
+from kernel.calls.dialect import RestMethod
+from kernel.calls.tools import Hints, Hooks, read, write
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from handlers.files import records
-from kernel.calls.tools import Restored
+from kernel.calls.dialect import Restored
 from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx

@@ -6,7 +6,8 @@ from handlers.files import records
 from handlers.files.lists import bounds, mark_of, page_size, token
 from handlers.files.memory_stores import existing
 from handlers.files.rest_schemas import Actor, ListVersions, MemoryVersion, OneVersion, RedactVersion, VersionPage
-from kernel.calls.tools import RestMethod, exclusive, read
+from kernel.calls.dialect import RestMethod
+from kernel.calls.tools import exclusive, read
 from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx

@@ -7,7 +7,7 @@ from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
 from handlers.graph.resources import RESOURCES
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect, Exchange, Memories, Offers
 from kernel.memories.import_records import Export, Import
 
 DIALECT = Dialect(
@@ -19,20 +19,26 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     argument_fault=argument_fault,
-    resources=RESOURCES,
-    imports=(
-        Import(
-            "server-memory",
-            "the JSON lines of the reference memory server",
-            import_graph,
-            preview_graph,
-            is_memory_file,
-        ),
+    offers=Offers(
+        resources=RESOURCES,
     ),
-    exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
-    sources=sources,
-    sources_of=sources_of,
-    curate=curate,
-    compose=compose,
+    exchange=Exchange(
+        imports=(
+            Import(
+                "server-memory",
+                "the JSON lines of the reference memory server",
+                import_graph,
+                preview_graph,
+                is_memory_file,
+            ),
+        ),
+        exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
+    ),
+    memories=Memories(
+        sources=sources,
+        sources_of=sources_of,
+        curate=curate,
+        compose=compose,
+    ),
     extra=True,
 )

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation, SearchNodes
-from kernel.calls.tools import Concept, Hints, IndexSource, Keys, Tool, read
+from kernel.calls.dialect import Concept, IndexSource, Keys
+from kernel.calls.tools import Hints, Tool, read
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx

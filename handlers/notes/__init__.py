@@ -4,7 +4,8 @@ from msgspec import Struct
 
 from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
 from handlers.notes.projects import SETTINGS, SPACE, folders
-from kernel.calls.tools import Dialect, Outside, Precheck, Reply, Tool
+from kernel.calls.dialect import Dialect, Files, Memories, Outside
+from kernel.calls.tools import Precheck, Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.store.history import Past
@@ -29,17 +30,21 @@ DIALECT = Dialect(
     tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
-    sources=sync.sources,
-    sources_of=sync.sources_of,
-    curate=curation.curate,
-    compose=curation.compose,
-    brief=briefing.brief,
-    tagged=recall.tagged,
-    past=Past(note_file.past_sources),
+    memories=Memories(
+        sources=sync.sources,
+        sources_of=sync.sources_of,
+        curate=curation.curate,
+        compose=curation.compose,
+        brief=briefing.brief,
+        tagged=recall.tagged,
+        past=Past(note_file.past_sources),
+    ),
     settings=SETTINGS,
-    after_undo=undo.restore_files,
-    recover=journal.recover,
-    follow=Precheck(sync.check_for_common, sync.write, sync.texts),
-    folders=folders,
-    outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
+    files=Files(
+        after_undo=undo.restore_files,
+        recover=journal.recover,
+        follow=Precheck(sync.check_for_common, sync.write, sync.texts),
+        folders=folders,
+        outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
+    ),
 )

@@ -9,7 +9,7 @@ from handlers.notes.files import File, file_fault, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
-from kernel.calls.tools import Concept, IndexSource, Keys
+from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history

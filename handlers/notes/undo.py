@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from handlers.notes import files, journal, note_file, sync
 from handlers.notes.files import File
 from handlers.notes.projects import Project, projects, space
-from kernel.calls.tools import Restored
+from kernel.calls.dialect import Restored
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx

@@ -9,7 +9,8 @@ from handlers.paths.briefing import brief
 from handlers.paths.curation import compose, curate
 from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES, complete
-from kernel.calls.tools import Dialect, Reply, Tool
+from kernel.calls.dialect import Dialect, Memories, Offers
+from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes, yaml_block
 from kernel.memories.import_records import Record
@@ -53,13 +54,17 @@ DIALECT = Dialect(
     tools=TOOLS,
     reply=reply,
     fail=fail,
-    resources=RESOURCES,
-    complete=complete,
-    sources=sources,
-    sources_of=sources_of,
-    curate=curate,
-    compose=compose,
-    brief=brief,
-    past=Past(past_sources),
-    take=_take,
+    offers=Offers(
+        resources=RESOURCES,
+        complete=complete,
+    ),
+    memories=Memories(
+        sources=sources,
+        sources_of=sources_of,
+        curate=curate,
+        compose=compose,
+        brief=brief,
+        past=Past(past_sources),
+        take=_take,
+    ),
 )

@@ -20,20 +20,8 @@ from handlers.paths.schemas import (
     Replaced,
     ReplaceMemory,
 )
-from kernel.calls.tools import (
-    Concept,
-    Hints,
-    Hooks,
-    IndexSource,
-    InputRequired,
-    Interaction,
-    Keys,
-    Tool,
-    confirmation,
-    exclusive,
-    read,
-    write,
-)
+from kernel.calls.dialect import Concept, IndexSource, Keys
+from kernel.calls.tools import Hints, Hooks, InputRequired, Interaction, Tool, confirmation, exclusive, read, write
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.search import index

@@ -21,7 +21,8 @@ from handlers.scopes import (
     sessions,
     tags,
 )
-from kernel.calls.tools import Dialect, Outside, Reply, Tool
+from kernel.calls.dialect import Dialect, Exchange, Files, Memories, Outside
+from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.memories.import_records import Import, Imported, Record, Source
@@ -87,17 +88,23 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     argument_fault=errors.argument_fault,
-    sources=entries.sources,
-    sources_of=entries.sources_of,
-    curate=curation.curate,
-    compose=curation.compose,
-    brief=briefing.brief,
-    past=Past(entries.past_sources, keeps_scope=True),
-    tagged=tags.tagged,
-    take=_take,
-    outside={"scopes_predefined_tag": Outside()},
-    imports=(
-        Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
-        export_import.IMPORT,
+    memories=Memories(
+        sources=entries.sources,
+        sources_of=entries.sources_of,
+        curate=curation.curate,
+        compose=curation.compose,
+        brief=briefing.brief,
+        past=Past(entries.past_sources, keeps_scope=True),
+        tagged=tags.tagged,
+        take=_take,
+    ),
+    files=Files(
+        outside={"scopes_predefined_tag": Outside()},
+    ),
+    exchange=Exchange(
+        imports=(
+            Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
+            export_import.IMPORT,
+        ),
     ),
 )

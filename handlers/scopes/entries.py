@@ -20,7 +20,7 @@ from handlers.scopes.results import (
     to_versions,
 )
 from handlers.scopes.totals import Count, count_rows
-from kernel.calls.tools import Concept, IndexSource, Keys
+from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.text import stored_time
 from kernel.search import index
 from kernel.store import history

@@ -8,7 +8,8 @@ import msgspec
 from handlers.sessions import admin, briefing, curation, graph, memories, removal, search
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
-from kernel.calls.tools import Dialect, IndexSource, Keys, Reply, Tool
+from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
+from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.memories.import_records import Import, Imported, Record, Source
@@ -72,18 +73,21 @@ DIALECT = Dialect(
     tools=(*memories.TOOLS, *search.TOOLS, *graph.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
-    sources=sources,
-    sources_of=sources_of,
-    curate=curation.curate,
-    curating=removal.TOOLS,
-    compose=curation.compose,
-    brief=briefing.brief,
-    keep_handoff=briefing.keep_handoff,
-    past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
-    tagged=memories.tagged,
+    memories=Memories(
+        sources=sources,
+        sources_of=sources_of,
+        curate=curation.curate,
+        curating=removal.TOOLS,
+        compose=curation.compose,
+        brief=briefing.brief,
+        keep_handoff=briefing.keep_handoff,
+        past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
+        tagged=memories.tagged,
+        take=_take,
+        session_space=memories.SPACE,
+    ),
     settings=SETTINGS,
-    take=_take,
-    imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
-    supplied={"session_id": "CODE_MEMORY_SESSION_ID"},
-    session_space=memories.SPACE,
+    exchange=Exchange(
+        imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
+    ),
 )

@@ -19,7 +19,8 @@ from handlers.sessions.schemas import (
     UpsertEntity,
 )
 from handlers.sessions.settings import option
-from kernel.calls.tools import Concept, Hints, IndexSource, Tool, read, write
+from kernel.calls.dialect import Concept, IndexSource
+from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.security.rules.secrets import sensitive_field

@@ -10,7 +10,8 @@ import msgspec
 from handlers.sessions import entity_extraction, graph, summary
 from handlers.sessions.schemas import Remember, Remembered, with_session
 from handlers.sessions.settings import option
-from kernel.calls.tools import Concept, Hints, Hooks, IndexSource, Tool, write
+from kernel.calls.dialect import Concept, IndexSource
+from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
 from kernel.memories.import_records import stable_id
 from kernel.search import index

@@ -11,7 +11,7 @@ SETTINGS = (
     Setting("CODE_MEMORY_ENABLE_FTS", True, flag, "search by words"),
     Setting("CODE_MEMORY_ENABLE_GRAPH", False, flag, "keep a graph of entities, and the four graph tools"),
     Setting("CODE_MEMORY_ENABLE_SESSION_SCOPE", True, flag, "search_memory stays within its session"),
-    Setting("CODE_MEMORY_SESSION_ID", "", text, "session of the calls that name none"),
+    Setting("CODE_MEMORY_SESSION_ID", "", text, "session of the calls that name none", supplies=("session_id",)),
     Setting("CODE_MEMORY_TOP_K", 12, number(1, 1000), "limit of search_memory"),
     Setting("CODE_MEMORY_TOP_P", 0.6, fraction(0.0, 1.0), "newest share of the candidates that is kept in any case"),
     Setting("CODE_MEMORY_OVERSAMPLE_K", 4, number(1, 64), "candidates for each result"),

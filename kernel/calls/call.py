@@ -7,20 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.schema import argument_error, error_message, error_place, path_steps, without_nulls
-from kernel.calls.tools import (
-    Batch,
-    Dialect,
-    Found,
-    Handler,
-    InputRequired,
-    Interaction,
-    Precheck,
-    Reply,
-    Request,
-    Result,
-    Tool,
-)
+from kernel.calls.tools import Batch, Found, Handler, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.lazy_regex import regex
@@ -80,7 +69,7 @@ class ToolEntry:
 
 def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
     """The tool with the `follow` of these dialects as its precheck, unless it has one."""
-    follows = [dialect.follow for dialect in dialects if dialect.follow is not None]
+    follows = [dialect.files.follow for dialect in dialects if dialect.files.follow is not None]
     if not follows or tool.hooks.precheck is not None:
         return tool
 

@@ -29,7 +29,8 @@ from kernel.calls.call import (
     reporting,
     with_call_id,
 )
-from kernel.calls.tools import Dialect, Interaction, Prepare, Reply, Request
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import Interaction, Prepare, Reply, Request
 from kernel.core.errors import Args, Fault, Result
 from kernel.core.ids import call_id, current_call
 from kernel.engines.sqlite.errors import as_fault
@@ -78,7 +79,7 @@ class Dispatch:
         self.tools: dict[str, ToolEntry] = {}
         self._unlisted: dict[str, ToolEntry] = {}
         for dialect in dialects:
-            for tool in (*dialect.curating, *(method.tool for method in dialect.rest)):
+            for tool in (*dialect.memories.curating, *(method.tool for method in dialect.rest)):
                 self._unlisted[tool.name] = ToolEntry(dialect, tool)
             for tool in dialect.tools:
                 if tool.name in self.tools:

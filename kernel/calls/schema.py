@@ -8,7 +8,8 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import inspect
 
-from kernel.calls.tools import ArgumentError, Dialect, InputRequired, Request, Schema, Tool
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import ArgumentError, InputRequired, Request, Schema, Tool
 from kernel.core.lazy_regex import regex
 
 _REF = "#/$defs/{name}"
@@ -25,10 +26,9 @@ def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Di
     """The dialect with configured values in the schemas of its tools, where they differ from the defaults, and without
     requiring the parameters that settings supply.
     """
-    given = {setting.name: settings[setting.name] for setting in dialect.settings}
-    defaults = {setting.name: setting.default for setting in dialect.settings}
-    choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != defaults[key]}
-    supplied = {name for name, key in dialect.supplied.items() if given[key]}
+    configured = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
+    choices = {name: settings[setting.name] for setting in configured for name in setting.lists}
+    supplied = {name for setting in dialect.settings if settings[setting.name] for name in setting.supplies}
     if not choices and not supplied:
         return dialect
     return dialect._replace(tools=tuple(_optional(_with_choices(tool, choices), supplied) for tool in dialect.tools))

@@ -15,7 +15,8 @@ Parse = Callable[[str], Any]
 class Setting(NamedTuple):
     """One setting: `parse(text)` returns its value, or raises ValueError with a description of valid values.
 
-    A `personal` setting, such as a path, applies to the main tenant only; other tenants have the default.
+    A `personal` setting, such as a path, applies to the main tenant only; other tenants have the default. The schemas
+    of tools list its values for the parameters `lists`, and do not require the parameters that it `supplies`.
     """
 
     name: str
@@ -23,6 +24,8 @@ class Setting(NamedTuple):
     parse: Parse
     about: str
     personal: bool = False
+    lists: tuple[str, ...] = ()
+    supplies: tuple[str, ...] = ()
 
 
 def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:

@@ -1,17 +1,9 @@
 """The types a dialect is declared with: tools, imports, and the replies of its handlers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
-from kernel.calls.resources import Prompt, Resources, Skill
-from kernel.calls.settings import Setting
 from kernel.core.errors import Code, Fault
-from kernel.memories.briefing import Brief, KeepHandoff
-from kernel.memories.curation import Curation, ToolCall
-from kernel.memories.import_records import Export, Import, Take
-from kernel.store.history import Past
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
@@ -19,7 +11,6 @@ Mode = Literal["read", "write", "exclusive"]
 Access = Literal["read", "write", "admin"]
 Schema = dict[str, Any]  # a JSON schema
 Request = Any  # a decoded request, of the type that the tool declares
-Keys = Sequence[tuple[str, str]]  # (space, key) of memories
 Result = Any  # what the handler of a tool returns, of the type that it declares
 Found = Any  # what the check of a precheck found, for its write
 Handler = Callable[..., Result]
@@ -166,128 +157,6 @@ def confirmation(interaction: Interaction | None, what: str) -> InputRequired | 
     if answer.get("action") != "accept" or content.get("agreed") is not True:
         raise Fault("blocked", "The user did not agree: nothing was deleted.")
     return None
-
-
-class RestMethod(NamedTuple):
-    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
-
-    `client` is the one that names the calling program, `body` the most bytes of a request where they are fewer.
-    """
-
-    verb: str
-    path: str
-    tool: Tool
-    client: str = ""
-    body: int = 0
-
-
-class Concept(NamedTuple):
-    """A memory as a page of its own: its title and summary, if it has them, and its text without these.
-
-    `points` are short texts beside it that `IndexSource.text` does not hold.
-    """
-
-    title: str = ""
-    summary: str = ""
-    body: str = ""
-    tags: Sequence[str] = ()
-    points: Sequence[str] = ()
-
-
-class IndexSource(NamedTuple):
-    """What the index must hold for one memory.
-
-    `text` is all of it that a person or agent reads: what `recall` searches, judges and returns. Its opening is the
-    line of a list, and most of its vector. `words` are found too. `concept` is the same for an export of pages; its
-    body is `text` if it is empty.
-    """
-
-    space: str
-    key: str
-    scope: str
-    text: str
-    words: str = ""
-    concept: Concept = Concept()
-
-
-class Restored(NamedTuple):
-    """A memory that an undo takes back: its text from now on, and the text the call left; None for no memory."""
-
-    space: str
-    key: str
-    text: str | None
-    left: str | None
-
-
-class Outside(NamedTuple):
-    """How an export of everything treats a table that follows what lies outside the database.
-
-    It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
-    so. A table without columns is left out.
-    """
-
-    columns: tuple[str, ...] = ()
-    restore: Callable[[Tx, dict[str, Any]], bool] | None = None
-
-
-class Dialect(NamedTuple):
-    """A set of tools with the formats of its replies and errors.
-
-    `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
-    completions; `sources(tx)` is everything that the index must hold, `sources_of(tx, keys)` what it must hold of some
-    memories, where the history names each that a call touches; `argument_fault(error)` words errors in arguments where
-    the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these tags, in
-    whatever case; `past` reads what the history holds of its memories. `choices` maps parameters to settings that list
-    their values, `supplied` to those that give them one, for the schemas. A dialect that `reads_all_dialects`
-    cannot be called with a key or token that is limited to some dialects. An `extra` one is served at its own
-    addresses, and beside the others only where QUIPU_DIALECTS names it. `rest` has tools of its own over HTTP
-    alone; `fault.tool` marks their faults, not those of other tools. What lies outside the database:
-    `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
-    `after_undo(tx, restored)` restores it, or raises a Fault for what cannot be restored, there or here;
-    `recover(tx)` finishes what a killed process began. `curate(tx, space, key)` says how a person edits and forgets
-    a memory, and what it is linked with, where no tool of the contract does it by one of the tools `curating`,
-    which no list has; `compose(text, name)` says how a person adds one. `session_space` has sessions as scopes.
-    `take(tx, records)` adds memories of other programs. `outside` says which tables are exported in a way of their
-    own. `brief(tx, project)` is what a session in a project should know from its start, and `keep_handoff(tx,
-    handoff)` keeps the summary of one that was compacted. `guide` is for a model: which tool comes first and what
-    to store.
-    """
-
-    name: str
-    about: str
-    tools: tuple[Tool, ...]
-    reply: Callable[[Tool, Result], Reply]
-    fail: Callable[[Fault], Reply]
-    resources: Resources | None = None
-    prompts: tuple[Prompt, ...] = ()
-    complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
-    sources_of: Callable[[Tx, Keys], Iterator[IndexSource]] | None = None
-    tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
-    past: Past | None = None
-    settings: tuple[Setting, ...] = ()
-    imports: tuple[Import, ...] = ()
-    exports: tuple[Export, ...] = ()
-    take: Take | None = None
-    outside: Mapping[str, Outside] = MappingProxyType({})
-    argument_fault: Callable[[ArgumentError], Fault] | None = None
-    after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
-    recover: Callable[[Tx], None] | None = None
-    follow: Precheck | None = None
-    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
-    curate: Callable[[Tx, str, str], Curation | None] | None = None
-    curating: tuple[Tool, ...] = ()
-    compose: Callable[[str, str], ToolCall] | None = None
-    choices: Mapping[str, str] = MappingProxyType({})
-    supplied: Mapping[str, str] = MappingProxyType({})
-    session_space: str | None = None
-    brief: Brief | None = None
-    keep_handoff: KeepHandoff | None = None
-    skills: tuple[Skill, ...] = ()
-    guide: str = ""
-    rest: tuple[RestMethod, ...] = ()
-    reads_all_dialects: bool = False
-    extra: bool = False
 
 
 class ToolOptions(TypedDict, total=False):

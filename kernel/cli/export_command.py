@@ -27,7 +27,7 @@ _OKF = "okf"
 
 def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Write a new file or folder, readable by its owner only; one that is there is left as it is."""
-    known = {found.kind: found for found in (_everything(), *(e for one in app.DIALECTS for e in one.exports))}
+    known = {found.kind: found for found in (_everything(), *(e for one in app.DIALECTS for e in one.exchange.exports))}
     if arguments.kind not in {_OKF, *known}:
         raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *known))}")
     target: Path = arguments.path

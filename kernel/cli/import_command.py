@@ -57,7 +57,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     origin = CallContext(chosen.dialect, f"import {chosen.kind}")
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
-        take = {dialect.name: dialect.take for dialect in app.DIALECTS if dialect.take}
+        take = {dialect.name: dialect.memories.take for dialect in app.DIALECTS if dialect.memories.take}
         source = Source(arguments.path, password, shared.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
         try:
@@ -102,7 +102,7 @@ def _printable(text: str) -> str:
 
 def _chosen(kind: str | None, path: Path) -> Import:
     """The import of a kind; without one, the first that the file or folder looks like."""
-    own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.imports]
+    own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.exchange.imports]
     known = [_everything(), *own, *app.foreign_imports()]
     names = ", ".join(found.kind for found in known)
     if kind is None:

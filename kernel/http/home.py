@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.http.fast_path import HttpResponse
 
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import msgspec
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Dialect, Schema, Tool
+from kernel.calls.tools import Schema, Tool
 from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.http.openapi_methods import ERROR as METHOD_ERROR
 from kernel.http.openapi_methods import ERROR_RESPONSE, method_paths

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable
 
+from kernel.calls.dialect import Dialect, RestMethod
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Dialect, RestMethod, Schema
+from kernel.calls.tools import Schema
 
 ERROR = "method.error"
 _JSON = "application/json"

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kernel.calls.call import ToolEntry
+from kernel.calls.dialect import Dialect, RestMethod
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Dialect, RestMethod, Schema
+from kernel.calls.tools import Schema
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.http.access import AccessControl

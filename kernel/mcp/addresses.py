@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 
 
 def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
@@ -19,4 +19,7 @@ def address(dialects: Sequence[Dialect]) -> str:
 
 def unsubscribable(dialect: Dialect) -> Dialect:
     """No process is notified of what another one writes."""
-    return dialect if dialect.resources is None else dialect._replace(resources=dialect.resources._replace(whole=""))
+    offers = dialect.offers
+    if offers.resources is None:
+        return dialect
+    return dialect._replace(offers=offers._replace(resources=offers.resources._replace(whole="")))

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.resources import Prompt, Resource, ResourceTemplate
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Dialect, Tool
+from kernel.calls.tools import Tool
 from kernel.mcp import skills
 from kernel.mcp.messages import Object
 from kernel.mcp.protocol import (
@@ -86,11 +87,13 @@ def static_results(
         }
         found["server/discover"] = close(discovered, listed)
     if "prompts" in served:
-        found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
+        found["prompts/list"] = close(
+            {"prompts": [prompt_entry(p) for d in dialects for p in d.offers.prompts]}, listed
+        )
     if offered := skills.entries(skills.of(dialects)):
         found["skills/list"] = close({"skills": [*offered.values()]}, listed)
     if "resources" in served:
-        templates = [template_entry(t) for d in dialects if d.resources for t in d.resources.templates]
+        templates = [template_entry(t) for d in dialects if d.offers.resources for t in d.offers.resources.templates]
         found["resources/templates/list"] = close({"resourceTemplates": templates}, listed)
     return found
 
@@ -109,10 +112,10 @@ def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect])
 def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
     """The server's capabilities for these dialects; logging only where some tool is interactive."""
     offered: list[tuple[str, bool]] = [
-        ("completions", any(dialect.complete for dialect in dialects)),
+        ("completions", any(dialect.offers.complete for dialect in dialects)),
         ("logging", any(tool.interactive for tool in tools)),
-        ("prompts", any(dialect.prompts for dialect in dialects)),
-        ("resources", any(dialect.resources or dialect.skills for dialect in dialects)),
+        ("prompts", any(dialect.offers.prompts for dialect in dialects)),
+        ("resources", any(dialect.offers.resources or dialect.offers.skills for dialect in dialects)),
         ("tools", True),
     ]
     found: Object = {name: {} for name, present in offered if present}
@@ -125,7 +128,9 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
     """The resources whose changes a client can be notified of."""
-    return frozenset(one.resources.whole for one in dialects if one.resources and one.resources.whole)
+    return frozenset(
+        one.offers.resources.whole for one in dialects if one.offers.resources and one.offers.resources.whole
+    )
 
 
 def tool_entry(tool: Tool) -> Object:

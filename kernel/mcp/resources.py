@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.resources import Prompt, ResourceContents
-from kernel.calls.tools import Dialect, InputRequired, Interaction
+from kernel.calls.tools import InputRequired, Interaction
 from kernel.mcp import elicitation, listings, skills
 from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
 from kernel.mcp.protocol import INVALID_PARAMS, METHODS
@@ -28,10 +29,10 @@ class ResourceMethods:
 
     def __init__(self, dialects: Sequence[Dialect], open_interaction: OpenInteraction) -> None:
         self._open_interaction = open_interaction
-        with_skills = [skills.with_files(dialect) for dialect in dialects if dialect.skills]
-        self._resources = [*(dialect for dialect in dialects if dialect.resources), *with_skills]
+        with_skills = [skills.with_files(dialect) for dialect in dialects if dialect.offers.skills]
+        self._resources = [*(dialect for dialect in dialects if dialect.offers.resources), *with_skills]
         self._skills = skills.entries(skills.of(dialects))
-        self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.prompts}
+        self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.offers.prompts}
         self.methods: Mapping[str, Method] = {
             "resources/list": self._resource_page,
             "resources/read": self._resource_read,
@@ -52,7 +53,7 @@ class ResourceMethods:
     def is_fixed(self, uri: str) -> bool:
         """Whether a resource stays the same while the server runs."""
         owner = self._owner(uri)
-        return owner is not None and owner.resources is not None and owner.resources.fixed
+        return owner is not None and owner.offers.resources is not None and owner.offers.resources.fixed
 
     async def _resource_page(self, inbound: Inbound) -> Object:
         index, cursor = _decode_cursor(inbound.params.cursor, len(self._resources))
@@ -69,7 +70,7 @@ class ResourceMethods:
 
     def _page(self, index: int, cursor: str | None) -> tuple[Dialect, Callable[[Tx], tuple[list[Object], str | None]]]:
         dialect = self._resources[index]
-        resources = dialect.resources
+        resources = dialect.offers.resources
         assert resources is not None
 
         def page(tx: Tx) -> tuple[list[Object], str | None]:
@@ -81,7 +82,7 @@ class ResourceMethods:
     async def _resource_read(self, inbound: Inbound) -> Object:
         uri = inbound.params.uri
         dialect = self._owner(uri)
-        resources = dialect.resources if dialect else None
+        resources = dialect.offers.resources if dialect else None
         found: Object | None = None
         if dialect is not None and resources is not None:
             found = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
@@ -116,7 +117,7 @@ class ResourceMethods:
     async def _completion(self, inbound: Inbound) -> Object:
         params: Complete = inbound.params
         dialect, ref = self._completed(params.ref)
-        complete = dialect.complete if dialect else None
+        complete = dialect.offers.complete if dialect else None
         values: list[str] = []
         if dialect is not None and complete is not None:
             one, known = params.argument, (params.context.arguments if params.context else None) or {}
@@ -136,7 +137,7 @@ class ResourceMethods:
         return found
 
     def _owner(self, uri: str) -> Dialect | None:
-        owned = [(d.resources.scheme, d) for d in self._resources if d.resources]
+        owned = [(d.offers.resources.scheme, d) for d in self._resources if d.offers.resources]
         fitting = {len(scheme): dialect for scheme, dialect in owned if uri.startswith(scheme)}
         return fitting[max(fitting)] if fitting else None
 

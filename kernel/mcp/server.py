@@ -7,9 +7,10 @@ from typing import Literal
 from urllib.parse import parse_qs
 
 from kernel.calls.call import Answer, Call, Pending, ToolEntry, fail
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import catch_faults
 from kernel.calls.schema import input_schema
-from kernel.calls.tools import Dialect, InputRequired, Reply
+from kernel.calls.tools import InputRequired, Reply
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.mcp import listings, messages

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.resources import Resource, ResourceContents, Resources, Skill
-from kernel.calls.tools import Dialect
 from kernel.mcp.messages import Object
 from kernel.store.transaction import Tx
 
@@ -16,7 +16,7 @@ _MEDIA = "text/markdown"
 
 def of(dialects: Sequence[Dialect]) -> tuple[Skill, ...]:
     """The skills of some dialects."""
-    return tuple(skill for dialect in dialects for skill in dialect.skills)
+    return tuple(skill for dialect in dialects for skill in dialect.offers.skills)
 
 
 def entries(skills: Sequence[Skill]) -> Mapping[str, Object]:
@@ -30,15 +30,15 @@ def with_files(dialect: Dialect) -> Dialect:
     def page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
         return [
             Resource(_uri(skill, path), path, f"{skill.name}/{path}", "", _MEDIA, len(data))
-            for skill in dialect.skills
+            for skill in dialect.offers.skills
             for path, data in skill.files.items()
         ], None
 
     def read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
-        found = {_uri(skill, path): data for skill in dialect.skills for path, data in skill.files.items()}
+        found = {_uri(skill, path): data for skill in dialect.offers.skills for path, data in skill.files.items()}
         return [ResourceContents(uri, _MEDIA, found[uri].decode())] if uri in found else None
 
-    return dialect._replace(resources=Resources(_SCHEME, page, read, fixed=True))
+    return dialect._replace(offers=dialect.offers._replace(resources=Resources(_SCHEME, page, read, fixed=True)))
 
 
 def _entry(skill: Skill) -> Object:

@@ -88,5 +88,5 @@ def listen_result(id_: bytes, server: Object) -> bytes:
 
 def _whole(entry: ToolEntry) -> str:
     """The resource that every call of a tool may change; empty for none."""
-    resources = entry.dialect.resources
+    resources = entry.dialect.offers.resources
     return resources.whole if resources is not None and entry.tool.mode != "read" else ""

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import BOUNDS

@@ -5,7 +5,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.engines.sqlite.connection import Connection

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect, IndexSource, Keys
+from kernel.calls.dialect import Dialect, IndexSource, Keys
 from kernel.core.text import one_line
 from kernel.search import index
 from kernel.store import history
@@ -50,7 +50,7 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
     """
     differing, damaged, extras, lost, tell = 0, 0, 0, 0, report or _ignore
     keys: set[tuple[str, str]] = set()
-    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+    for several in _slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(())):
         for source, held in _differing(tx, several):
             broken = held is not None and _contradicts_history(tx, source, held.text)
             damaged, differing = damaged + broken, differing + (not broken)
@@ -75,9 +75,9 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
 def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
     """Makes the index agree with some memories of a dialect, in steps."""
     tx = yield
-    for start in range(0, len(keys) if dialect.sources_of else 0, _STEP_KEYS):
-        assert dialect.sources_of is not None
-        rebuild_documents(tx, dialect.sources_of, keys[start : start + _STEP_KEYS])
+    for start in range(0, len(keys) if dialect.memories.sources_of else 0, _STEP_KEYS):
+        assert dialect.memories.sources_of is not None
+        rebuild_documents(tx, dialect.memories.sources_of, keys[start : start + _STEP_KEYS])
         tx = yield
 
 
@@ -85,7 +85,7 @@ def differing_keys(tx: Tx, dialect: Dialect) -> list[Key]:
     """The memories of a dialect that the index lacks or holds differently, and its documents without a memory."""
     keys: set[tuple[str, str]] = set()
     found: list[Key] = []
-    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+    for several in _slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(())):
         found += [Key(source.space, source.key) for source, _ in _differing(tx, several)]
         keys.update((source.space, source.key) for source in several)
     return found + _extra(tx, dialect, keys)
@@ -116,7 +116,7 @@ def _sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[Ind
     asked = set(keys)
     for dialect in dialects:
         own = [key for key in keys if key[0].partition(":")[0] == dialect.name]
-        for source in dialect.sources_of(tx, own) if own and dialect.sources_of else ():
+        for source in dialect.memories.sources_of(tx, own) if own and dialect.memories.sources_of else ():
             if (source.space, source.key) in asked:
                 yield source
 
@@ -127,7 +127,7 @@ def _put(tx: Tx, source: IndexSource, origin: index.Origin | None = None) -> Non
 
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
     """Makes the index agree with the memories of a dialect, which are taken for right."""
-    keys = _put_differing(tx, dialect.sources(tx) if dialect.sources else iter(()))
+    keys = _put_differing(tx, dialect.memories.sources(tx) if dialect.memories.sources else iter(()))
     for extra in _extra(tx, dialect, keys):
         index.drop(tx, *extra)
 
@@ -153,7 +153,7 @@ def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str
 
 
 def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
-    if dialect.sources is None:
+    if dialect.memories.sources is None:
         return []
     return [
         held for held in tx.each("kernel.consistency.keys_of_dialect", Key, dialect=dialect.name) if held not in keys

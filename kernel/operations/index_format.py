@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.operations import index_check
 from kernel.search.extra_terms import completed

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from kernel.calls.tools import Concept, Dialect
+from kernel.calls.dialect import Concept, Dialect
 from kernel.core.text import harmless, one_line, yaml_block
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -115,7 +115,7 @@ def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Conce
             keys.setdefault(one.space.partition(":")[0], []).append((one.space, one.key))
         known: dict[tuple[str, str], Concept] = {}
         for name, own in keys.items():
-            sources_of = by_name[name].sources_of if name in by_name else None
+            sources_of = by_name[name].memories.sources_of if name in by_name else None
             for source in sources_of(tx, own) if sources_of else ():
                 concept = source.concept
                 whole = concept if concept.body or concept.summary else concept._replace(body=source.text)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kernel.calls.tools import Dialect, Outside
+from kernel.calls.dialect import Dialect, Outside
 from kernel.engines.sqlite.schema_tables import schema_tables
 from kernel.store.transaction import Tx
 
@@ -72,7 +72,7 @@ def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequ
     for table in schema_tables().names():  # another program may have added tables to the file
         dialect = by_prefix.get(table.partition("_")[0])
         if dialect is not None:
-            outside: Outside | None = dialect.outside.get(table)
+            outside: Outside | None = dialect.files.outside.get(table)
             columns = tx.tables.columns(table) if outside is None else outside.columns
             if columns:
                 found[table] = (dialect, columns)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.core.text import harmless, one_line, utc_time
 from kernel.memories.import_records import Imported, Source
@@ -102,7 +102,7 @@ def trial_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
         tx = yield
         for number, line in batch:
             dialect, _ = state.tables.get(line.table, (None, ()))
-            if line.row is not None and dialect is not None and line.table not in dialect.outside:
+            if line.row is not None and dialect is not None and line.table not in dialect.files.outside:
                 _add_row(tx, state, number, line.table, line.row)
     return _imported(state)
 
@@ -195,7 +195,7 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
         raise _refused(state.name, number, f"holds the {what} {unknown}, which this version does not have")
     if not row:
         raise _refused(state.name, number, f"holds an empty row of {table}")
-    outside = dialect.outside.get(table)
+    outside = dialect.files.outside.get(table)
     if outside is not None and outside.restore is not None:
         state.counts[dialect.name if outside.restore(tx, row) else _ALREADY] += 1
         return
@@ -235,7 +235,7 @@ def _index(tx: Tx, state: _State, documents: Sequence[Document]) -> None:
     }
     for name, dialect in state.dialects.items():
         own = [key for key in asked if key[0].partition(":")[0] == name]
-        for source in dialect.sources_of(tx, own) if own and dialect.sources_of else ():
+        for source in dialect.memories.sources_of(tx, own) if own and dialect.memories.sources_of else ():
             one = asked.pop((source.space, source.key), None)
             if one is not None:
                 origin = index.Origin((one.dialect, one.tool, one.actor), one.created_at, one.updated_at)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, file_lock, home, make_private, other_tenants, replace
 from kernel.core.errors import CatchFaults, Fault

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from kernel.core.text import harmless, one_line, utc_time
 from kernel.operations.portable_export import tables
 from kernel.store.transaction import Tx

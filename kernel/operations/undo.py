@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.calls.tools import Dialect, Restored
+from kernel.calls.dialect import Dialect, Restored
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.engines.opening import open_writer
@@ -178,12 +178,12 @@ def _dialect_of(space: str) -> str:
 
 def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
     """Lets the dialects restore what lies outside the database."""
-    if any(dialect.after_undo for dialect in touched.values()):
+    if any(dialect.files.after_undo for dialect in touched.values()):
         events = _events(tx, targets).items()
         for name, dialect in touched.items():
-            if dialect.after_undo is not None:
+            if dialect.files.after_undo is not None:
                 own = [Restored(*key, one.before, one.after) for key, (one, _) in events if _dialect_of(key[0]) == name]
-                dialect.after_undo(tx, own)
+                dialect.files.after_undo(tx, own)
 
 
 def called(tx: Tx, number: int) -> audit.Entry:
@@ -204,8 +204,10 @@ def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tu
 
 
 def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
-    if targets and dialect.sources_of is not None:
-        rebuild_documents(tx, dialect.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets)))
+    if targets and dialect.memories.sources_of is not None:
+        rebuild_documents(
+            tx, dialect.memories.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets))
+        )
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:

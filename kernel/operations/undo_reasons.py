@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from kernel.calls.tools import Dialect, Tool
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import earlier
 from kernel.core.text import one_word
@@ -87,7 +88,11 @@ def changed_since(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:
 
 def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
     dialect = next((one for one in dialects if one.name == entry.dialect), None)
-    tools = () if dialect is None else (*dialect.tools, *dialect.curating, *(method.tool for method in dialect.rest))
+    tools = (
+        ()
+        if dialect is None
+        else (*dialect.tools, *dialect.memories.curating, *(method.tool for method in dialect.rest))
+    )
     return next((tool for tool in tools if tool.name == entry.tool), None)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, files, graph, notes, paths, scopes, sessions
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import with_configured_choices
 from kernel.calls.settings import read_settings
-from kernel.calls.tools import Dialect
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.core.errors import Fault
@@ -123,10 +123,12 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         call_limits=config.limits.engine,
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
-        tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
-        past={dialect.name: dialect.past for dialect in dialects if dialect.past},
-        briefs={dialect.name: dialect.brief for dialect in dialects if dialect.brief},
-        keep_handoff=next((dialect.keep_handoff for dialect in dialects if dialect.keep_handoff), None),
+        tagged={dialect.name: dialect.memories.tagged for dialect in dialects if dialect.memories.tagged},
+        past={dialect.name: dialect.memories.past for dialect in dialects if dialect.memories.past},
+        briefs={dialect.name: dialect.memories.brief for dialect in dialects if dialect.memories.brief},
+        keep_handoff=next(
+            (dialect.memories.keep_handoff for dialect in dialects if dialect.memories.keep_handoff), None
+        ),
         hook_sessions=HookSessions(),
     )
     return in_database(config, configured)
@@ -200,8 +202,8 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     )
     store.start()
     for dialect in dialects:
-        if dialect.recover is not None and not config.follow:
-            store.write_later(dialect.recover, CallContext(dialect.name))
+        if dialect.files.recover is not None and not config.follow:
+            store.write_later(dialect.files.recover, CallContext(dialect.name))
     return store, stored
 
 
@@ -255,8 +257,8 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
     return [
         Folder(dialect.name, *folder)
         for dialect in dialects
-        if dialect.folders is not None
-        for folder in dialect.folders(shared.settings, config.home.absolute())
+        if dialect.files.folders is not None
+        for folder in dialect.files.folders(shared.settings, config.home.absolute())
     ]
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import catch_faults
 from kernel.calls.tenants import OpenTenant, Tenants
-from kernel.calls.tools import Dialect
 from kernel.core.config import VERSION, Config, OAuth, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import LOOPBACK, Limits

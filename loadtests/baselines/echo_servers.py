@@ -81,7 +81,8 @@ def echo(tx: Any, request: Text) -> Text:
 
 def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     """Quipu with nothing but an echo tool, and how to close it."""
-    from kernel.calls.tools import Dialect, Hints, Reply, Tool, read
+    from kernel.calls.dialect import Dialect
+    from kernel.calls.tools import Hints, Reply, Tool, read
     from kernel.core.config import Config
     from kernel.core.errors import Fault
     from kernel.server.app import open_kernel

@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kernel.calls.tools import Dialect, Tool
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import Tool
 from kernel.core.config import Config
 from kernel.embed.model import Embedding
 from kernel.engines.sqlite.connection import Connection

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel.calls.tools import Dialect, Hints, Tool
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import Hints, Tool
 from kernel.server.app import DIALECTS
 from tests.contracts.deviation_tables import BEGIN, END, Deviation, parse_deviations, read_deviations
 from tests.contracts.deviations import Difference, declared_differences, differences, without_reason

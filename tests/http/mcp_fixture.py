@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 
+from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.resources import (
     Prompt,
@@ -23,7 +24,7 @@ from kernel.calls.resources import (
     ResourceTemplate,
 )
 from kernel.calls.tenants import OpenTenant, Tenants
-from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
+from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from kernel.core.config import Config
 from kernel.core.errors import Code, Fault
 from kernel.core.limits import Limits
@@ -267,19 +268,21 @@ FIRST = Dialect(
     ),
     say,
     apologise,
-    Resources("first://", page, contents, (ResourceTemplate("first://{name}", "any", "Any", "Any of them"),)),
-    (
-        Prompt(
-            "greeting",
-            "Greets a person.",
-            greeting,
-            (PromptArgument("name", "Whom", True), PromptArgument("tone")),
-            "Greeting",
+    offers=Offers(
+        Resources("first://", page, contents, (ResourceTemplate("first://{name}", "any", "Any", "Any of them"),)),
+        (
+            Prompt(
+                "greeting",
+                "Greets a person.",
+                greeting,
+                (PromptArgument("name", "Whom", True), PromptArgument("tone")),
+                "Greeting",
+            ),
+            Prompt("dialogue", "Asks first.", dialogue, interactive=True),
+            Prompt("garbled", "Answers with what is not JSON.", garbled),
         ),
-        Prompt("dialogue", "Asks first.", dialogue, interactive=True),
-        Prompt("garbled", "Answers with what is not JSON.", garbled),
+        complete,
     ),
-    complete,
 )
 
 
@@ -294,7 +297,7 @@ SECOND = Dialect(
     (read(whisper, SHORT),),
     say,
     apologise,
-    Resources("first://second/", other_page, other_contents),
+    offers=Offers(Resources("first://second/", other_page, other_contents)),
 )
 PLAIN = Dialect("plain", "", (read(whisper, SHORT),), say, apologise)
 

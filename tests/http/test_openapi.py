@@ -9,7 +9,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from handlers import files
-from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
+from kernel.calls.dialect import Dialect
+from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.http.openapi import document
 from kernel.server import app

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
+from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from kernel.core.config import VERSION
 from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.core.limits import Limits

@@ -220,7 +220,7 @@ def test_the_tools_make_every_kind_of_memory(made: Made) -> None:
         ("brain", "brain:core", kind) for kind in ("memory", "entity", "note", "resource")
     }
     assert {space.partition(":")[0] for space, _ in kinds_of(made)} == {
-        dialect.name for dialect in app.DIALECTS if dialect.sources is not None
+        dialect.name for dialect in app.DIALECTS if dialect.memories.sources is not None
     }
     assert {"scopes:tools", "scopes:guidelines", "scopes:knowledge", "sessions", "sessions:entity"} <= {
         space for space, _ in kinds_of(made)

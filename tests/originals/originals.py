@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from kernel.calls.tools import Dialect
+from kernel.calls.dialect import Dialect
 from tests.contracts.deviation_tables import Deviation, read_deviations
 from tests.originals.comparison import Answer, Difference, Names, decoded, differences, layout
 from tests.reliability.server_process import ROOT, serving

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from kernel.calls.dialect import Dialect
 from kernel.server import app
 from tests.unit import layers
 from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, names, nodes
 
 pytestmark = pytest.mark.slow  # as lint, these rules are not part of `make test`
 
+MOST_FIELDS = 15
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
     "kernel.engines.postgres.connection",
@@ -194,6 +196,10 @@ def test_tools_have_names_of_their_own_and_words_for_the_agent() -> None:
     tools = [tool for dialect in app.DIALECTS for tool in dialect.tools]
     assert len({tool.name for tool in tools}) == len(tools)
     assert [tool.name for tool in tools if not tool.description.endswith(".")] == []
+
+
+def test_a_feature_of_one_dialect_is_no_field_of_all() -> None:
+    assert len(Dialect._fields) <= MOST_FIELDS
 
 
 def test_nothing_is_left_for_later() -> None:

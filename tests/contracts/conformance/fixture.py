@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.resources import (
     Prompt,
     PromptArgument,
@@ -15,7 +16,7 @@ from kernel.calls.resources import (
     Resources,
     ResourceTemplate,
 )
-from kernel.calls.tools import Dialect, Hints, Interaction, Reply, Tool, read
+from kernel.calls.tools import Hints, Interaction, Reply, Tool, read
 from kernel.core.errors import Fault
 from tests.contracts.conformance import asking
 from tests.contracts.conformance.content import PNG, Block, Nothing, audio, embedded, image, text
@@ -232,5 +233,10 @@ TOOLS: tuple[Tool, ...] = (
     *asking.TOOLS,
 )
 DIALECT = Dialect(
-    "fixture", "Answers as the conformance suite expects.", TOOLS, reply, fail, RESOURCES, PROMPTS, complete
+    "fixture",
+    "Answers as the conformance suite expects.",
+    TOOLS,
+    reply,
+    fail,
+    offers=Offers(RESOURCES, PROMPTS, complete),
 )

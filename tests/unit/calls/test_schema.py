@@ -7,9 +7,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Meta
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.schema import input_schema, output_schema, result_types, with_configured_choices
 from kernel.calls.settings import Setting, names
-from kernel.calls.tools import Dialect, InputRequired, Interaction, Reply, read
+from kernel.calls.tools import InputRequired, Interaction, Reply, read
 from kernel.server import app
 
 
@@ -217,8 +218,7 @@ def test_setting_lists_the_values_of_its_parameters() -> None:
         (read(pick), read(work)),
         lambda _tool, _result: Reply(b"", ""),
         lambda _fault: Reply(b"", ""),
-        settings=(Setting("NAMES", ("a", "b"), names, "names"),),
-        choices={"one": "NAMES", "some": "NAMES"},
+        settings=(Setting("NAMES", ("a", "b"), names, "names", lists=("one", "some")),),
     )
 
     shown = with_configured_choices(dialect, {"NAMES": ("c",)})
@@ -229,5 +229,6 @@ def test_setting_lists_the_values_of_its_parameters() -> None:
     assert schema["properties"]["kind"] == input_schema(dialect.tools[0])["properties"]["kind"]
     assert shown.tools[1] == dialect.tools[1]
     assert with_configured_choices(dialect, {"NAMES": ("a", "b")}) is dialect
-    supplied = with_configured_choices(dialect._replace(choices={}, supplied={"one": "NAMES"}), {"NAMES": ("a",)})
+    supplying = dialect._replace(settings=(Setting("NAMES", ("a", "b"), names, "names", supplies=("one",)),))
+    supplied = with_configured_choices(supplying, {"NAMES": ("a", "b")})
     assert "one" not in input_schema(supplied.tools[0]).get("required", [])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from kernel.calls.call import ToolEntry
+from kernel.calls.dialect import Dialect
 from kernel.calls.schema import (
     Schema,
     allowed_values,
@@ -21,7 +22,7 @@ from kernel.calls.schema import (
     input_schema,
     path_steps,
 )
-from kernel.calls.tools import Dialect, read
+from kernel.calls.tools import read
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server.app import DIALECTS, Kernel
 from kernel.store.transaction import Tx

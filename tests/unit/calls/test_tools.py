@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.tools import Dialect, Hints, Hooks, Reply, Tool, exclusive, read, write
+from kernel.calls.tools import Hints, Hooks, Reply, Tool, exclusive, read, write
 
 
 class Question(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
+from kernel.calls.dialect import Exchange
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.core.config import Config
@@ -43,7 +44,7 @@ def import_shelf(source: Source) -> Steps[Imported]:
 @pytest.fixture
 def run(config: Config, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command line with a dialect that imports shelves."""
-    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", import_shelf),))
+    dialect = app.DIALECTS[0]._replace(exchange=Exchange((Import("shelf", "the files of a shelf", import_shelf),)))
     monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
     return lambda *line: commands.run(parser().parse_args(line), config._replace(environment=SECRETS))
 

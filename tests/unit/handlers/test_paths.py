@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from handlers import paths
 from handlers.paths.resources import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
+from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.resources import Resource, ResourceContents
 from kernel.calls.schema import output_schema
-from kernel.calls.tools import Concept, IndexSource, Reply
+from kernel.calls.tools import Reply
 from kernel.calls.tools import Tool as KernelTool
 from kernel.core.errors import Fault
 from kernel.search import index
@@ -615,7 +616,7 @@ def test_resources_come_in_pages_that_are_complete(kernel: Kernel, call: Call) -
 
 
 def test_the_template_names_every_memory() -> None:
-    given = paths.DIALECT.resources
+    given = paths.DIALECT.offers.resources
 
     assert given is not None
     assert [(one.pattern, one.media) for one in given.templates] == [("memory://paths/{+path}", "text/plain")]

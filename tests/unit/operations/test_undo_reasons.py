@@ -16,7 +16,9 @@ from kernel.store import audit
 from tests.conftest import Call, Clock, everything
 from tests.unit.operations.test_undo import last_call, memories, online
 
-TOOLS = [tool for one in app.DIALECTS for tool in (*one.tools, *one.curating, *(method.tool for method in one.rest))]
+TOOLS = [
+    tool for one in app.DIALECTS for tool in (*one.tools, *one.memories.curating, *(method.tool for method in one.rest))
+]
 FORGET = "`quipu forget` deletes what it added"
 # The calls that write and keep nothing for undo, with the way back from each.
 ADDING = {

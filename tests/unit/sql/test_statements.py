@@ -160,7 +160,7 @@ def handlers(tool: Tool) -> Iterator[str]:
     if tool.hooks.batch is not None:
         yield f"{tool.hooks.batch.__module__}.{tool.hooks.batch.__qualname__}"
     if tool.name == "hook post-compact":  # it writes by what a dialect keeps handoffs with
-        kept = [dialect.keep_handoff for dialect in app.DIALECTS if dialect.keep_handoff]
+        kept = [dialect.memories.keep_handoff for dialect in app.DIALECTS if dialect.memories.keep_handoff]
         yield from (f"{keep.__module__}.{keep.__qualname__}" for keep in kept)
     if tool.hooks.precheck is not None:
         yield f"{tool.hooks.precheck.check.__module__}.{tool.hooks.precheck.check.__qualname__}"

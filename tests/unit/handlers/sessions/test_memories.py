@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.calls.tools import Concept, IndexSource
+from kernel.calls.dialect import Concept, IndexSource
 from kernel.core.errors import Fault
 from kernel.server.app import Kernel
 from kernel.store import history
@@ -175,7 +175,7 @@ def test_a_memory_has_a_history_and_matches_the_index(kernel: Kernel, ask: Ask, 
     ask("remember", content="green tea", session_id="s", tags="drinks")
     events = kernel.store.read_sync(lambda tx: history.read(tx, "sessions", "1"))
     assert events == [Event(1, "remembered", None, "green tea", None, "sessions", "remember", "tester", NOW)]
-    sources = kernel.dispatch.tools["remember"].dialect.sources
+    sources = kernel.dispatch.tools["remember"].dialect.memories.sources
     assert sources is not None
     assert kernel.store.read_sync(lambda tx: list(sources(tx))) == [
         IndexSource("sessions", "1", "s", "green tea", "drinks", Concept(body="green tea", tags=["drinks"]))

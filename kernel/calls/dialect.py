@@ -1,0 +1,163 @@
+"""A dialect: its tools, the formats of its replies, and what the kernel asks it about its memories and files."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from kernel.calls.resources import Prompt, Resources, Skill
+from kernel.calls.settings import Setting
+from kernel.calls.tools import ArgumentError, Precheck, Reply, Result, Tool
+from kernel.core.errors import Fault
+from kernel.memories.briefing import Brief, KeepHandoff
+from kernel.memories.curation import Curation, ToolCall
+from kernel.memories.import_records import Export, Import, Take
+from kernel.store.history import Past
+from kernel.store.transaction import Tx
+
+Keys = Sequence[tuple[str, str]]  # (space, key) of memories
+
+
+class RestMethod(NamedTuple):
+    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
+
+    `client` is the one that names the calling program, `body` the most bytes of a request where they are fewer.
+    """
+
+    verb: str
+    path: str
+    tool: Tool
+    client: str = ""
+    body: int = 0
+
+
+class Concept(NamedTuple):
+    """A memory as a page of its own: its title and summary, if it has them, and its text without these.
+
+    `points` are short texts beside it that `IndexSource.text` does not hold.
+    """
+
+    title: str = ""
+    summary: str = ""
+    body: str = ""
+    tags: Sequence[str] = ()
+    points: Sequence[str] = ()
+
+
+class IndexSource(NamedTuple):
+    """What the index must hold for one memory.
+
+    `text` is all of it that a person or agent reads: what `recall` searches, judges and returns. Its opening is the
+    line of a list, and most of its vector. `words` are found too. `concept` is the same for an export of pages; its
+    body is `text` if it is empty.
+    """
+
+    space: str
+    key: str
+    scope: str
+    text: str
+    words: str = ""
+    concept: Concept = Concept()
+
+
+class Restored(NamedTuple):
+    """A memory that an undo takes back: its text from now on, and the text the call left; None for no memory."""
+
+    space: str
+    key: str
+    text: str | None
+    left: str | None
+
+
+class Outside(NamedTuple):
+    """How an export of everything treats a table that follows what lies outside the database.
+
+    It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
+    so. A table without columns is left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    restore: Callable[[Tx, dict[str, Any]], bool] | None = None
+
+
+class Memories(NamedTuple):
+    """The memories of a dialect, as index, history, people, imports and hooks use them.
+
+    `sources(tx)` yields all that the index must hold, `sources_of(tx, keys)` the same for some memories; `past` reads
+    earlier states from the history. `tagged(tx, tags)` returns the (space, key) of memories with any of the tags, in
+    any case. `curate(tx, space, key)` says how a person edits, forgets and follows a memory, if need be by one of
+    the tools `curating`, which no list has; `compose(text, name)` is the call that adds a memory. `take(tx, records)`
+    adds those of other programs. `brief(tx, project)` is for the start of a session in a project, and
+    `keep_handoff(tx, handoff)` keeps the summary of a compacted session. `session_space` is the space whose scopes are
+    sessions.
+    """
+
+    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
+    sources_of: Callable[[Tx, Keys], Iterator[IndexSource]] | None = None
+    past: Past | None = None
+    tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
+    curate: Callable[[Tx, str, str], Curation | None] | None = None
+    curating: tuple[Tool, ...] = ()
+    compose: Callable[[str, str], ToolCall] | None = None
+    take: Take | None = None
+    brief: Brief | None = None
+    keep_handoff: KeepHandoff | None = None
+    session_space: str | None = None
+
+
+class Files(NamedTuple):
+    """The state of a dialect outside the database.
+
+    `folders(settings, data)` lists the folders by name; reads notice changes there by the precheck `follow`.
+    `after_undo(tx, restored)` restores the files, and raises a Fault for a memory that cannot be restored;
+    `recover(tx)` finishes the work of a killed process. `outside` maps tables to their form in an export.
+    """
+
+    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
+    follow: Precheck | None = None
+    after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
+    recover: Callable[[Tx], None] | None = None
+    outside: Mapping[str, Outside] = MappingProxyType({})
+
+
+class Offers(NamedTuple):
+    """What MCP lists beside tools; `complete(tx, ref, argument, value, others)` returns completions."""
+
+    resources: Resources | None = None
+    prompts: tuple[Prompt, ...] = ()
+    complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
+    skills: tuple[Skill, ...] = ()
+
+
+class Exchange(NamedTuple):
+    """The formats of other programs that a dialect imports, and those that it exports."""
+
+    imports: tuple[Import, ...] = ()
+    exports: tuple[Export, ...] = ()
+
+
+class Dialect(NamedTuple):
+    """A set of tools with the formats of its replies and errors.
+
+    `reply(tool, result)` and `fail(fault)` make the `Reply`; `argument_fault(error)` words errors in arguments if the
+    kernel's words do not fit the contract. `guide` tells a model which tool comes first and what to store. `rest` are
+    tools over HTTP alone; `fault.tool` marks their faults. A dialect that `reads_all_dialects` refuses keys and tokens
+    for some dialects. An `extra` dialect is served at its own addresses, and beside the others only if QUIPU_DIALECTS
+    names it.
+    """
+
+    name: str
+    about: str
+    tools: tuple[Tool, ...]
+    reply: Callable[[Tool, Result], Reply]
+    fail: Callable[[Fault], Reply]
+    guide: str = ""
+    argument_fault: Callable[[ArgumentError], Fault] | None = None
+    settings: tuple[Setting, ...] = ()
+    memories: Memories = Memories()
+    files: Files = Files()
+    offers: Offers = Offers()
+    exchange: Exchange = Exchange()
+    rest: tuple[RestMethod, ...] = ()
+    reads_all_dialects: bool = False
+    extra: bool = False
