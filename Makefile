@@ -19,7 +19,7 @@ help: ## list the targets
 
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
-REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals and not ui and not postgres"
+REST = FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not rules and not extras and not ship and not originals and not ui and not postgres"
 UI = $(VENV)/python -m pytest -m ui tests/ui
 # With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
@@ -37,6 +37,7 @@ test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HT
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
 	@$(call again,$(REST),-n logical)
 	@$(MAKE) lint
+	@$(MAKE) types
 	@$(MAKE) conformance
 
 test-all: test test-rest test-ui ## everything
@@ -108,17 +109,20 @@ faults: .venv/.ok ## inject every fault and abuse at full length and print what 
 	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and not alone" -n logical $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
 	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
 
-check: lint test ## format, lint, types, import rules, tests
+check: lint types test ## all but the slow tests
 
-lint: .venv/.ok .venv-node/.ok
+lint: .venv/.ok .venv-node/.ok ## check the format, the rules of the house, and the types of the product
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
+	@$(VENV)/python -m pytest -m rules -n 0 tests/unit/test_architecture.py
 	@$(MAKE) --jobs=2 .types .types-windows
-	@$(VENV)/lint-imports --no-cache --no-logo
 
-.PHONY: .types .types-windows
-.types:
+types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included
 	@$(NODE) $(VENV)/pyright --warnings
+
+.PHONY: types .types .types-windows
+.types:
+	@$(NODE) $(VENV)/pyright --warnings kernel handlers
 .types-windows:
 	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
 

@@ -236,12 +236,12 @@ def killed(tmp_path: Path, migrated: Path) -> Iterator[Kernel]:
         from kernel.search import dropped
         dropped.removal = lambda tx: os.kill(os.getpid(), signal.SIGKILL)
         kernel = open_kernel(Config(data=Path({str(data)!r})))
-        tools = kernel.calls.dispatch.tools
+        tools = kernel.dispatch.tools
         async def main():
             for number in range({MANY}):
                 arguments = dict(path=str(number), content=f"the heron {{number}} stands in the pond")
-                await kernel.calls.dispatch.call(tools["add_memory"], msgspec.json.encode(arguments), TESTER)
-            await kernel.calls.dispatch.call(tools["clear_memory"], b"{{}}", TESTER)
+                await kernel.dispatch.call(tools["add_memory"], msgspec.json.encode(arguments), TESTER)
+            await kernel.dispatch.call(tools["clear_memory"], b"{{}}", TESTER)
         from tests.conftest import TESTER
         asyncio.run(main())
     """

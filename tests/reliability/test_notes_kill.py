@@ -64,7 +64,7 @@ def arm(point):
 def run(data, point):
     kernel = app.open_kernel(Config(data=data))
     arm(point)
-    reply = asyncio.run(kernel.calls.dispatch.call(kernel.calls.dispatch.tools[tool], arguments, ANONYMOUS_CALLER))
+    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, ANONYMOUS_CALLER))
     os._exit(0 if reply.fault is None else 1)
 
 for point in range(1, 100):

@@ -15,7 +15,7 @@ from kernel.server import app
 from tests.unit import layers
 from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, names, nodes
 
-pytestmark = pytest.mark.slow  # as lint, these rules are not part of `make test`
+pytestmark = [pytest.mark.slow, pytest.mark.rules]
 
 MOST_FIELDS = 15
 KERNEL = [name for name in names() if name.startswith("kernel")]
@@ -87,7 +87,6 @@ def test_only_the_sqlite_package_imports_the_driver() -> None:
     assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3")} == {"kernel.engines.sqlite"}
 
 
-@pytest.mark.slow
 def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") == {
         "kernel.embed.late_interaction",
@@ -127,7 +126,7 @@ def test_tokens_are_checked_in_one_place() -> None:
 def test_import_contracts_hold() -> None:
     """The contracts of pyproject.toml: layers, no cycles, no dialect in the kernel, no dialect in another."""
     linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([linter, "--no-logo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
 
 
@@ -253,7 +252,6 @@ running.store.close()
 UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "simsimd", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "unneeded"),
     [(SERVING, UNNEEDED | {"starlette", "anyio"}), (FIRST_ANSWER, UNNEEDED)],

@@ -169,7 +169,7 @@ from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
-dispatch = kernel.calls.dispatch
+dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
 print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
 kernel.store.close()
