@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, get_args
 from urllib.parse import parse_qs
 
@@ -15,14 +16,21 @@ from kernel.calls.call import UNREADABLE
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.schema import without_nulls
 from kernel.core.data_dir import MAIN, other_tenants
-from kernel.core.errors import HTTP_STATUS, Fault
-from kernel.core.limits import Headers, Limits, Refusal, excess, refuse
+from kernel.core.errors import Fault
+from kernel.core.limits import Headers, Limits, Refusal, excess
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import HttpResponse
-from kernel.http.rest import access_refusal, error_response, read_arguments, refusal_response, send_response
+from kernel.http.edge import (
+    Failure,
+    HttpResponse,
+    error_response,
+    failure_response,
+    read_arguments,
+    refusal_response,
+    respond,
+)
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
-from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, with_client_name
+from kernel.security.permissions import FULL_ACCESS, Caller, with_client_name
 
 PREFIX = "/memories/"
 TERMINAL = "terminal"  # the name of the client in the actor of what is done here
@@ -44,18 +52,13 @@ class CommandRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        raw = scope["headers"]
-        headers: dict[bytes, bytes] = dict(raw)
-        refusal = refuse(raw, headers, self._limits)
-        try:
-            answer = refusal_response(refusal) if refusal else await self._answer(scope, headers, receive)
-        except (Unauthenticated, Forbidden) as error:
-            answer = access_refusal(self._access, error, scope["path"], headers)
-        except Fault as fault:
-            answer = error_response(HTTP_STATUS[fault.code], fault.code, fault.message)
-        await send_response(send, answer)
 
-    async def _answer(self, scope: Scope, headers: Headers, receive: Receive) -> HttpResponse:
+        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
+            return failure_response(self._access, failure, scope["path"], headers)
+
+        await respond(scope, send, self._limits, partial(self._answer, scope, receive), refusal)
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
         caller = self._caller(headers)
         name = scope["path"].removeprefix(PREFIX)
         if name not in COMMANDS:

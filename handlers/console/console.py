@@ -27,6 +27,7 @@ from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
 from kernel.http.access import AccessControl
+from kernel.http.edge import HttpResponse, send_response
 from kernel.security.auth import Unauthenticated
 from kernel.security.login_codes import SECONDS
 from kernel.security.permissions import Forbidden
@@ -272,7 +273,6 @@ class _Failed(Struct):
 
 
 async def _send(send: Send, answer: Answer) -> None:
-    fields = {**SECURITY, "content-type": answer.media, "content-length": str(len(answer.body)), **answer.headers}
-    head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": head})
-    await send({"type": "http.response.body", "body": answer.body})
+    fields = {**SECURITY, **answer.headers}
+    head = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items())
+    await send_response(send, HttpResponse(answer.status, answer.body, head, answer.media.encode()))

@@ -15,6 +15,7 @@ from handlers.console.requests import SECURITY, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import KeptCalls
 from kernel.core.errors import Fault
+from kernel.http.edge import begin_response
 from kernel.observe.call_log import Count, SeenCall
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Caller, Permission
@@ -114,7 +115,7 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _start(send: Send) -> None:
     head: Any = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in _HEADERS.items()]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await begin_response(send, 200, head)
 
 
 async def _send(send: Send, data: bytes) -> None:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -18,21 +18,12 @@ from kernel.calls.call import Pending
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Limits
 from kernel.http.deadlines import DeadlineWheel
+from kernel.http.edge import HttpResponse, send_response
 from kernel.http.encoded_headers import CommonHeaders, encode
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.uvicorn_protocol import LimitedProtocol
 from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address
-
-
-class HttpResponse(NamedTuple):
-    """A status, a body, and the headers that those two do not imply."""
-
-    status: int
-    body: bytes
-    headers: tuple[Header, ...] = ()
-    media: bytes = b"application/json"
-
 
 Done = Callable[[HttpResponse], None]
 # The response to a POST, Pending where `done` gets it later, None where it takes the ASGI application. A body of None
@@ -311,12 +302,9 @@ def _ignore(_response: HttpResponse) -> None:
 
 def _responding(response: HttpResponse) -> ASGIApp:
     """An application with one response; it closes the connection, since the rest of the body is not read."""
-    length = (b"content-length", b"%d" % len(response.body))
-    head = [(b"content-type", response.media), length, *response.headers, _CLOSE]
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": response.status, "headers": head})
-        await send({"type": "http.response.body", "body": response.body})
+        await send_response(send, response._replace(headers=(*response.headers, _CLOSE)))
 
     return app
 

@@ -5,7 +5,7 @@ from html import escape
 from typing import NamedTuple
 
 from kernel.calls.dialect import Dialect
-from kernel.http.fast_path import HttpResponse
+from kernel.http.edge import HttpResponse
 
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
 _DOCUMENTATION = "Documentation: README.md and the folder docs in the repository."

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
@@ -15,7 +15,8 @@ from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Headers, Limits, Refusal
 from kernel.http.access import AccessControl, AccessRefusal
-from kernel.http.fast_path import Done, HttpResponse
+from kernel.http.edge import CLOSE, HttpResponse, send_response
+from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
 from kernel.mcp.inbound import is_request, over_http, version_and_era
@@ -32,8 +33,6 @@ Gate = Callable[[Sequence[Header], Headers], None]
 Streaming = Callable[[Send, Receive], Coroutine[object, None, None]]
 
 _clock = time.monotonic
-_JSON = (b"content-type", b"application/json")
-_CLOSE = (b"connection", b"close")
 _OF_SESSION = ("GET", "DELETE")
 # Bounds of the memory that clients can fill with header values: half a megabyte.
 _MAX_PASSED = 1024
@@ -47,7 +46,7 @@ class _HttpRejected(ProtocolError):
         super().__init__(INVALID_REQUEST, refusal.reason)
         self.status = refusal.status
         # Where the body was not read the connection cannot carry another request; a plain GET has none.
-        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else (_CLOSE,)
+        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else (CLOSE,)
 
 
 class _AccessRefused(ProtocolError):
@@ -57,7 +56,7 @@ class _AccessRefused(ProtocolError):
         super().__init__(INVALID_REQUEST, refusal.reason)
         self.status = refusal.status
         # The body of an unauthenticated request is not read.
-        closing = () if refusal.status == 403 else (_CLOSE,)
+        closing = () if refusal.status == 403 else (CLOSE,)
         self.headers = ((b"www-authenticate", refusal.challenge), *closing)
 
 
@@ -124,8 +123,7 @@ class Endpoint:
             await answer(send, receive)
             return
         if answer is not None:
-            for event in _events(answer):
-                await send(event)
+            await send_response(send, answer)
 
     def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
         """A `FastRoute`; None for what may be answered by a stream, and where the tenant has to be opened first."""
@@ -316,15 +314,3 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
 def _unacceptable(headers: Headers) -> Refusal | None:
     accepted = bounds.accepts(headers, b"application/json")
     return None if accepted else Refusal(406, "Accept must allow application/json")
-
-
-def _events(answer: HttpResponse) -> tuple[Message, Message]:
-    head = _entity_headers(len(answer.body)) + answer.headers
-    start = {"type": "http.response.start", "status": answer.status, "headers": head}
-    return start, {"type": "http.response.body", "body": answer.body}
-
-
-@lru_cache(maxsize=4096)
-def _entity_headers(length: int) -> tuple[Header, ...]:
-    size = (b"content-length", b"%d" % length)
-    return (_JSON, size) if length else (size,)

@@ -8,9 +8,8 @@ import secrets
 
 from starlette.types import Receive, Scope, Send
 
-from kernel.core.limits import Limits, refuse
-from kernel.http.fast_path import HttpResponse
-from kernel.http.rest import error_response, refusal_response, send_response
+from kernel.core.limits import Headers, Limits, refuse
+from kernel.http.edge import HttpResponse, error_response, refusal_response, send_response
 from kernel.security.auth import Auth
 from kernel.security.local_access import LocalAccess, proof
 
@@ -32,15 +31,11 @@ class ProofRoute:
         """Answers one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         refusal = refuse(scope["headers"], headers, self._limits)
-        if refusal is not None:
-            answer = refusal_response(refusal)
-        elif scope["method"] != "GET":
-            answer = error_response(405, "method_not_allowed", "Method not allowed, use GET.", (b"allow", b"GET"))
-        else:
-            answer = self._answer(scope, headers)
-        await send_response(send, answer)
+        await send_response(send, refusal_response(refusal) if refusal else self._answer(scope, headers))
 
-    def _answer(self, scope: Scope, headers: dict[bytes, bytes]) -> HttpResponse:
+    def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+        if scope["method"] != "GET":
+            return error_response(405, "method_not_allowed", "Method not allowed, use GET.", (b"allow", b"GET"))
         nonce = headers.get(_NONCE, b"")
         if not nonce or len(nonce) > _MOST_NONCE:
             return error_response(400, "invalid", f"x-quipu-nonce has 1 to {_MOST_NONCE} characters")

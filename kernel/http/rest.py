@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -11,34 +11,27 @@ from kernel.calls.call import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry,
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import InputRequired, Interaction, Reply
 from kernel.core.errors import HTTP_STATUS, Fault
-from kernel.core.limits import (
-    MISDIRECTED,
-    Header,
-    Headers,
-    Limits,
-    Refusal,
-    excess,
-    read_body,
-    refuse,
-    refuse_body,
-)
+from kernel.core.limits import MISDIRECTED, Header, Headers, Limits, Refusal, excess, refuse, refuse_body
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import Done, FastRoute, HttpResponse
+from kernel.http.edge import (
+    RETRY,
+    Failure,
+    HttpResponse,
+    access_refusal,
+    error_response,
+    failure_response,
+    has_no_body,
+    read_arguments,
+    refusal_response,
+    respond,
+    send_response,
+)
+from kernel.http.fast_path import Done, FastRoute
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Forbidden
 
 _JSON = "application/json"
 _PREFIX = "/tools/"
-_CODES = {
-    400: "invalid",
-    403: "forbidden",
-    413: "too_large",
-    415: "unsupported_media_type",
-    MISDIRECTED: "misdirected_request",
-    431: "headers_too_large",
-}
-RETRY = (b"retry-after", b"1")
-CLOSE = (b"connection", b"close")
 _PUBLIC_PATHS = frozenset({"/healthz"})
 # A kubelet sends the address of the pod as Host, and no key: whoever is refused hears whether the server is ready.
 _TERSE_PATHS = frozenset({"/readyz"})
@@ -60,14 +53,8 @@ def _drop(*_emitted: object) -> None:
 NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
 
 
-def error_response(status: int, code: str, message: str, *extra: Header, **more: Any) -> HttpResponse:
-    """An error outside of any dialect."""
-    return HttpResponse(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra)
-
-
 _NO_TOOL = error_response(404, "not_found", "Unknown tool, GET /tools lists the tools.")
 _WRONG_METHOD = error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
-_TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
 class ToolRoutes:
@@ -86,23 +73,16 @@ class ToolRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        raw = scope["headers"]
-        headers: dict[bytes, bytes] = dict(raw)
         path: str = scope["path"]
-        refusal = refuse(raw, headers, self._limits)
-        try:
-            answer = (
-                await self._answer(scope["method"], path, headers, receive)
-                if refusal is None
-                else refusal_response(refusal)
-            )
-        except (Unauthenticated, Forbidden) as error:
-            answer = access_refusal(self._access, error, path, headers)
-        except Fault as fault:
-            answer = error_response(503, fault.code, fault.message, RETRY)
-        await send_response(send, answer)
 
-    async def _answer(self, method: str, path: str, headers: Headers, receive: Receive) -> HttpResponse:
+        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
+            if isinstance(failure, Fault):  # of a tenant that cannot be opened now
+                return error_response(503, failure.code, failure.message, RETRY)
+            return failure_response(self._access, failure, path, headers)
+
+        await respond(scope, send, self._limits, partial(self._answer, scope["method"], path, receive), refusal)
+
+    async def _answer(self, method: str, path: str, receive: Receive, headers: Headers) -> HttpResponse:
         caller = self._access.caller(headers)
         entry = self._dispatch.tools.get(path.partition(_PREFIX)[2])
         if entry is None:
@@ -133,7 +113,7 @@ class ToolRoutes:
         self, entry: ToolEntry, headers: Headers, body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
         caller = self._access.caller(headers)
-        refusal = None if _empty(headers) else refuse_body(headers, self._limits)
+        refusal = None if has_no_body(headers) else refuse_body(headers, self._limits)
         if refusal is not None:
             return refusal_response(refusal)
         if body is None:
@@ -187,32 +167,6 @@ class AuthGate:
         await self._application()(scope, receive, send)
 
 
-def access_refusal(
-    access: AccessControl, error: Unauthenticated | Forbidden, path: str, headers: Headers
-) -> HttpResponse:
-    """401 with a challenge for an unauthenticated request, or 403 where the caller lacks the permission."""
-    refusal = access.refusal(error, path, headers)
-    challenge = (b"www-authenticate", refusal.challenge)
-    # The body of an unauthenticated request is not read, so the connection cannot carry another request.
-    closing = () if refusal.status == 403 else (CLOSE,)
-    return error_response(refusal.status, refusal.code, refusal.reason, challenge, *closing)
-
-
-def _empty(headers: Headers) -> bool:
-    return headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
-
-
-async def read_arguments(headers: Headers, receive: Receive, limits: Limits) -> bytes | Refusal:
-    """The body as JSON, `{}` where there is none, or the refusal of it."""
-    if _empty(headers):
-        return b"{}"
-    refusal = refuse_body(headers, limits)
-    if refusal is not None:
-        return refusal
-    body = await read_body(receive, limits.body)
-    return _TOO_LARGE if body is None else body or b"{}"
-
-
 def _answer(reply: Reply | InputRequired, headers: Headers) -> HttpResponse:
     if isinstance(reply, InputRequired):
         return _input_required(reply)
@@ -228,16 +182,3 @@ def _input_required(ask: InputRequired) -> HttpResponse:
     names = ", ".join(sorted(ask.inputs)) or "another round"
     message = f"The tool requires input ({names}), which only an MCP client can provide."
     return error_response(409, "input_required", message, inputs=ask.inputs)
-
-
-def refusal_response(refusal: Refusal) -> HttpResponse:
-    """The refusal of a request by its headers or its body."""
-    # The body is not read, so the connection cannot carry another request.
-    return error_response(refusal.status, _CODES[refusal.status], refusal.reason, CLOSE)
-
-
-async def send_response(send: Send, answer: HttpResponse) -> None:
-    """Sends a whole response."""
-    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.headers]
-    await send({"type": "http.response.start", "status": answer.status, "headers": head})
-    await send({"type": "http.response.body", "body": answer.body})

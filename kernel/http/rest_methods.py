@@ -12,13 +12,13 @@ from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import InputRequired
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
-from kernel.core.limits import Header, Headers, Limits, Refusal, excess, refuse
+from kernel.core.limits import Header, Headers, Limits, Refusal, excess
 from kernel.core.text import json_bytes
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import HttpResponse
-from kernel.http.rest import CLOSE, NO_INTERACTION, RETRY, read_arguments, send_response
-from kernel.security.auth import Unauthenticated, credentials
-from kernel.security.permissions import Caller, Forbidden, with_client_name
+from kernel.http.edge import CLOSE, RETRY, Failure, HttpResponse, read_arguments, respond
+from kernel.http.rest import NO_INTERACTION
+from kernel.security.auth import credentials
+from kernel.security.permissions import Caller, with_client_name
 
 _MAX_QUERY_FIELDS = 64
 _MAX_CLIENT_CHARS = 32
@@ -88,19 +88,15 @@ class MethodRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        raw = scope["headers"]
-        headers = _with_key(dict(raw))
         request_id = new_id("req")
-        refusal = refuse(raw, headers, self._limits)
-        try:
-            answer = (
-                _refused(refusal, request_id) if refusal else await self._answer(scope, headers, receive, request_id)
-            )
-        except (Unauthenticated, Forbidden) as error:
-            answer = self._access_refused(error, scope["path"], headers, request_id)
-        except Fault as fault:
-            answer = _error(503, fault.message, request_id, RETRY)
-        await send_response(send, answer._replace(headers=(*answer.headers, (b"request-id", request_id.encode()))))
+
+        async def answer(headers: Headers) -> HttpResponse:
+            return _identified(await self._answer(scope, _with_key(headers), receive, request_id), request_id)
+
+        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
+            return _identified(self._refusal(failure, scope["path"], headers, request_id), request_id)
+
+        await respond(scope, send, self._limits, answer, refusal)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, request_id: str) -> HttpResponse:
         caller = self._access.caller(headers)
@@ -146,10 +142,12 @@ class MethodRoutes:
         given = {name: value for name, value in fields.items() if name not in queried or bytes(value) != b"null"}
         return json_bytes({**queried, **given, **parameters})
 
-    def _access_refused(
-        self, error: Unauthenticated | Forbidden, path: str, headers: Headers, request_id: str
-    ) -> HttpResponse:
-        refusal = self._access.refusal(error, path, headers)
+    def _refusal(self, failure: Failure, path: str, headers: Headers, request_id: str) -> HttpResponse:
+        if isinstance(failure, Refusal):
+            return _refused(failure, request_id)
+        if isinstance(failure, Fault):  # of a tenant that cannot be opened now
+            return _error(503, failure.message, request_id, RETRY)
+        refusal = self._access.refusal(failure, path, headers)
         # The body of an unauthenticated request is not read, so the connection cannot carry another request.
         closing = () if refusal.status == 403 else (CLOSE,)
         return _error(refusal.status, refusal.reason, request_id, (b"www-authenticate", refusal.challenge), *closing)
@@ -160,7 +158,11 @@ def _with_client(caller: Caller, name: str) -> Caller:
     return with_client_name(caller, name) if name and name.isascii() and len(name) <= _MAX_CLIENT_CHARS else caller
 
 
-def _with_key(headers: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def _identified(response: HttpResponse, request_id: str) -> HttpResponse:
+    return response._replace(headers=(*response.headers, (b"request-id", request_id.encode())))
+
+
+def _with_key(headers: Headers) -> Headers:
     """The headers with a key that the vendor's clients send as `x-api-key`."""
     given = credentials(headers)
     return headers if given is None else {**headers, b"authorization": given}

@@ -16,11 +16,12 @@ from kernel.calls.tools import Schema
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import HEALTHY, HttpResponse
+from kernel.http.edge import HttpResponse, access_refusal
+from kernel.http.fast_path import HEALTHY
 from kernel.http.home import home
 from kernel.http.openapi import document
 from kernel.http.readiness import Readiness
-from kernel.http.rest import Ready, access_refusal
+from kernel.http.rest import Ready
 from kernel.security.permissions import Forbidden, Grant, Permission
 
 _JSON = "application/json"

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 
 from starlette.types import Receive, Send
 
+from kernel.http.edge import begin_response
 from kernel.mcp.messages import ProtocolError
 
 Answering = Coroutine[object, None, bytes]
@@ -86,7 +87,7 @@ class Stream:
         while self._messages:
             if not self._started:
                 self._started = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+                await begin_response(self._send, 200, HEADERS)
             await self._send_body(event(self._messages.popleft()))
 
     async def _finish(self, task: asyncio.Task[bytes]) -> bytes | None:

@@ -9,6 +9,7 @@ from starlette.types import Receive, Send
 
 from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers
+from kernel.http.edge import begin_response
 from kernel.http.sse import HEADERS, PING, PING_SECONDS, event
 from kernel.mcp.messages import Inbound, Listen, Subscribe
 from kernel.mcp.protocol import LEGACY
@@ -48,7 +49,7 @@ class UpdateStream:
 
     async def run(self, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
         """Sends what is queued, and `last` where the server ends the stream; asks at each ping if it is `allowed`."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await begin_response(self._send, 200, HEADERS)
         await self._send_body(PING)  # so that the client sees the headers at once
         watch = asyncio.ensure_future(self._watch(receive))
         try:

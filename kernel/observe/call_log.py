@@ -14,7 +14,8 @@ from kernel.core.config import KeptCalls
 from kernel.core.errors import Fault
 from kernel.core.ids import call_id, current_call, now_ns, utc_now
 from kernel.core.limits import Header
-from kernel.http.fast_path import Done, FastRoute, HttpResponse
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import Done, FastRoute
 
 _MOST_CALLS = 1000  # of a tenant
 _MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way

@@ -9,7 +9,8 @@ from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
 from kernel.core.limits import Header
-from kernel.http.fast_path import Done, FastRoute, HttpResponse, Pending
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.mcp.messages import Inbound
 
 _PARENT, _STATE = "traceparent", "tracestate"

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from kernel.core.config import VERSION, Config, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import Limits
+from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
 from kernel.security.local_access import LocalAccess
 from kernel.security.rate_limit import RateLimiter
@@ -70,7 +71,7 @@ class StartupGate:
             if early is None:
                 await self._opened.wait()
             if self._application is None:
-                await _send(send, *(early or _STOPPING))
+                await send_response(send, HttpResponse(*(early or _STOPPING)))
                 return
         await self._application(scope, receive, send)
 
@@ -303,12 +304,6 @@ def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseExc
     if number == errno.EACCES:
         return Fault("busy", f"Port {port} of {host} is not allowed to this user: --port or PORT chooses another.")
     return Fault("invalid", f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}.")
-
-
-async def _send(send: Send, status: int, body: bytes) -> None:
-    head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": body})
 
 
 def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:

@@ -16,7 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kernel.calls.call import Pending
 from kernel.core.errors import Fault
 from kernel.core.limits import Header
-from kernel.http.fast_path import Done, FastRoute, HttpResponse, protocol
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import Done, FastRoute, protocol
 from loadtests.baselines import echo_servers
 from loadtests.lib import http_requests
 

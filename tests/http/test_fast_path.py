@@ -12,7 +12,8 @@ import pytest
 from kernel.calls.call import Pending
 from kernel.core.config import Config
 from kernel.core.limits import Header, Limits
-from kernel.http.fast_path import Done, FastRoute, HttpResponse
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import Done, FastRoute
 from kernel.server.app import open_kernel
 from kernel.server.asgi import Application
 from tests.http import mcp_fixture

@@ -11,7 +11,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from kernel.core.limits import Header, Limits
-from kernel.http.fast_path import MAX_COLLECTED_BYTES, Done, HttpResponse
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import MAX_COLLECTED_BYTES, Done
 from tests.http.connections import Connection, chunked, raw, running, serving
 from tests.http.http_requests import BASIC
 

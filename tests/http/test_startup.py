@@ -31,7 +31,7 @@ async def asked(front: serve.StartupGate, method: str, path: str, body: bytes = 
         return {"type": "http.request", "body": body}
 
     async def send(message: Any) -> None:
-        sent.append(dict(message))
+        sent.append({**message, "headers": sorted(message["headers"])} if "headers" in message else dict(message))
 
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     scope = {

@@ -201,6 +201,17 @@ def test_a_feature_of_one_dialect_is_no_field_of_all() -> None:
     assert len(Dialect._fields) <= MOST_FIELDS
 
 
+def test_one_module_begins_responses() -> None:
+    """The fast path writes its own bytes; everything else goes through the edge."""
+    beginning = {
+        name
+        for name in names()
+        for node in nodes(name)
+        if isinstance(node, ast.Constant) and node.value == "http.response.start"
+    }
+    assert beginning == {"kernel.http.edge"}
+
+
 def test_nothing_is_left_for_later() -> None:
     marks = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")
     folders = ("kernel", "handlers", "sql", "tests", "loadtests")
