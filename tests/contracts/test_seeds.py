@@ -7,12 +7,12 @@ from kernel.calls.tools import Tool
 from kernel.server.app import DIALECTS
 from tests.contracts.deviation_tables import read_deviations
 from tests.contracts.deviations import declared_differences, differences, without_reason
-from tests.contracts.seed_texts import HERE, Action, Contract, Param, contracts, fences, sections, tabled
+from tests.contracts.seed_texts import HERE, Action, Contract, Param, fences, sections, tabled
+from tests.support.contracts_seeds import CONTRACTS, contract
 
 # Dialects that lack some of their tools yet.
 PENDING: set[str] = set()
 
-CONTRACTS = contracts()
 DIGESTS = {
     "paths": "d39489596e8043e5f8360f357c533b332ecf289c33163a04242270548f2abf60",
     "notes": "20c1f75ffda861a70afdd6f4c587f6105973a8f7474752ae4558daedcc0c656e",
@@ -80,11 +80,6 @@ NAMES = {
         "memory_init",
     ],
 }
-
-
-def contract(dialect: str, name: str) -> Contract:
-    (found,) = (tool for tool in CONTRACTS[dialect] if tool.name == name)
-    return found
 
 
 def built() -> dict[str, tuple[Tool, ...]]:

@@ -3,7 +3,7 @@
 import http.client
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import pytest
 from kernel.core.config import Config, KeptCalls
 from kernel.core.ids import utc_now
 from kernel.security import api_keys
-from tests.http.test_console import TYPED
 from tests.security.authenticated_server import House, house
+from tests.support.http_console import TYPED
+from tests.support.http_console_live import call_as
 
 SECRET_WORDS = "the launch is on Tuesday"
 
@@ -113,26 +114,6 @@ def test_kept_calls_and_counts_are_bounded(tmp_path: Path) -> None:
         assert server.ask("GET", "/ui/calls.json?number=100").status == 404
         assert server.ask("GET", "/ui/calls.json?number=101").status == 200
         assert "others" in {count["client"] for count in found["counts"]}
-
-
-def call_as(server: House, client: str, tool: str, arguments: Mapping[str, Any]) -> None:
-    """A call of a client that tells its name."""
-    prefix = "io.modelcontextprotocol/"
-    meta = {
-        f"{prefix}protocolVersion": "2026-07-28",
-        f"{prefix}clientCapabilities": {},
-        f"{prefix}clientInfo": {"name": client, "version": "1"},
-    }
-    params = {"name": tool, "arguments": arguments, "_meta": meta}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": "tools/call",
-        "mcp-name": tool,
-    }
-    assert server.ask("POST", "/mcp", body=json.dumps(body).encode(), headers=headers).status == 200
 
 
 class Stream:

@@ -15,9 +15,9 @@ import pytest
 from handlers.console.guide import NO_GUIDE, Checks, Finding
 from kernel.cli.clients import CLIENTS
 from kernel.core.config import Config
-from tests.http.test_console import added, change, model, page, send, state
-from tests.http.test_console_live import call_as
 from tests.security.authenticated_server import House, house
+from tests.support.http_console import added, change, model, page, send, state
+from tests.support.http_console_live import call_as
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.packaging.programs import environment, running
 from tests.reliability.server_process import PATIENCE, ROOT
-from tests.unit.server.test_process_activation import ask, connected, status
+from tests.support.server_process_activation import ask, connected, status
 
 pytestmark = pytest.mark.ship
 FOLDER, FILE = ROOT / "dist" / "quipu", ROOT / "dist" / "quipu.run"

@@ -9,7 +9,7 @@ from kernel.cli.main import main
 from kernel.core.config import Config
 from kernel.store.statements import ROOT
 from tests.postgres import stores
-from tests.postgres.test_copy import fill
+from tests.support.postgres_copy import fill
 
 pytestmark = pytest.mark.postgres
 

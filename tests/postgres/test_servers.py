@@ -3,33 +3,23 @@
 import asyncio
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from subprocess import PIPE
-from typing import Any
 
 import pytest
 
 from kernel.cli.main import main
-from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.engines.postgres import database
-from kernel.server.app import Kernel, open_kernel
 from tests.postgres import stores
-from tests.postgres.calls import Load, add, ask, chain_is_whole
+from tests.postgres.calls import add, ask, chain_is_whole
+from tests.support.postgres_servers import MOVED, Open, contents, faults, loaded, move_process, moved, places
 
 pytestmark = pytest.mark.postgres
 KILLS = max(6, int(os.environ.get("POSTGRES_KILL_ROUNDS", "6")) // 7)  # of a tenant that grows meanwhile
-ROOT = Path(__file__).parents[2]
-MOVED = "acme"
 Run = Callable[..., int]
-Open = Callable[..., Kernel]
 
 
 @pytest.fixture
@@ -39,66 +29,6 @@ def databases(server: str) -> Iterator[list[str]]:
     yield made
     for address in made:
         database.forget_pool(address)
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Open]:
-    """Opens a tenant as another process would."""
-    with ExitStack() as stack:
-
-        def another(home: str, tenant: str = MOVED) -> Kernel:
-            database.forget_pool(home)
-            folder = tmp_path / str(time.monotonic_ns())
-            kernel = open_kernel(Config(data=folder, store=home, tenant=tenant, model=None))
-            stack.callback(kernel.store.close)
-            return kernel
-
-        yield another
-
-
-def move_process(home: str, to: str, tenant: str = MOVED) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kernel", "tenant", "move", tenant, "--to", to, "--store", home]
-    return subprocess.Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True)
-
-
-def moved(home: str, to: str, tenant: str = MOVED) -> str:
-    process = move_process(home, to, tenant)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    return output
-
-
-def contents(address: str, tenant: str = MOVED) -> dict[str, list[tuple[Any, ...]]]:
-    rows = stores.rows(address, tenant)
-    del rows["migration"]
-    return {name: found for name, found in rows.items() if found}
-
-
-def places(addresses: list[str], tenant: str = MOVED) -> list[str]:
-    """The databases that say that they have a tenant."""
-    found = []
-    for address in addresses:
-        with stores.connect(address) as db:
-            if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is None:
-                continue
-            here = "SELECT 1 FROM quipu.directory WHERE name = %s AND moved_to IS NULL AND mover IS NULL"
-            found += [address] if db.execute(here, (tenant,)).fetchone() else []
-    return found
-
-
-@contextmanager
-def loaded(*kernels: Kernel) -> Iterator[Load]:
-    """Callers that write until the end of the block."""
-    load = Load(list(kernels))
-    try:
-        yield load
-    finally:
-        load.stop()
-
-
-def faults(load: Load) -> Counter[str]:
-    """What callers were answered that were not served."""
-    return Counter(reply.fault for reply in load.answers.values() if reply.fault is not None)
 
 
 def test_new_tenants_go_where_the_fewest_are(

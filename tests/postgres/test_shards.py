@@ -18,7 +18,7 @@ from kernel.server.app import Kernel
 from tests.postgres import stores
 from tests.postgres.calls import add, chain_is_whole
 from tests.postgres.cluster import Cluster, running
-from tests.postgres.test_servers import Open, contents, faults, loaded, moved, opened, places
+from tests.support.postgres_servers import Open, contents, faults, loaded, moved, opened, places
 
 __all__ = ["opened"]
 pytestmark = pytest.mark.postgres

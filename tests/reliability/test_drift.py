@@ -16,7 +16,7 @@ from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock
 from tests.reliability.write_scenario import told
-from tests.unit.embed.test_model import bert, save
+from tests.support.embed_model import bert, save
 
 JUMPS = [
     "2026-01-02T04:04:05.678Z",  # an hour ahead, and back

@@ -23,8 +23,8 @@ from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.reliability.server_process import LOST, ROOT, Client, disagreements, free_port, memories, serving
-from tests.reliability.test_power_cut import run
 from tests.reliability.write_scenario import PATHS, SCOPES, Kept
+from tests.support.reliability_power_cut import run
 
 NOBODY = 65534
 LARGE = "many words " * 300_000

@@ -7,7 +7,6 @@ import fcntl
 import os
 import random
 import struct
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,18 +15,12 @@ import pytest
 
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import Countdown, Ledger, Writer, disagreements, finish, serving
+from tests.support.reliability_power_cut import run
 
 CUTS = int(os.environ.get("POWER_CUTS", "2"))
 WRITERS = 8
 _SHUT_DOWN = 0x8004587D
 _WITHOUT_FLUSH = 2
-
-
-def run(*command: str) -> None:
-    """Runs a program; raises what it complained of."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode:
-        raise OSError(f"{command[0]}: {done.stderr.strip()}")
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tests.catalogue import Catalogue
 from tests.reliability import surfaces
 from tests.reliability.mutations import Call
 from tests.reliability.server_process import LATE, ROOT, Server, serving
-from tests.reliability.test_mutations import Wire
+from tests.support.reliability_mutations import Wire
 
 COUNT = int(os.environ.get("FUZZ_SURFACES", "3000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20261126"))

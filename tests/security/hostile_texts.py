@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.http.test_console_live import call_as
 from tests.security.authenticated_server import House
+from tests.support.http_console_live import call_as
 
 HOSTILE = (
     "<script>alert(1)</script>",

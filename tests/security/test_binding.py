@@ -14,8 +14,9 @@ import pytest
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from tests.catalogue import Catalogue
-from tests.reliability.server_process import LOST, PATIENCE, ROOT, free_port
+from tests.reliability.server_process import PATIENCE, ROOT, free_port
 from tests.security.authenticated_server import EXPIRED, House
+from tests.support.security_binding import alive
 
 # An address of this machine alone that does not say so: nothing here is reachable from anywhere else.
 ELSEWHERE = "127.1"
@@ -59,14 +60,6 @@ def serving(data: Path, *more: str, host: str = ELSEWHERE, environment: Mapping[
         found.close()
         process.terminate()
         process.communicate(timeout=PATIENCE)
-
-
-def alive(found: House) -> bool:
-    try:
-        return found.ask("GET", "/healthz").status == 200
-    except LOST:
-        found.close()
-        return False
 
 
 @pytest.mark.parametrize("host", [ELSEWHERE, "0.0.0.0", "::", "example.invalid"])

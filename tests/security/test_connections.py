@@ -15,7 +15,7 @@ import pytest
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import LATE, Client, serving
 from tests.security.sockets import Peer, crowd, request, status, until_ended
-from tests.security.test_slow import HALF_BODY, HALF_HEAD, WHOLE
+from tests.support.security_slow import HALF_BODY, HALF_HEAD, WHOLE
 
 IDLE = int(os.environ.get("IDLE_SOCKETS", "300"))
 HALF = 300 if IDLE >= 9000 else 30

@@ -21,10 +21,11 @@ from kernel.core.config import Config
 from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from tests.catalogue import Catalogue
-from tests.http.test_console import INSTALLING
 from tests.reliability.workers import serving_by
 from tests.security.authenticated_server import EXPIRED, Answer, House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
+from tests.support.http_console import INSTALLING
+from tests.support.security_console import memories_of
 from tests.unit.sql.code import ROOT
 
 TYPED = "application/x-www-form-urlencoded"
@@ -514,17 +515,6 @@ def test_hostile_text_reaches_every_column_that_takes_a_text(tmp_path: Path) -> 
     db.close()
     assert len(columns) > 150
     assert unreached == {}
-
-
-def memories_of(server: House) -> set[str]:
-    """The ids of all memories that anything ever happened to."""
-    seen: set[str] = set()
-    below: int | None = 2**62
-    while below is not None:
-        found = json.loads(server.ask("GET", f"/ui/timeline.json?before={below}").body)
-        seen |= {event["id"] for event in found["events"]}
-        below = found["next"]
-    return seen
 
 
 def pages_of(server: House) -> Iterator[str]:

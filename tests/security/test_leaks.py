@@ -17,7 +17,7 @@ from tests.catalogue import Catalogue
 from tests.reliability.server_process import Server, serving
 from tests.security.authenticated_server import EXPIRED, JSON, MODERN, Answer, House
 from tests.security.calls import CALLS
-from tests.security.test_scopes import needed
+from tests.support.security_scopes import needed
 
 EVERY = int(os.environ.get("MISTAKES_EVERY", "6"))  # 1 makes all of them
 SECRET = "the queen of hearts"

@@ -11,7 +11,7 @@ from tests.catalogue import Catalogue
 from tests.reliability.server_process import PATIENCE, ROOT, free_port, until
 from tests.security.authenticated_server import House
 from tests.security.calls import CALLS
-from tests.security.test_binding import alive
+from tests.support.security_binding import alive
 
 
 def run(*arguments: str) -> str:

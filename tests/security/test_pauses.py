@@ -18,7 +18,7 @@ import pytest
 
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import Server, serving
-from tests.security.test_growth import texts
+from tests.support.security_growth import texts
 
 PAUSE = float(os.environ.get("PAUSE_SECONDS", "0.5"))
 TEXTS = int(os.environ.get("PAUSE_TEXTS", "12"))

@@ -16,8 +16,8 @@ from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, JSON, Answer, House, house
 from tests.security.sockets import Peer, request
+from tests.support.security_routes import METADATA
 
-METADATA = "/.well-known/oauth-protected-resource"
 TOOLS = [f"/tools/{tool.name}" for dialect in app.DIALECTS for tool in dialect.tools]
 ENDPOINTS = ["/mcp", *(addresses.address(chosen) for chosen in addresses.selections(app.DIALECTS))]
 RESOURCES = [path for path in ENDPOINTS if "," not in path]

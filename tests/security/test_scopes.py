@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import pytest
 
 from kernel.core.config import Config
@@ -16,12 +15,10 @@ from kernel.server import app
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, LEGACY, MODERN, House, house
 from tests.security.calls import CALLS, REST_CALLS, Call
+from tests.support.security_scopes import DIALECTS, PERMISSIONS, needed, rows, told
 
 STRANGERS = ("none", "wrong", "expired", "revoked")
-DIALECTS = {dialect.name: {tool.name for tool in dialect.tools} for dialect in app.DIALECTS}
 OWNERS = {tool: name for name, tools in DIALECTS.items() for tool in tools}
-
-PERMISSIONS = {tool.name: tool.permission for dialect in app.DIALECTS for tool in dialect.tools}
 
 
 class Served(NamedTuple):
@@ -45,11 +42,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(running, made)
 
 
-def needed(call: Call) -> Permission:
-    entry = PERMISSIONS[call[0]]
-    return Permission[entry if isinstance(entry, str) else entry[call[1]]]
-
-
 def verdict(call: Call, caller: str) -> tuple[int, str]:
     """The status and the scope a caller must be answered with; 0 where the tool itself answers."""
     if caller in STRANGERS:
@@ -58,24 +50,7 @@ def verdict(call: Call, caller: str) -> tuple[int, str]:
     return (0, "") if needed(call) <= allowed else (403, needed(call).name)
 
 
-def told(challenge: str, name: str) -> str:
-    """One parameter of a challenge."""
-    return challenge.partition(f'{name}="')[2].partition('"')[0]
-
-
 CALLERS = ("none", "wrong", "expired", "revoked", "read", "write", "admin", "elsewhere")
-
-
-def rows(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table."""
-    db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        named: Any = db.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        )
-        return {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in named}
-    finally:
-        db.close()
 
 
 def but_audit(file: Path) -> dict[str, list[tuple[Any, ...]]]:

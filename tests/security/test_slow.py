@@ -13,6 +13,7 @@ import pytest
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import LATE, Client, Server, serving, until
 from tests.security.sockets import Peer, crowd, request, status, until_ended
+from tests.support.security_slow import HALF_BODY, HALF_HEAD, WHOLE
 
 SETTINGS = {
     "QUIPU_LIMIT_HEADER_SECONDS": 1,
@@ -22,9 +23,6 @@ SETTINGS = {
     "QUIPU_LIMIT_IDLE_SECONDS": 2,
     "QUIPU_LIMIT_CONNECTIONS": 40,
 }
-WHOLE = request()
-HALF_HEAD = b"POST /tools/recall HTTP/1.1\r\nHost: localhost\r\nContent-Ty"
-HALF_BODY = request(body=b'{"query":', Content_Length="1000")
 CHUNKED = request(body=b"", Content_Length="", Transfer_Encoding="chunked")
 
 

@@ -12,7 +12,7 @@ from kernel.core.config import Config
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import House, house
 from tests.security.calls import CALLS
-from tests.security.test_scopes import needed, rows
+from tests.support.security_scopes import needed, rows
 
 MARK = "zanzibar"  # stands in everything the owner keeps, and nowhere else
 CORE = {"db": "core"}

@@ -12,8 +12,8 @@ from jwt.algorithms import OKPAlgorithm
 
 from kernel.core.config import Config, OAuth
 from tests.security.authenticated_server import House, house
-from tests.security.test_routes import METADATA
-from tests.security.test_scopes import DIALECTS, told
+from tests.support.security_routes import METADATA
+from tests.support.security_scopes import DIALECTS, told
 
 PUBLIC = "https://memory.example"
 ISSUER = "https://id.example"

@@ -10,10 +10,10 @@ import pytest
 
 from kernel.core.config import Config
 from tests.security.authenticated_server import House, house
-from tests.security.test_console import HOSTILE, store_everywhere
+from tests.security.hostile_texts import HOSTILE, store_everywhere
+from tests.support.ui_console import FOREIGN_ELEMENTS, fill
 from tests.ui.app_host import hosting
 from tests.ui.browser import Browser
-from tests.ui.test_console import FOREIGN_ELEMENTS, fill
 
 pytestmark = pytest.mark.ui
 

@@ -293,6 +293,18 @@ def test_the_readme_has_a_line_for_every_package_the_server_needs() -> None:
     assert missing == []
 
 
+def test_no_test_imports_a_test() -> None:
+    """Code that several tests share is in tests/support, or in a module beside them without tests of its own."""
+    importing = [
+        f"{file.relative_to(ROOT)}: {module}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        if "node_modules" not in file.parts
+        for module in imports_at_run_time(ast.parse(file.read_text(encoding="utf-8")))
+        if module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")
+    ]
+    assert importing == []
+
+
 def test_unit_tests_mirror_the_packages() -> None:
     """`tests/unit/store/test_queue.py` tests kernel/store/queue.py, `test_queue_limits.py` a part of it."""
     misplaced = [

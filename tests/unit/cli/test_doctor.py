@@ -23,7 +23,7 @@ from kernel.security import api_keys
 from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call
 from tests.reliability.server_process import free_port, serving
-from tests.unit.cli.test_probe_listeners import answering
+from tests.support.cli_probe_listeners import answering
 
 Doctor = Callable[..., tuple[int, dict[str, str]]]
 

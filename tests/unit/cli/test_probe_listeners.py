@@ -1,12 +1,9 @@
 """Identify the listener of a port by an MCP handshake and by /proc."""
 
-import http.server
 import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,30 +11,7 @@ import pytest
 from kernel.cli.probe import Handshake, handshake, listening_process
 from kernel.core.config import VERSION
 from tests.reliability.server_process import free_port, serving
-
-
-@contextmanager
-def answering(status: int, body: bytes = b"") -> Iterator[int]:
-    """Serve every POST with one response; the port."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+from tests.support.cli_probe_listeners import answering
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Embeddings equal model2vec's: the same token ids, the same vectors, from any folder in its format."""
 
-import json
 import math
 import random
 import shutil
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model2vec import StaticModel
@@ -25,6 +23,7 @@ from kernel.embed import wordpiece
 from kernel.embed.model import Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
 from kernel.embed.wordpiece import BertRules, CharacterMap
+from tests.support.embed_model import bert, matrix, save
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "kernel" / "model" / "static-minilm-256-int8"
@@ -88,22 +87,6 @@ def embed_every_word(folder: Path, texts: list[str]) -> list[Embedding]:
 def ids_of(embedding: Embedding, code: str = "H") -> list[int]:
     size = struct.calcsize(code)
     return list(struct.unpack(f"<{len(embedding.tokens) // size}{code}", embedding.tokens))
-
-
-def save(folder: Path, tokenizer: Any, config: dict[str, Any] | None = None, **tensors: Any) -> Path:
-    folder.mkdir()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")  # pyright: ignore[reportUnknownMemberType]
-    (folder / "config.json").write_text(json.dumps({"normalize": True} if config is None else config))
-    return folder
-
-
-def bert(vocabulary: list[str], lower: bool = True, strip: bool | None = None, most: int = 100) -> Any:
-    known = {word: at for at, word in enumerate(vocabulary)}
-    made: Any = Tokenizer(models.WordPiece(known, unk_token="[UNK]", max_input_chars_per_word=most))
-    made.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return made
 
 
 def check_ids(folder: Path, texts: list[str], code: str = "H") -> None:
@@ -211,11 +194,6 @@ PHRASES = [
     "world " * 700,
     "x" * 99,
 ]
-
-
-def matrix(rows: int, kind: str = "f4") -> Any:
-    values = np.random.default_rng(rows).normal(size=(rows, 32))
-    return (values * 30).clip(-127, 127).astype("i1") if kind == "i1" else values.astype(kind)
 
 
 def wordlevel() -> Any:

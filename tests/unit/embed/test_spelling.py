@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel.core.config import MODEL
 from kernel.embed.model import Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
-from tests.unit.embed.test_model import bert, matrix, save
+from tests.support.embed_model import bert, matrix, save
 
 EMBEDDER = Embedder(MODEL)
 TOKENIZER = ModelTokenizer(MODEL, TokenVectors(MODEL).vocabulary)

@@ -17,8 +17,8 @@ from kernel.operations import consistency
 from kernel.search import index
 from kernel.server.app import Kernel, open_kernel
 from tests.conftest import TESTER, Call, Clock, everything, forget_rows, keep_rows
-from tests.contracts.test_seeds import contract
 from tests.reliability.mutations import CORPUS
+from tests.support.contracts_seeds import contract
 from tests.unit.handlers.brain.conftest import read
 
 TOOLS = {tool.name: tool for tool in brain.DIALECT.tools}

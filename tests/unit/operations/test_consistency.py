@@ -25,6 +25,7 @@ from kernel.server.app import Kernel, open_kernel
 from kernel.server.asgi import warm
 from kernel.store.transaction import Tx
 from tests.conftest import Call
+from tests.support.operations_consistency import WRITER, adding
 from tests.unit.tiny_model import DIMENSIONS, tiny_model
 
 TEXTS = {
@@ -45,14 +46,6 @@ def config(tmp_path: Path, migrated: Path) -> Config:
         running.store.write_sync(adding(path, content), WRITER)
     running.store.close()
     return config
-
-
-WRITER = app.CallContext("paths", "add_memory", "tester")
-
-
-def adding(path: str, content: str) -> Callable[[Any], Any]:
-    tool = next(tool for tool in app.DIALECTS[0].tools if tool.name == "add_memory")
-    return lambda tx: tool.handler(tx, tool.request(path, content))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from kernel.search.query import grams
 from kernel.server import app
 from kernel.server.app import open_kernel
 from kernel.store.transaction import Tx
-from tests.unit.operations.test_consistency import WRITER, adding
+from tests.support.operations_consistency import WRITER, adding
 
 TEXTS = {
     "name": "Call getUserById, then parse_http2_frame.",

@@ -4,7 +4,6 @@ import random
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -15,39 +14,23 @@ import pytest
 from kernel.calls.dispatch import catch_faults
 from kernel.core.errors import Fault
 from kernel.operations import consistency
-from kernel.operations.undo import undo, undo_call
+from kernel.operations.undo import undo
 from kernel.search import index
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import audit
-from kernel.store.context import CallContext
-from tests.conftest import Call, Rows, everything
+from tests.conftest import Call
 from tests.reliability.write_scenario import BRAIN, FILES, GRAPH, PATHS, SCOPES, SESSIONS, STORY, Kept, step
+from tests.support.operations_undo import last_call, memories, online
 from tests.unit.handlers.sessions.calls import opened
-
-
-def online(kernel: Kernel, number: int) -> audit.Entry:
-    context = CallContext("kernel", "undo")
-    work = partial(undo_call, dialects=app.DIALECTS, number=number)
-    return kernel.store.write_sync(work, context)
 
 
 def offline(kernel: Kernel, number: int) -> audit.Entry:
     return undo(kernel.config.file, kernel.store.context, app.DIALECTS, number)
 
 
-def last_call(kernel: Kernel) -> audit.Entry:
-    return kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0]
-
-
 def newest_call(kernel: Kernel) -> int:
     return max((entry.id for entry in kernel.store.read_sync(lambda tx: audit.read(tx, 1))), default=0)
-
-
-def memories(kernel: Kernel) -> Rows:
-    """Every row of a dialect."""
-    ours = ("doc", "history", "audit", "undo", "sqlite_", "setting", "migration", "brain_query")
-    return {name: sorted(rows, key=repr) for name, rows in everything(kernel).items() if not name.startswith(ours)}
 
 
 def findings(kernel: Kernel) -> list[consistency.Finding]:

@@ -14,7 +14,7 @@ from kernel.server import app
 from kernel.server.app import Kernel, open_kernel
 from kernel.store import audit
 from tests.conftest import Call, Clock, everything
-from tests.unit.operations.test_undo import last_call, memories, online
+from tests.support.operations_undo import last_call, memories, online
 
 TOOLS = [
     tool for one in app.DIALECTS for tool in (*one.tools, *one.memories.curating, *(method.tool for method in one.rest))

@@ -1,6 +1,5 @@
 """Sockets that were handed over are listened on, by the process they are meant for and no other."""
 
-import http.client
 import os
 import socket
 import subprocess
@@ -12,28 +11,10 @@ import pytest
 
 from kernel.core.errors import Fault
 from kernel.server.process import inherited_sockets, most_reachable_host
+from tests.support.server_process_activation import PATIENCE, ask, connected, status
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 60
 SLOW = 10
-
-
-def connected(port: int) -> socket.socket:
-    """A connection that has asked for nothing yet."""
-    return socket.create_connection(("127.0.0.1", port), PATIENCE)
-
-
-def ask(client: socket.socket) -> None:
-    """Sends a request."""
-    client.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-
-
-def status(client: socket.socket) -> int:
-    """What it was answered."""
-    answer = http.client.HTTPResponse(client)
-    answer.begin()
-    answer.read()
-    return answer.status
 
 
 def activated(listener: int, data: Path, log: Path) -> subprocess.Popen[bytes]:

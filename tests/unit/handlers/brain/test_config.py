@@ -3,8 +3,8 @@
 import pytest
 
 from tests.conftest import Clock
+from tests.support.handlers_brain_memories import LATER, NOW
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import LATER, NOW
 
 
 def row(key: str, value: str, description: str | None = None, at: str = NOW) -> dict[str, str | None]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain.decay import decayed
-from tests.unit.handlers.brain.test_memories import NOW
+from tests.support.handlers_brain_memories import NOW
 
 
 @pytest.mark.parametrize(

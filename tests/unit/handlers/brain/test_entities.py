@@ -6,8 +6,8 @@ import pytest
 
 from kernel.server.app import Kernel
 from tests.conftest import Clock
+from tests.support.handlers_brain_memories import IDENTITY, LATER, NOW, by_words, events
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
 
 
 def row(key: str, name: str, kind: str = "project", **changed: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import pytest
 from kernel.core.config import Config
 from kernel.server.app import open_kernel
 from tests.conftest import Clock
+from tests.support.handlers_brain_memories import row
 from tests.unit.handlers.brain.conftest import CallOk, read
 from tests.unit.handlers.brain.distractors import rivals
 from tests.unit.handlers.brain.examples import example, shape
-from tests.unit.handlers.brain.test_memories import row
 
 Refused = Callable[..., tuple[str | None, str]]
 PLAIN = {"vector": 0.4, "fts": 0.3, "recency": 0.2, "importance": 0.1}

@@ -16,9 +16,9 @@ from kernel.core.errors import Fault
 from kernel.operations import consistency
 from kernel.server.app import Kernel, context_of, open_kernel
 from tests.conftest import Call, Clock, everything
+from tests.support.handlers_brain_memories import IDENTITY, row
 from tests.unit.handlers.brain import original
 from tests.unit.handlers.brain.conftest import read
-from tests.unit.handlers.brain.test_memories import IDENTITY, row
 
 SEALED = Path(__file__).parent / "sealed"
 OLD = "2025-03-01T10:00:00.000Z"

@@ -7,8 +7,8 @@ import pytest
 
 from kernel.server.app import Kernel
 from tests.conftest import Clock
+from tests.support.handlers_brain_memories import NOW, events
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import NOW, events
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from handlers.brain import sources
 from handlers.brain.resources import domain
 from kernel.server.app import Kernel
 from tests.conftest import Clock, everything
+from tests.support.handlers_brain_memories import IDENTITY, LATER, NOW, by_words, events
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
 
 
 def row(key: str, title: str, **changed: Any) -> dict[str, Any]:

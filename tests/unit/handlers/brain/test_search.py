@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Clock
+from tests.support.handlers_brain_memories import NOW, row
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import NOW, row
 
 Refused = Callable[..., tuple[str | None, str]]
 

@@ -13,8 +13,8 @@ from kernel.core.config import Config
 from kernel.server.app import Kernel, open_kernel
 from loadtests.quality import duplicate_threshold, paraphrases
 from tests.conftest import Clock, everything
+from tests.support.handlers_brain_memories import LATER, NOW, by_words, events, row
 from tests.unit.handlers.brain.conftest import CallOk, read
-from tests.unit.handlers.brain.test_memories import LATER, NOW, by_words, events, row
 
 HOME = "The user lives in Lyon."
 

@@ -7,8 +7,8 @@ import pytest
 
 from kernel.server.app import Kernel
 from tests.conftest import Clock, everything
+from tests.support.handlers_brain_memories import LATER, NOW, events, row
 from tests.unit.handlers.brain.conftest import CallOk
-from tests.unit.handlers.brain.test_memories import LATER, NOW, events, row
 
 Refused = Callable[..., tuple[str | None, str]]
 REPLACERS: dict[str, dict[str, Any]] = {

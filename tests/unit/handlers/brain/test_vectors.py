@@ -13,8 +13,8 @@ from kernel.core.config import Config
 from kernel.operations import consistency
 from kernel.server.app import Kernel, context_of, open_kernel
 from tests.conftest import everything
+from tests.support.handlers_brain_memories import IDENTITY
 from tests.unit.handlers.brain.conftest import read
-from tests.unit.handlers.brain.test_memories import IDENTITY
 
 Call = Callable[..., Reply]
 NOTHING = {"embedded": 0, "errors": 0}

@@ -10,8 +10,7 @@ import pytest
 from kernel.calls.tools import Reply
 from kernel.core.config import Config
 from kernel.server.app import Kernel
-from tests.conftest import Call
-from tests.unit.handlers.test_paths import everything
+from tests.conftest import Call, everything
 
 Tree = dict[str, tuple[int, bytes | str]]
 CallOk = Callable[..., dict[str, Any]]

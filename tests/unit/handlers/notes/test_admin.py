@@ -12,9 +12,8 @@ from kernel.calls.dispatch import Dispatch
 from kernel.core.config import Config
 from kernel.server import app
 from kernel.server.app import Kernel
-from tests.conftest import Call, Clock
+from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.notes.conftest import CallOk, put
-from tests.unit.handlers.test_paths import everything
 
 HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
 SUMMARY = {"totalMemories": 0, "issuesFound": 0, "healthScore": 100, "issuesByType": {}}

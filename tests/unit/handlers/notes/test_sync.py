@@ -26,9 +26,8 @@ from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import history
 from kernel.store.transaction import Tx
-from tests.conftest import Call, entry_named
+from tests.conftest import Call, entry_named, everything
 from tests.unit.handlers.notes.conftest import CallOk, put, titles
-from tests.unit.handlers.test_paths import everything
 
 NOTE = "---\nmemory_type: learning\ntags: [x]\n---\n\n{}\n"
 

@@ -19,8 +19,8 @@ from kernel.store import history, statements
 from tests.conftest import Call, Clock, everything
 from tests.contracts.seed_texts import contracts
 from tests.http.mcp_fixture import unlocked
+from tests.support.handlers_scopes_export import add
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
-from tests.unit.handlers.scopes.test_export import add
 
 MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
 NOW = "2026-01-02T03:04:05.678Z"

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_entry_tools import named
 from tests.unit.handlers.scopes.conftest import Do, refused
-from tests.unit.handlers.scopes.test_entry_tools import named
 
 LATER = "2026-01-02T04:04:05.678Z"
 

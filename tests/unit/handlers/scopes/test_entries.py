@@ -18,8 +18,8 @@ from kernel.search import index
 from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock, everything
+from tests.support.handlers_scopes_entry_tools import HEADING, kinds, named
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
-from tests.unit.handlers.scopes.test_entry_tools import HEADING, kinds, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa: DTZ001
     lambda moment: f"{moment.isoformat(timespec='milliseconds')}Z"

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_entry_tools import HEADING, kinds, named
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -42,8 +41,6 @@ KNOWLEDGE: dict[str, Any] = {
 HEADS = {"tool": ("tool", "tv"), "guideline": ("gl", "gv"), "knowledge": ("kn", "kv")}
 EXAMPLES = {"tool": TOOL, "guideline": GUIDELINE, "knowledge": KNOWLEDGE}
 MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
-HEADING = {"tool": "name", "guideline": "name", "knowledge": "title"}
-kinds = pytest.mark.parametrize("kind", ["tool", "guideline", "knowledge"])
 
 
 def first(kind: str) -> dict[str, Any]:
@@ -72,12 +69,6 @@ def first(kind: str) -> dict[str, Any]:
             "conflictFlag": False,
         },
     }
-
-
-def named(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """Adds a small entry of a kind, in global scope by default."""
-    content = {} if kind == "tool" else {"content": f"about {name}"}
-    return {"scopeType": "global", HEADING[kind]: name, **content, **more}
 
 
 @kinds

@@ -5,23 +5,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_export import add, names
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, exported, refused
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T03:05:05.678Z"
-
-
-def add(do: Do, kind: str, name: str, scope: tuple[str, str | None] = ("global", None), **more: Any) -> str:
-    """The id of a new entry."""
-    heading = "title" if kind == "knowledge" else "name"
-    content = {} if kind == "tool" else {"content": f"about {name}"}
-    where = {"scopeType": scope[0], "scopeId": scope[1]}
-    return do(f"memory_{kind}", "add", **where, **{heading: name}, **content, **more)[kind]["id"]
-
-
-def names(document: dict[str, Any]) -> list[str]:
-    """The names of the entries of a document."""
-    return [item.get("name") or item["title"] for items in document["entries"].values() for item in items]
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from kernel.cli.main import parser
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_export import add
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
-from tests.unit.handlers.scopes.test_export import add
 
 NOW = "2026-01-02T03:04:05.678Z"
 NOTHING = {"created": 0, "updated": 0, "skipped": 0}

@@ -7,8 +7,8 @@ import pytest
 
 from kernel.server.app import Kernel
 from tests.conftest import Call, everything
+from tests.support.handlers_scopes_import_merge import bring, outcome_counts, tool
 from tests.unit.handlers.scopes.conftest import Add, Do, ScopeIds, exported, refused, relate, result_of, tag
-from tests.unit.handlers.scopes.test_import_merge import bring, outcome_counts, tool
 
 
 def counts(created: int = 0, updated: int = 0, skipped: int = 0) -> dict[str, int]:

@@ -14,61 +14,9 @@ from kernel.operations import consistency
 from kernel.search import index
 from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call, Clock, everything
+from tests.support.handlers_scopes_export import add, names
+from tests.support.handlers_scopes_import_merge import HOSTILE, NAME, TEXT, bring, outcome_counts, tool
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused
-from tests.unit.handlers.scopes.test_export import add, names
-
-HOSTILE = [
-    "- a\n- b",
-    "key: value # c",
-    "# Heading\n## Tools (9)\n### t\n",
-    "```\nfence\n````",
-    "> quote\n\n---\n***",
-    "'single' \"double\" \\ back\\slash",
-    "null",
-    "yes",
-    "12:34:56",
-    "2026-01-02",
-    "|\n  block",
-    "!!python/none",
-    "&anchor *alias",
-    "{a: [b]}",
-    "%YAML 1.1",
-    "--- \n...",
-    "\ttab\n\ttab",
-    "trailing \n  \n\n",
-    " lead",
-    "\r\n",
-    "日本語 ünïcode e\u0301",
-    "👩‍👩‍👧 \u202eright",
-    "line\u2028par\u2029next\x85",
-    "zero\u200bwidth\ufeff",
-    "\x1b[31m\x07",
-    "<script>alert(1)</script>",
-    "![x](http://e/x.png)",
-    "[a]: http://e",
-    "<!-- -->",
-    "a\\\nb",
-    "| a | b |\n|---|---|",
-]
-
-
-def bring(do: Do, document: dict[str, Any] | str, **given: Any) -> dict[str, Any]:
-    """The result of importing a document."""
-    content = document if isinstance(document, str) else json.dumps(document)
-    return do("memory_import", "import", content=content, **given)
-
-
-def outcome_counts(answer: dict[str, Any]) -> tuple[int, int, int]:
-    """The numbers of created, updated and skipped entries of an import without errors."""
-    assert (answer["success"], answer["errors"]) == (True, [])
-    for name in ("created", "updated", "skipped"):
-        assert answer[name] == sum(counts[name] for counts in answer["details"].values())
-    return answer["created"], answer["updated"], answer["skipped"]
-
-
-def tool(name: str, **more: Any) -> dict[str, Any]:
-    """A document with one tool."""
-    return {"entries": {"tools": [{"name": name, **more}]}}
 
 
 def sound(kernel: Kernel) -> bool:
@@ -617,8 +565,6 @@ def test_an_export_of_the_original_is_read(do: Do) -> None:
     assert rule["tags"] == ["a", "b"]
 
 
-TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
-NAME = TEXT.filter(lambda text: bool(normal_name(text)))
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 DATA = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), NUMBER, TEXT),

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 
 from handlers.scopes.field_types import normal_name
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_export import add
+from tests.support.handlers_scopes_import_merge import HOSTILE, NAME, TEXT
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds
-from tests.unit.handlers.scopes.test_export import add
-from tests.unit.handlers.scopes.test_import_merge import HOSTILE, NAME, TEXT
 
 NOW = "2026-01-02T03:04:05.678Z"
 

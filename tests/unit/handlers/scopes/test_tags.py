@@ -8,8 +8,8 @@ import pytest
 from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
+from tests.support.handlers_scopes_entry_tools import named
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
-from tests.unit.handlers.scopes.test_entry_tools import named
 
 NOW = "2026-01-02T03:04:05.678Z"
 PREDEFINED = {

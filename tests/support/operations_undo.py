@@ -1,0 +1,26 @@
+"""Calls, values and checks that several tests of undo share."""
+
+from functools import partial
+
+from kernel.operations.undo import undo_call
+from kernel.server import app
+from kernel.server.app import Kernel
+from kernel.store import audit
+from kernel.store.context import CallContext
+from tests.conftest import Rows, everything
+
+
+def online(kernel: Kernel, number: int) -> audit.Entry:
+    context = CallContext("kernel", "undo")
+    work = partial(undo_call, dialects=app.DIALECTS, number=number)
+    return kernel.store.write_sync(work, context)
+
+
+def last_call(kernel: Kernel) -> audit.Entry:
+    return kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0]
+
+
+def memories(kernel: Kernel) -> Rows:
+    """Every row of a dialect."""
+    ours = ("doc", "history", "audit", "undo", "sqlite_", "setting", "migration", "brain_query")
+    return {name: sorted(rows, key=repr) for name, rows in everything(kernel).items() if not name.startswith(ours)}
