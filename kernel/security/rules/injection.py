@@ -8,6 +8,7 @@ injections.
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -230,13 +231,15 @@ def _tokens(text: str) -> list[str]:
 
 def _has_all_classes(words: Sequence[str]) -> bool:
     """Whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
-    found, bits = 0, _AUTOMATON.class_bits
+    classes, bits = 0, _AUTOMATON.class_bits
     for word in _KNOWN.intersection(words):
-        found |= bits[word]
-    for required in _AUTOMATON.required:  # noqa: SIM110  any() takes twice the time
-        if found & required == required:
-            return True
-    return False
+        classes |= bits[word]
+    return _suffice(classes)
+
+
+@lru_cache(maxsize=4096)  # the same few classes occur in most texts
+def _suffice(classes: int) -> bool:
+    return any(classes & required == required for required in _AUTOMATON.required)
 
 
 def _run(words: Sequence[str]) -> str:
