@@ -7,7 +7,7 @@ import msgspec
 from handlers.brain.settings import DATABASES
 from kernel.calls.settings import setting
 from kernel.core.errors import Fault
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 from kernel.search import index
 from kernel.store.transaction import Tx
 

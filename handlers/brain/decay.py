@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from handlers.brain.settings import HALF_LIFE_DAYS
 from kernel.calls.settings import setting
-from kernel.core.text import stored_time
+from kernel.core.times import stored_time
 from kernel.store.transaction import Tx
 
 ACCESS_GAIN = 0.1  # what one access adds to a decay score

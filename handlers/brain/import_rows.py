@@ -13,7 +13,7 @@ import msgspec
 from handlers.brain.base import json_text
 from handlers.brain.querylog import redact
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 
 Row = Mapping[str, Any]
 MAX_QUERY_CHARACTERS = 10_000  # as for a new query; bounds the time of the redaction

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from handlers.brain.base import json_text, new_id
 from handlers.brain.schemas import Limit
 from kernel.calls.tools import Hints, Tool, read, write
-from kernel.core.text import utc_time
+from kernel.core.times import later
 from kernel.security.rules import secrets
 from kernel.store.transaction import Tx
 
@@ -171,7 +171,7 @@ def _totals(
 
 
 def _days_ago(tx: Tx, days: int) -> str:
-    return utc_time((datetime.fromisoformat(tx.now) - timedelta(days=days)).isoformat()) or tx.now
+    return later(tx.now, -timedelta(days=days))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from handlers.common.schemas import Recall
 from kernel.calls.settings import Setting, names, setting
 from kernel.core.errors import Fault
-from kernel.core.text import one_line, utc_time
+from kernel.core.text import one_line
+from kernel.core.times import utc_time
 from kernel.memories import as_of
 from kernel.search import index
 from kernel.search.index import Document

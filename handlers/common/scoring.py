@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from kernel.core.text import stored_time
+from kernel.core.times import stored_time
 from kernel.search.index import Document, Parts, Scored
 
 _SECONDS_PER_DAY = 86_400.0

@@ -12,7 +12,7 @@ from handlers.console.records import Call, Event, calls_of, events
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 from kernel.memories.as_of import is_unrecorded
 from kernel.memories.curation import Curation, Neighbour, ToolCall
 from kernel.store import history

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from kernel.core.errors import Fault
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 
 Item = TypeVar("Item")
 Mark = TypeVar("Mark", int, str)

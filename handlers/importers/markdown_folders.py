@@ -27,7 +27,7 @@ from handlers.importers.records import (
 from handlers.importers.rules import is_rules
 from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text
 from kernel.core.errors import Fault
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 from kernel.memories.import_records import Record, Source
 
 SUFFIXES = (".md", ".markdown")

@@ -8,7 +8,8 @@ import msgspec
 
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import one_line, utc_time
+from kernel.core.text import one_line
+from kernel.core.times import iso, utc_time
 from kernel.memories.import_records import Record
 
 MAX_TEXT = 1_000_000  # characters of one memory, the bound of `brain`; that of `paths` is a little larger
@@ -71,7 +72,7 @@ def utc_of(value: object) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return ""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if value >= _SECONDS_BEGIN else ""
+    return iso(moment) if value >= _SECONDS_BEGIN else ""
 
 
 def _compact(digits: str) -> str:
@@ -80,7 +81,7 @@ def _compact(digits: str) -> str:
         moment = datetime.strptime(digits, _COMPACT[len(digits)]).replace(tzinfo=UTC)
     except ValueError:
         return ""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z") if 1990 <= moment.year < 2100 else ""
+    return iso(moment) if 1990 <= moment.year < 2100 else ""
 
 
 def time_in(values: Values, *names: str) -> str:

@@ -9,7 +9,8 @@ from handlers.notes.files import File
 from handlers.notes.front_matter import Page
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.slug import kebab, title_of
-from kernel.core.text import utc_time, yaml_block, yaml_flow
+from kernel.core.text import yaml_block, yaml_flow
+from kernel.core.times import iso, utc_time
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 
@@ -133,4 +134,4 @@ def _text(page: Page, key: str) -> str:
 def iso_time(nanoseconds: int) -> str:
     """A time of the file system in ISO 8601, UTC."""
     seconds = min(max(nanoseconds / 1e9, _MIN_SECONDS), _MAX_SECONDS)
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(datetime.fromtimestamp(seconds, UTC))

@@ -1,14 +1,14 @@
 """The candidates of a query: entries visible in its scopes, by text, tags and relations, with their evidence."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, index_text
 from handlers.scopes.filters import Candidate, EntryQuery, TagIds, visible
 from handlers.scopes.results import VersionRow
-from kernel.core.text import stored_time
+from kernel.core.times import EPOCH, stored_time
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
@@ -16,7 +16,7 @@ from kernel.store.transaction import Tx
 _ALL_WORDS = 0.6  # the relevance of an entry that the index cannot rank, but holds each word of the text
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
 # `standing` of an entry without a priority is the Julian day of its creation.
-_EPOCH, _EPOCH_JULIAN_DAY = datetime(1970, 1, 1, tzinfo=UTC), 2440587.5
+_EPOCH_JULIAN_DAY = 2440587.5
 _ROUNDING_DAYS = 1e-6
 _KIND_ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
 
@@ -133,7 +133,7 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
 
 
 def _julian_day(time: str) -> float:
-    return (stored_time(time) - _EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
+    return (stored_time(time) - EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:

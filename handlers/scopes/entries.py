@@ -21,7 +21,7 @@ from handlers.scopes.results import (
 )
 from handlers.scopes.totals import Count, count_rows
 from kernel.calls.dialect import Concept, IndexSource, Keys
-from kernel.core.text import stored_time
+from kernel.core.times import stored_time
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from kernel.core.lazy_regex import regex
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_PAGE_ROWS = 100  # the cap of the contract

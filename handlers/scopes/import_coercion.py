@@ -8,7 +8,7 @@ import msgspec
 
 from handlers.scopes.field_types import MAX_DEPTH, nested_deeper
 from handlers.scopes.results import dumps
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 from kernel.store.transaction import Tx
 
 Row = Mapping[str, Any]

@@ -27,7 +27,7 @@ from handlers.scopes.lock_schemas import (
 from handlers.scopes.results import dumps, loads, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
-from kernel.core.text import utc_time
+from kernel.core.times import utc_time
 from kernel.store.transaction import Tx
 
 _MIN_LOCK_SECONDS = 0.001  # the resolution of stored times; less would expire at once

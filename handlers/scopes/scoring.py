@@ -3,7 +3,7 @@
 import math
 from datetime import datetime, timedelta
 
-from kernel.core.text import stored_time
+from kernel.core.times import stored_time
 
 # The points and the days are those of the original.
 RELATION_POINTS = 5.0

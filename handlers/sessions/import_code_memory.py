@@ -3,13 +3,13 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
 from handlers.sessions import graph, memories, summary
 from kernel.core.errors import Fault
+from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Imported, Source
 from kernel.security.rules.secrets import find_secret
@@ -173,10 +173,4 @@ def _metadata(value: Any) -> str:
 
 
 def _utc_time(value: Any) -> str | None:
-    """A time as SQLite writes it, taken as UTC, as stored here."""
-    try:
-        moment = datetime.fromisoformat(_text(value))
-    except ValueError:
-        return None
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_time(_text(value))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -13,6 +13,7 @@ from handlers.sessions.settings import option
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
+from kernel.core.times import later
 from kernel.memories.import_records import stable_id
 from kernel.search import index
 from kernel.security.rules.secrets import find_secret, sensitive_field
@@ -221,8 +222,7 @@ def content_hash(content: str) -> str:
 
 def time_before(now: str, seconds: float) -> str:
     """The time `seconds` before `now`, in the same form."""
-    moment = datetime.fromisoformat(now) - timedelta(seconds=seconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return later(now, -timedelta(seconds=seconds))
 
 
 def _summary_and_tags(request: Remember) -> tuple[str, str]:

@@ -24,7 +24,8 @@ from handlers.sessions.schemas import (
 from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
 from handlers.sessions.settings import option, weights
 from kernel.calls.tools import Hints, Tool, read
-from kernel.core.text import stored_object, stored_time
+from kernel.core.text import stored_object
+from kernel.core.times import stored_time
 from kernel.search import index
 from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx

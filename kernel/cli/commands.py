@@ -3,7 +3,6 @@
 import argparse
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
 from functools import partial
 
 from kernel.cli import backup_commands
@@ -20,6 +19,7 @@ from kernel.cli.token_cost import tool_list_tokens
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
+from kernel.core.times import utc_time
 from kernel.engines.opening import open_reader, open_writer
 from kernel.operations import consistency, undo
 from kernel.operations.compact import Choice, Freed, compact
@@ -164,12 +164,10 @@ def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> 
 
 
 def _timestamp(given: str) -> str:
-    try:
-        moment = datetime.fromisoformat(given)
-        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = utc_time(given)
+    if moment is None:
+        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
+    return moment
 
 
 def _print_step(part: str) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kernel.cli import output, typed_text
@@ -10,13 +9,10 @@ from kernel.cli.memory_sources import Source, source_of
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.core.lazy_regex import regex
+from kernel.core.times import later, span, utc_time
 
 if TYPE_CHECKING:
     from handlers.console.printing import Style
-
-_AGE = regex(r"(\d{1,6})([dhm])")
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
@@ -61,15 +57,16 @@ def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _since(given: str) -> str:
-    """A time as it is, an age as the time so long ago; nothing for one before the first year."""
-    age = _AGE.fullmatch(given)
+    """Return a time as it is, an age as the time so long ago, and nothing for an age before the first year."""
+    age = span(given)
     if age is None:
+        if given and utc_time(given) is None:
+            raise Fault("invalid", "--since must be a time such as 2026-01-31, or an age such as 7d, 12h or 30m.")
         return given
     try:
-        at = datetime.fromisoformat(utc_now()) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        return later(utc_now(), -age)
     except OverflowError:
         return ""
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _style(arguments: argparse.Namespace, config: Config) -> "Style":

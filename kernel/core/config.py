@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.limits import BOUNDS, Limits
 from kernel.core.limits import PREFIX as LIMIT_PREFIX
+from kernel.core.times import span
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
@@ -21,9 +23,7 @@ MOST_WORKERS = 64
 STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
-_DURATION = regex(r"([0-9]{1,5})([smhd])")
 _MAX_DIGITS = 18  # int() refuses a text of thousands
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _HOST = regex(
     r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?|\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?\]?"
 )
@@ -219,10 +219,10 @@ def host_name(given: str) -> str:
 
 def duration(name: str, given: str) -> int:
     """The seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
-    found = _DURATION.fullmatch(given.strip())
-    if found is None or not int(found[1]):
-        raise Fault("invalid", f"{name} is a duration such as 30m, 1h or 7d")
-    return int(found[1]) * _UNITS[found[2]]
+    seconds = int((span(given) or timedelta()).total_seconds())
+    if not seconds:
+        raise Fault("invalid", f"{name} must be a duration such as 30m, 1h or 7d")
+    return seconds
 
 
 def _limits(values: Mapping[str, str]) -> Limits:

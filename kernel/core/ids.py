@@ -6,9 +6,10 @@ import time
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
+from kernel.core.times import EPOCH, iso
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _counter = itertools.count()
 # The id of the call under way, if it has one already: each log line of a call names it.
 current_call: ContextVar[str] = ContextVar("current_call", default="")
@@ -19,16 +20,7 @@ def utc_now(clock: int | None = None) -> str:
 
     `clock` is what another clock shows, in nanoseconds since 1970.
     """
-    return _text(datetime.now(UTC) if clock is None else _EPOCH + timedelta(microseconds=clock // 1000))
-
-
-def earlier(moment: str, hours: int) -> str:
-    """The time so many hours before another, both in the format of `utc_now`."""
-    return _text(datetime.fromisoformat(moment) - timedelta(hours=hours))
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(datetime.now(UTC) if clock is None else EPOCH + timedelta(microseconds=clock // 1000))
 
 
 def new_id(prefix: str, clock: int | None = None) -> str:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
@@ -24,7 +23,6 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
 _HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
@@ -236,25 +234,6 @@ def _float(value: float) -> str:
 def one_word(text: str) -> str:
     """A text as one word of a line: quoted, with escapes, unless it is plain. No text can pass for more fields."""
     return text if _ONE_WORD.fullmatch(text) and not _HIDDEN.search(text) else _quoted(text)
-
-
-def utc_time(text: str) -> str | None:
-    """Any ISO 8601 time or date as `utc_now` writes it, or None; a time without a zone is taken as UTC."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def stored_time(text: str) -> datetime:
-    """Return a time of a row; 1970 for a text that is none, which a row from elsewhere may hold."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return _EPOCH
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def stored_object(text: str | None) -> dict[str, Any]:

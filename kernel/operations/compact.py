@@ -1,10 +1,11 @@
 """Frees space: sketches of deleted vectors, segments of the full-text index, old history, expired undo, free pages."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from kernel.core.ids import earlier
+from kernel.core.times import later
 from kernel.engines.sqlite.connection import Connection, open_writer
 from kernel.engines.yielding import Turns
 from kernel.search import ann_storage, dropped, index
@@ -119,7 +120,7 @@ def _merging_steps(db: Connection) -> Steps[None]:
 def _expiring_steps(hours: int) -> Steps[None]:
     """Ends the undo of calls of more hours ago; 0: of all."""
     tx = yield
-    before = earlier(tx.now, hours) if hours else _AFTER_ALL
+    before = later(tx.now, -timedelta(hours=hours)) if hours else _AFTER_ALL
     while audit.expire_undo(tx, before):
         tx = yield
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
-from kernel.core.text import harmless, one_line, utc_time
+from kernel.core.text import harmless, one_line
+from kernel.core.times import utc_time
 from kernel.memories.import_records import Imported, Source
 from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, tables
 from kernel.operations.stored_rows import problem_of

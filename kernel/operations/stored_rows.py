@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernel.calls.dialect import Dialect
-from kernel.core.text import harmless, one_line, utc_time
+from kernel.core.text import harmless, one_line
+from kernel.core.times import utc_time
 from kernel.operations.portable_export import tables
 from kernel.store.transaction import Tx
 

@@ -1,12 +1,13 @@
 """Why a call cannot be undone, in words for the person who asks."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from kernel.calls.dialect import Dialect
 from kernel.calls.tools import Tool
 from kernel.core.errors import Fault
-from kernel.core.ids import earlier
 from kernel.core.text import one_word
+from kernel.core.times import later
 from kernel.store import audit, history
 from kernel.store.transaction import Target, Tx
 
@@ -64,7 +65,7 @@ def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:
 def _not_kept_now(tx: Tx, tool: Tool | None, entry: audit.Entry, hours: int) -> str:
     if not hours:
         return "nothing is kept for it, as QUIPU_UNDO_HOURS=0 asks"
-    if entry.at < earlier(tx.now, hours):
+    if entry.at < later(tx.now, -timedelta(hours=hours)):
         return f"it expired: what a call changed is kept for {hours} hours, and it was at {entry.at}"
     if tool is not None and not tool.hints.destructive:
         return "it replaced nothing, so nothing was kept"

@@ -3,13 +3,12 @@
 import base64
 import hashlib
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.core.text import stored_time
+from kernel.core.times import EPOCH, iso, stored_time
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 MAX_SEEN = 1000  # memories one list can show: keeps a cursor below 7 kB
 _DIGEST_BYTES = 5  # for each memory: two of a thousand collide once in two million lists
@@ -75,12 +74,11 @@ def decode_cursor(cursor: str, query: str) -> SeenPage:
 
 
 def _pack_time(time: str) -> bytes:
-    return max(0, (stored_time(time) - _EPOCH) // _MILLISECOND).to_bytes(_TIME_BYTES, "big")
+    return max(0, (stored_time(time) - EPOCH) // _MILLISECOND).to_bytes(_TIME_BYTES, "big")
 
 
 def _unpack_time(data: bytes) -> str:
-    moment = _EPOCH + int.from_bytes(data, "big") * _MILLISECOND
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(EPOCH + int.from_bytes(data, "big") * _MILLISECOND)
 
 
 def _key_digest(space: str, key: str) -> bytes:

@@ -5,7 +5,6 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ from kernel.core.data_dir import MAIN, file_lock, fsync, fsync_folder, make_priv
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import read_bytes
+from kernel.core.times import later, span, utc_time
 
 FILE = "keys.json"
 PREFIX = "quipu_"
@@ -27,8 +27,6 @@ _ID_LENGTH = 8
 _SECRET_BYTES = 32
 _KEY = regex(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
 _NO_HASH = "0" * 64  # equals no SHA-256 that occurs
-_SPAN = regex(r"([1-9][0-9]{0,4})([dhm])")
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,18 +138,13 @@ def matches(secret: str, key: Key | None) -> bool:
 
 def expiry(given: str, now: str) -> str:
     """When a key ends, from `90d`, `12h`, `30m` or an ISO 8601 time in the future; raises Fault("invalid")."""
-    span = _SPAN.fullmatch(given)
+    age = span(given)
     try:
-        if span is not None:
-            end = datetime.fromisoformat(now) + timedelta(**{_UNITS[span[2]]: int(span[1])})
-        else:
-            end = datetime.fromisoformat(given)
-            end = (end if end.tzinfo else end.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise Fault(
-            "invalid", "A key ends after a time such as 90d, 12h or 30m, or at one such as 2027-01-31."
-        ) from None
-    expires = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        expires = utc_time(given) if age is None else later(now, age)
+    except OverflowError:
+        expires = None
+    if expires is None:
+        raise Fault("invalid", "A key ends after a time such as 90d, 12h or 30m, or at one such as 2027-01-31.")
     if expires <= now:
         raise Fault("invalid", "A key must end in the future.")
     return expires

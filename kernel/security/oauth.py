@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from kernel.core import data_dir
 from kernel.core.errors import Fault
 from kernel.core.ordinary_files import read_bytes
+from kernel.core.times import iso
 from kernel.security.auth import CachedCaller, Unauthenticated
 from kernel.security.permissions import Caller, Permission, grant
 
@@ -79,7 +80,7 @@ class JwtVerifier:
         subject = f"oauth:{self._subject(claims)}"
         permission, dialects = _permission(claims), self._dialects(claims["aud"])
         caller = Caller(subject, grant(permission, dialects, True), self._tenant(claims), subject)
-        return CachedCaller(caller, expires.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+        return CachedCaller(caller, iso(expires))
 
     def _claims(self, bearer: str) -> Claims:
         header: Claims = self._jwt.get_unverified_header(bearer)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from kernel.core.errors import CatchFaults, Fault
-from kernel.core.ids import earlier
+from kernel.core.times import later
 from kernel.embed.model import Embedding
 from kernel.store import audit
 from kernel.store.context import StoreContext
@@ -46,7 +47,7 @@ class GroupRunner:
         """Runs one call and records it in the audit if it changed anything."""
         undoable, undo = job.undoable and self._undo_hours > 0, None
         if undoable:
-            audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
+            audit.expire_undo(tx, later(tx.now, -timedelta(hours=self._undo_hours)))
         before = db.total_changes()
         if undoable:
             answer, undo = self._undoable_call(db, tx, job)

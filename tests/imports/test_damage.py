@@ -21,7 +21,7 @@ from tests.imports.harness import Shell
 from tests.imports.sources import SOURCES, json_file
 from tests.imports.sources import text_files as folder_of
 
-CUTS, FLIPS = 16, 64
+CUTS, FLIPS = 8, 32
 FILES = [
     name
     for name, given in SOURCES.items()
@@ -30,7 +30,7 @@ FILES = [
 
 
 def damaged(data: bytes) -> Iterator[bytes]:
-    """Copies that are cut at every sixteenth, or have one flipped byte."""
+    """Copies that are cut at every eighth, or have one flipped byte."""
     for part in range(1, CUTS):
         yield data[: len(data) * part // CUTS]
     for place in range(FLIPS):

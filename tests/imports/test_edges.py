@@ -34,7 +34,7 @@ def test_private_text_over_several_items_or_sections_is_left_out_of_each(shell: 
     shell.bring(folder(tmp_path / "vault", note=text))
     shell.bring(folder(tmp_path / "project", AGENTS=text))
     exported = shell.export().read_bytes()
-    assert (b"Public" in exported, b"4711" in exported, b"Jane Roe" in exported) == (True, False, False)
+    assert (b"Public" in exported, b" 4711" in exported, b"Jane Roe" in exported) == (True, False, False)
 
 
 def test_files_of_one_name_in_two_folders_are_two_notes(shell: Shell, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from handlers.scopes import lock_paths
 from handlers.scopes import markdown as pages
 from handlers.sessions import entity_extraction, summary
 from kernel.cli import jsonc, token_cost
-from kernel.core import limits, text, yaml
+from kernel.core import limits, text, times, yaml
 from kernel.core.config import MODEL
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
@@ -100,7 +100,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "a YAML block": lambda given: text.yaml_block({"a": given, given: [given, {"b": given}]}),
     "a YAML list": lambda given: text.yaml_flow([given, *given.split()]),
     "one line": lambda given: (text.one_line(given, 200), text.one_line(given, 10_000), text.visible(given)),
-    "one word": lambda given: (text.one_word(given), text.utc_time(given)),
+    "one word": lambda given: (text.one_word(given), times.utc_time(given)),
     "YAML read": lambda given: yaml.read(given, 50_000),
     "JSONC": jsonc.parse,
     "JSON of a request": lambda given: limits.excess(given.encode(), limits.Limits()),

@@ -68,6 +68,12 @@ def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -
     for age in ("999999d", "0d"):
         assert len(quipu("list", "--since", age)[1].splitlines()) == (4 if age == "999999d" else 0)
     assert quipu("recall", "text", "--since", "999999d")[0] == 0
+    for wrong in ("1w", "2026-13-01", "yesterday"):
+        status, _, error = quipu("list", "--since", wrong)
+        assert (status, error) == (
+            1,
+            "quipu: --since must be a time such as 2026-01-31, or an age such as 7d, 12h or 30m.\n",
+        )
 
 
 @pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "sessions", "graph", "files"])

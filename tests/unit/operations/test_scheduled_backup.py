@@ -114,7 +114,7 @@ def test_time_between_backups_is_a_duration(given: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("given", ["0h", "1", "h", "-1h", "1.5h", "1w", "999999999d"])
 def test_what_is_no_duration_is_refused_by_the_name_of_the_setting(given: str) -> None:
-    with pytest.raises(Fault, match=r"^QUIPU_BACKUP_EVERY is a duration such as 30m, 1h or 7d$"):
+    with pytest.raises(Fault, match=r"^QUIPU_BACKUP_EVERY must be a duration such as 30m, 1h or 7d$"):
         from_mapping({"QUIPU_BACKUP_EVERY": given})
 
 
