@@ -25,13 +25,13 @@ DELETE FROM paths_memory WHERE path = :path
 RETURNING content;
 
 -- name: clear_slice
--- Deletes the next memories, about :bytes of them and at least one; returns them, for the history.
+-- Deletes the next memories, :limit or about :bytes of them and at least one; returns them, for the history.
 DELETE FROM paths_memory
 WHERE rowid IN (
     SELECT s.id
     FROM (
         SELECT m.rowid AS id, m.content_size, sum(m.content_size) OVER (ORDER BY m.rowid) AS total
-        FROM (SELECT rowid, content_size FROM paths_memory ORDER BY rowid LIMIT 5000) AS m
+        FROM (SELECT rowid, content_size FROM paths_memory ORDER BY rowid LIMIT :limit) AS m
     ) AS s
     WHERE s.total - s.content_size < :bytes
 )

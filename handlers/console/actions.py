@@ -27,7 +27,7 @@ from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
-from kernel.store.long_work import Slices
+from kernel.store.long_work import Slices, is_steps, run_steps
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -272,6 +272,8 @@ async def call_for_person(
     def handle(tx: Tx, request: Any) -> Any:
         before(tx)
         result = handler(tx, request)
+        if is_steps(result):
+            result = run_steps(tx, result)
         after(tx)
         return result
 
@@ -293,7 +295,7 @@ async def call_for_person(
 
 def _undoable(tool: Tool) -> Tool:
     """The tool as one call in one transaction, whose changes are kept for undo."""
-    hooks, hints = tool.hooks._replace(batch=None, slices=None), tool.hints._replace(destructive=True)
+    hooks, hints = tool.hooks._replace(batch=None), tool.hints._replace(destructive=True)
     return tool._replace(hooks=hooks, hints=hints)
 
 

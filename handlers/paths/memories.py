@@ -27,6 +27,7 @@ from kernel.core.lazy_regex import regex
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
+from kernel.store.long_work import STEP_ROWS, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 SPACE = "paths"
@@ -94,7 +95,9 @@ def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     return Dropped("ok", path, tx.now)
 
 
-def clear_memory(tx: Tx, request: ClearMemory, interaction: Interaction | None) -> Cleared | InputRequired:
+def clear_memory(
+    tx: Tx, request: ClearMemory, interaction: Interaction | None
+) -> Cleared | InputRequired | Steps[Cleared]:
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
@@ -103,11 +106,22 @@ def clear_memory(tx: Tx, request: ClearMemory, interaction: Interaction | None) 
     question = confirmation(interaction, what) if stored > _MANY else None
     if question is not None:
         return question
+    return _clear_steps(stored)
+
+
+def _clear_steps(stored: int) -> Steps[Cleared]:
+    tx = yield
     count = 0
-    while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
+    # As many as there were when the call began, the oldest first: it ends although others add memories meanwhile.
+    while left := min(stored - count, STEP_ROWS):
+        cleared = tx.all("paths.clear_slice", _Content, limit=left, bytes=SLICE_BYTES)
+        if not cleared:
+            break
         history.append_deleted(tx, SPACE, "cleared", [(memory.path, memory.content, None) for memory in cleared])
+        for memory in cleared:
+            index.drop(tx, SPACE, memory.path)
         count += len(cleared)
-    index.drop_scope(tx, SPACE, "")
+        tx = yield
     return Cleared("ok", count, tx.now)
 
 

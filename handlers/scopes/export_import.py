@@ -88,15 +88,11 @@ def render(found: Mapping[str, Any], shape: Format) -> str:
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
 
 
-def memory_import(tx: Tx, request: Import) -> ImportResult:
+def memory_import(tx: Tx, request: Import) -> ImportResult | Steps[ImportResult]:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
-    return run_steps(tx, _import_steps(request, request.content))
-
-
-def import_slices(request: Import) -> Steps[ImportResult] | None:
-    """The import in slices, unless all of it is taken back in the end or at the first conflict."""
-    whole = request.dry_run or request.conflict_strategy == "error"
-    return None if whole else _import_steps(request, request.content)
+    steps = _import_steps(request, request.content)
+    # In one transaction if all of it is taken back in the end or at the first conflict.
+    return run_steps(tx, steps) if request.dry_run or request.conflict_strategy == "error" else steps
 
 
 def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
@@ -276,6 +272,5 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Import", destructive=True),
         permission={"import": "admin"},
         long=True,
-        hooks=tools.Hooks(slices=import_slices),
     ),
 )

@@ -1,5 +1,6 @@
 """The tools maintenance, diagnostics and health (seed 002), and their schemas."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,7 @@ from handlers.sessions.summary import has_library
 from kernel.calls.tools import Hints, InputRequired, Interaction, Tool, confirmation, exclusive, read
 from kernel.core.errors import Fault
 from kernel.store import introspection
+from kernel.store.long_work import STEP_ROWS, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
@@ -136,7 +138,9 @@ class HealthReport(Struct):
     workspace: str
 
 
-def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -> MaintenanceResult | InputRequired:
+def maintenance(
+    tx: Tx, request: Maintenance, interaction: Interaction | None
+) -> MaintenanceResult | InputRequired | Steps[MaintenanceResult]:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     _check_arguments(request)
     if request.action == "vacuum":
@@ -147,15 +151,24 @@ def maintenance(tx: Tx, request: Maintenance, interaction: Interaction | None) -
     question = confirmation(interaction, _QUESTIONS[request.action].format(request))
     if question is not None:
         return question
-    chosen, count, last = _selection(tx, request), 0, 0
-    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, after=last, bytes=SLICE_BYTES, **chosen):
+    return _deletion(request, _selection(tx, request))
+
+
+def _deletion(request: Maintenance, selection: Mapping[str, str | None]) -> Steps[MaintenanceResult]:
+    tx = yield
+    whole = request.action == "purge_all"
+    # Only those that were there when the call began: it ends although others add memories meanwhile.
+    newest, newest_entity = tx.one("sessions.admin.newest", int) or 0, graph.newest(tx)
+    count = last = 0
+    page = {"upto": newest, "limit": STEP_ROWS, "bytes": SLICE_BYTES, **selection}
+    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, after=last, **page):
         last = max(memory.id for memory in gone)
         numbers = removal.record_deleted(tx, gone, request.action)
-        if request.action != "purge_all":
-            graph.delete_of_memories(tx, numbers)
+        graph.delete_of_memories(tx, numbers, request.action if whole else None)
         count += len(gone)
-    if request.action == "purge_all":
-        graph.clear(tx, request.action)
+        tx = yield
+    if whole:
+        yield from graph.clear_steps(tx, request.action, newest_entity)
     return MaintenanceResult("ok", deleted=count)
 
 

@@ -25,6 +25,7 @@ from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.security.rules.secrets import sensitive_field
 from kernel.store import history
+from kernel.store.long_work import STEP_ROWS, Steps
 from kernel.store.transaction import Tx
 
 ENTITY_SPACE = "sessions:entity"
@@ -172,8 +173,13 @@ def index_entities(tx: Tx, ids: Sequence[int]) -> None:
         index.put(tx, ENTITY_SPACE, str(row.id), _index_text(row))
 
 
-def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
-    """Deletes what comes from these memories alone: observations, then relations and entities without other sources."""
+def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = None) -> None:
+    """Delete what comes from these memories alone: observations, then relations and entities without other sources.
+
+    With an operation the history keeps the entities.
+    """
+    ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories) if operation else []
+    texts = {row.id: _index_text(row) for row in tx.each("sessions.graph.index_texts", _EntityText, ids=ids)}
     # Observations and relations first: an entity is deleted only when nothing refers to it any more.
     touched = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
     relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
@@ -182,6 +188,8 @@ def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     dropped = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(touched)))
     for number in dropped:
         index.drop(tx, ENTITY_SPACE, str(number))
+        if operation:
+            history.append(tx, ENTITY_SPACE, str(number), operation, before=texts.get(number))
     index_entities(tx, sorted(touched - dropped))
 
 
@@ -221,15 +229,18 @@ def delete_entity(tx: Tx, number: int) -> str | None:
     return _index_text(row)
 
 
-def clear(tx: Tx, operation: str) -> None:
-    """Empties the graph; the history keeps the entities."""
-    for row in _all_texts(tx):
-        history.append(tx, ENTITY_SPACE, str(row.id), operation, before=_index_text(row))
-    tx.run("sessions.graph.clear_observations")
-    tx.run("sessions.graph.clear_relation_memories")
-    tx.run("sessions.graph.clear_relations")
-    tx.run("sessions.graph.clear_entities")
-    index.drop_scope(tx, ENTITY_SPACE, "")
+def newest(tx: Tx) -> int:
+    """Return the highest number of an entity."""
+    return tx.one("sessions.graph.newest_entity", int) or 0
+
+
+def clear_steps(tx: Tx, operation: str, upto: int) -> Steps[None]:
+    """Delete the entities up to a number with their observations and relations; the history keeps the entities."""
+    while numbers := tx.all("sessions.graph.first_entities", int, upto=upto, limit=STEP_ROWS):
+        for number in numbers:
+            text = delete_entity(tx, number)
+            history.append(tx, ENTITY_SPACE, str(number), operation, before=text)
+        tx = yield
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:

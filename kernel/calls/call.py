@@ -9,7 +9,7 @@ import msgspec
 
 from kernel.calls.dialect import Dialect
 from kernel.calls.schema import argument_error, error_message, error_place, path_steps, without_nulls
-from kernel.calls.tools import Batch, Found, Handler, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
+from kernel.calls.tools import Batch, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.lazy_regex import regex
@@ -23,7 +23,7 @@ from kernel.security.permissions import (
     required_permission,
 )
 from kernel.store import audit
-from kernel.store.long_work import MORE, Slices, Unfinished
+from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Slices, Unfinished, is_steps
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
@@ -217,31 +217,20 @@ def check_grant(call: Call, request: Request | Fault) -> None:
 def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:
     """The work of a call: its handler, and the rendered reply within the limit of an answer."""
     handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
-    if tool.interactive:
-
-        def interact(tx: Tx) -> Answer:
-            result = handler(tx, request, interaction)
-            return result if isinstance(result, InputRequired) else checked_size(tx, reply(tool, result))
-
-        return interact
-    steps = tool.hooks.slices(request) if tool.hooks.slices else None
-    if steps is not None:
-        handler = _of_slices(Slices(steps))
-    if tool.long and interaction is not None:
-        handler = with_progress(progress_of(interaction), handler)
+    arguments = (request, interaction) if tool.interactive else (request,)
+    slices: Slices[Result] | None = None
 
     def work(tx: Tx) -> Answer | Unfinished:
-        result = handler(tx, request)
-        return result if result is MORE else checked_size(tx, reply(tool, result))
+        nonlocal slices
+        result = slices(tx) if slices else handler(tx, *arguments)
+        if is_steps(result):
+            slices = Slices(result, seconds=CALL_SLICE_SECONDS)
+            result = slices(tx)
+        if result is MORE or isinstance(result, InputRequired):
+            return result
+        return checked_size(tx, reply(tool, result))
 
-    return work
-
-
-def _of_slices(slices: Slices[Result]) -> Handler:
-    def handler(tx: Tx, _request: Request) -> Result | Unfinished:
-        return slices(tx)
-
-    return handler
+    return with_progress(progress_of(interaction), work) if tool.long and interaction is not None else work
 
 
 def checked_size(tx: Tx, reply: Reply) -> Reply:

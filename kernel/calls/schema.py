@@ -1,7 +1,7 @@
 """JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -71,10 +71,10 @@ def output_schema(tool: Tool) -> Schema | None:
 
 
 def result_types(tool: Tool) -> tuple[type, ...]:
-    """The result types of a tool without `InputRequired`, which never reaches structured content."""
+    """Return the result types of a tool, without `InputRequired` and `Steps`, which never reach structured content."""
     union = get_origin(tool.result) in {Union, UnionType}
     parts = get_args(tool.result) if union else (tool.result,)
-    return tuple(part for part in parts if part is not InputRequired)
+    return tuple(part for part in parts if part is not InputRequired and get_origin(part) is not Generator)
 
 
 def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.core.errors import Code, Fault
-from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
@@ -56,16 +55,14 @@ class Hooks(NamedTuple):
     `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together. `batch(tx,
     requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for each, and a
     Fault must have changed nothing. `prepare(settings, request)` returns None, or slow work for a reader, which returns
-    the request to run. `precheck` writes before a read. `slices(request)` does the work of the handler in steps that
-    may commit one by one, so that other writes get their turn, or is None. `after_read(tx, request, result)` is a write
-    after a read, such as counting access: no caller waits for it, and it is dropped if the queue is full.
+    the request to run. `precheck` writes before a read. `after_read(tx, request, result)` is a write after a read, such
+    as counting access: no caller waits for it, and it is dropped if the queue is full.
     """
 
     texts: Callable[[Request], Sequence[str]] | None = None
     batch: Batch | None = None
     prepare: Prepare | None = None
     precheck: Precheck | None = None
-    slices: Callable[[Request], Steps[Result] | None] | None = None
     after_read: Callable[[Tx, Request, Result], None] | None = None
 
 
@@ -79,7 +76,8 @@ class Tool(NamedTuple):
     bundled request that only read, so that such a call of a writing tool runs as a read. What a destructive tool
     changes is kept for undo, and what requests of the types `kept_arms` change: those that replace, or add what no
     other call removes. `long` work goes through `progress.steps`, so that an MCP client can request progress. Every
-    write is audited, a read only if `audited`.
+    write is audited, a read only if `audited`. The handler of an exclusive tool may return `Steps`, which commit in
+    slices, so that other writes get their turn; a call that is cut off keeps the slices that have committed.
     """
 
     name: str

@@ -7,12 +7,10 @@ for the lock meanwhile. Until the words are gone, searches look only at words of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.store.long_work import Slices, Steps
+from kernel.store.long_work import CALL_SLICE_SECONDS, STEP_ROWS, Slices, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 LEAST = 64  # documents; the words of fewer leave at once
-_STEP_ROWS = 32  # a slice is cut between steps; FTS5 writes out what it has before the statement of another index
-_SLICE_SECONDS = 0.003  # nobody waits for the end, so that slices may be short
 
 
 class _Dropped(NamedTuple):
@@ -40,7 +38,7 @@ def drop_partitions(tx: Tx, partitions: Sequence[int]) -> None:
 def removal_steps() -> Steps[None]:
     """Take the words of deleted documents out of full text; another call goes on where one was cut off."""
     tx = yield
-    while rows := _next(tx, _STEP_ROWS):
+    while rows := _next(tx, STEP_ROWS):
         tx.context.search_cache.uncommitted = tx
         ids = [row.id for row in rows]
         tx.run("kernel.dropped.fts_delete", ids=ids)
@@ -54,9 +52,7 @@ def removal(tx: Tx) -> Slices[None] | None:
     """Return the steps as work for the writer, None if there is nothing to do."""
     if not _next(tx, 1):
         return None
-    slices = Slices(removal_steps())
-    slices.seconds = _SLICE_SECONDS
-    return slices
+    return Slices(removal_steps(), seconds=CALL_SLICE_SECONDS)
 
 
 def _next(tx: Tx, limit: int) -> list[_Dropped]:

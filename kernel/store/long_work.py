@@ -3,7 +3,7 @@
 import time
 from collections.abc import Generator
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeGuard, TypeVar
 
 from kernel.store.transaction import Tx
 
@@ -12,6 +12,13 @@ Steps = Generator[None, Tx, R]
 """Work that yields wherever it may go on in another transaction, and is sent the one to go on with."""
 # What a slice writes is indexed when it commits, which takes as long again.
 SLICE_SECONDS = 0.05
+CALL_SLICE_SECONDS = 0.003  # of a call, which others wait beside
+STEP_ROWS = 32  # of one step of a call: a slice is cut between steps
+
+
+def is_steps(result: object) -> TypeGuard[Steps[Any]]:
+    """Return whether a result is work that is still to be done."""
+    return isinstance(result, Generator)
 
 
 class Unfinished(Enum):
@@ -26,9 +33,9 @@ MORE: Final = Unfinished.MORE
 class Slices(Generic[R]):
     """Steps as work for the writer: each call goes on with them for a while, and returns MORE until they are done."""
 
-    def __init__(self, steps: Steps[R]) -> None:
+    def __init__(self, steps: Steps[R], seconds: float | None = None) -> None:
         self._steps = steps
-        self.seconds: float | None = None  # of one call, where it is not the usual time
+        self.seconds = seconds  # of one call; None is the usual time
         next(steps)
 
     def __call__(self, tx: Tx) -> R | Unfinished:

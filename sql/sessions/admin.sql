@@ -1,5 +1,5 @@
 -- name: delete_slice
--- Deletes the next memories after one of a session, before a time, or of all, about :bytes of them and at least one;
+-- Deletes the next :limit memories after one of a session, before a time, or of all, about :bytes of them and at least one;
 -- returns them, for the history.
 DELETE FROM sessions_memory
 WHERE id IN (
@@ -11,14 +11,18 @@ WHERE id IN (
             FROM sessions_memory
             WHERE
                 id > :after
+                AND id <= :upto
                 AND (:session_id IS NULL OR session_id = :session_id) AND (:before IS NULL OR created_at < :before)
             ORDER BY id
-            LIMIT 5000
+            LIMIT :limit
         ) AS m
     ) AS s
     WHERE s.total - s.size < :bytes
 )
 RETURNING id, session_id, content, hash, metadata;
+
+-- name: newest
+SELECT id FROM sessions_memory ORDER BY id DESC LIMIT 1;
 
 -- name: counts
 SELECT

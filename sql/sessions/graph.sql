@@ -63,6 +63,12 @@ CROSS JOIN sessions_entity AS e ON e.id = i.value;
 -- name: entity_ids
 SELECT id FROM sessions_entity ORDER BY id;
 
+-- name: newest_entity
+SELECT id FROM sessions_entity ORDER BY id DESC LIMIT 1;
+
+-- name: first_entities
+SELECT id FROM sessions_entity WHERE id <= :upto ORDER BY id LIMIT :limit;
+
 -- name: by_name
 SELECT id, name, entity_type, created_at FROM sessions_entity WHERE name = :name;
 
@@ -217,15 +223,3 @@ WHERE id IN (
 
 -- name: delete_entity
 DELETE FROM sessions_entity WHERE id = :id;
-
--- name: clear_observations
-DELETE FROM sessions_observation;
-
--- name: clear_relation_memories
-DELETE FROM sessions_relation_memory;
-
--- name: clear_relations
-DELETE FROM sessions_relation;
-
--- name: clear_entities
-DELETE FROM sessions_entity;

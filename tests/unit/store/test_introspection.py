@@ -45,7 +45,7 @@ def test_vacuum_after_commit_shrinks_the_file(kernel: Kernel) -> None:
             tx.run("paths.add", path=f"p{number}", content="x" * 100_000, content_size=100_000, now=tx.now)
 
     def clear(tx: Tx) -> None:
-        while tx.all("paths.clear_slice", lambda *_: True, bytes=1 << 20):
+        while tx.all("paths.clear_slice", lambda *_: True, limit=50, bytes=1 << 20):
             pass
 
     kernel.store.write_sync(fill)
