@@ -7,10 +7,11 @@ for the lock meanwhile. Until the words are gone, searches look only at words of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.store.long_work import CALL_SLICE_SECONDS, STEP_ROWS, Slices, Steps
+from kernel.store.long_work import STEP_ROWS, Slices, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 LEAST = 64  # documents; the words of fewer leave at once
+_SLICE_SECONDS = 0.003  # nobody waits for the end, so that slices may be short
 
 
 class _Dropped(NamedTuple):
@@ -52,7 +53,7 @@ def removal(tx: Tx) -> Slices[None] | None:
     """Return the steps as work for the writer, None if there is nothing to do."""
     if not _next(tx, 1):
         return None
-    return Slices(removal_steps(), seconds=CALL_SLICE_SECONDS)
+    return Slices(removal_steps(), seconds=_SLICE_SECONDS)
 
 
 def _next(tx: Tx, limit: int) -> list[_Dropped]:

@@ -12,7 +12,7 @@ Steps = Generator[None, Tx, R]
 """Work that yields wherever it may go on in another transaction, and is sent the one to go on with."""
 # What a slice writes is indexed when it commits, which takes as long again.
 SLICE_SECONDS = 0.05
-CALL_SLICE_SECONDS = 0.003  # of a call, which others wait beside
+CALL_SLICE_SECONDS = 0.001  # of a call; what it indexes when it commits takes several times as long
 STEP_ROWS = 32  # of one step of a call: a slice is cut between steps
 
 
