@@ -129,7 +129,7 @@ def test_what_is_put_again_while_words_are_left_is_a_document_of_its_own(
 def test_words_leave_a_little_at_a_time_with_a_sound_index_in_between(
     shelf: IndexedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dropped, "_STEP_ROWS", 7)
+    monkeypatch.setattr(dropped, "STEP_ROWS", 7)
     drop_scope(shelf)
     shelf.writer.check_full_text()
     steps, turns = dropped.removal_steps(), 0
