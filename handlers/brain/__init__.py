@@ -51,20 +51,20 @@ class _RowOfDatabase(NamedTuple):
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """JSON without blanks, or plain text if the result is a sentence."""
+    """Return JSON without blanks, or plain text if the result is a sentence."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
     return Reply(json_bytes(result), _JSON)
 
 
 def fail(fault: Fault) -> Reply:
-    """One line: `Error: ...`, or `BLOCKED: ...` for an immutable memory; a few messages have no prefix."""
+    """Return one line: `Error: ...`, or `BLOCKED: ...` for an immutable memory; a few messages have no prefix."""
     prefix = "" if fault.label == NO_PREFIX else "BLOCKED: " if fault.code == "blocked" else "Error: "
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The index content of every row, in all databases."""
+    """Yield the index content of every row, in all databases."""
     for memory in tx.each("brain.memories_for_index", _with_database(Memory)):
         yield memory_source(f"brain:{memory.db}", memory.row)
     for entity in tx.each("brain.entities_for_index", _with_database(Entity)):
@@ -76,7 +76,7 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The index content of some rows; the id of an imported one does not tell what it is."""
+    """Yield the index content of some rows; the id of an imported one does not tell what it is."""
     for space, id_ in keys:
         key = {"db": space.partition(":")[2], "id": id_}
         memory = tx.one("brain.repository.get", Memory, **key)
@@ -94,7 +94,7 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Memories, entities, notes and resources with one of these tags."""
+    """Return memories, entities, notes and resources with one of these tags."""
 
     def place(db: str, key: str) -> tuple[str, str]:
         return (f"brain:{db}", key)

@@ -16,12 +16,14 @@ NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error:
 
 
 def databases(tx: Tx) -> tuple[str, ...]:
-    """The names of the configured databases, in search order."""
+    """Return the names of the configured databases, in search order."""
     return setting(tx, DATABASES)
 
 
 def space(tx: Tx, db: str, name: str = "db") -> str:
-    """The index and history space of a database (`brain:core`); raises Fault naming the parameter if it is unknown."""
+    """Return the index and history space of a database (`brain:core`); raises Fault naming the parameter if it is
+    unknown.
+    """
     known = databases(tx)
     if db not in known:
         raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
@@ -29,18 +31,18 @@ def space(tx: Tx, db: str, name: str = "db") -> str:
 
 
 def new_id(tx: Tx, prefix: str) -> str:
-    """A fresh id in the contract's form, `mem_` and 21 characters; ids sort by time."""
+    """Return a fresh id in the contract's form, `mem_` and 21 characters; ids sort by time."""
     rest = tx.new_id(prefix).removeprefix(f"{prefix}_")
     return f"{prefix}_{rest[-ID_LENGTH:]}"
 
 
 def json_text(value: Any) -> str | None:
-    """A list or object as JSON text for a column; None stays None."""
+    """Return a list or object as JSON text for a column; None stays None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
 def decode_words(column: str | None) -> list[str]:
-    """The words of a JSON column; empty if it is not a list of strings."""
+    """Return the words of a JSON column; empty if it is not a list of strings."""
     try:
         return msgspec.json.decode(column, type=list[str]) if column else []
     except msgspec.DecodeError:
@@ -48,7 +50,7 @@ def decode_words(column: str | None) -> list[str]:
 
 
 def parse_time(name: str, given: str | None) -> str | None:
-    """A date or time in the format of the rows; raises Fault naming the parameter if it is neither."""
+    """Return a date or time in the format of the rows; raises Fault naming the parameter if it is neither."""
     if given is None:
         return None
     found = utc_time(given)
@@ -58,16 +60,16 @@ def parse_time(name: str, given: str | None) -> str | None:
 
 
 def embedding_columns(tx: Tx) -> tuple[int, str | None]:
-    """The `has_embedding` and `embedding_model` of a row that is indexed now."""
+    """Return the `has_embedding` and `embedding_model` of a row that is indexed now."""
     known = tx.embedding_model if index.has_model(tx) else None
     return (1, known[0]) if known else (0, None)
 
 
 def not_found(kind: str, key: str) -> Fault:
-    """The fault for an unknown id, for example `Memory 'mem_x' not found`."""
+    """Return the fault for an unknown id, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
 
 
 def nothing_to_update() -> Fault:
-    """The fault for an update without any field."""
+    """Return the fault for an update without any field."""
     return Fault("invalid", "No fields to update", NO_PREFIX)

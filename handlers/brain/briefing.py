@@ -16,7 +16,7 @@ class _Decision(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """The newest active decisions of the project, in the first database: the others may hold what is private."""
+    """Return the newest active decisions of the project, in the first database: the others may hold what is private."""
     database: str = setting(tx, DATABASES)[0]
     names = [name for name in project if name]
     found = tx.all("brain.briefing.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)

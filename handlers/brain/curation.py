@@ -8,12 +8,13 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, _name: str) -> ToolCall:
-    """A new memory of the first database, as a fact; an id names it."""
+    """Return a new memory of the first database, as a fact; an id names it."""
     return ToolCall("save_memory", {"db": "core", "content": text, "category": "fact"})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The text of a memory, the description of an entity, the content of a note, a resource or a link; None without.
+    """Return the text of a memory, the description of an entity, the content of a note, a resource or a link; None
+    without.
 
     The id of an imported row does not tell what it is.
     """
@@ -40,7 +41,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:
-    """The links of the same database; the other end may lie in another one, and then it is only named."""
+    """Return the links of the same database; the other end may lie in another one, and then it is only named."""
     one = {"db": db, "target_id": None, "relationship": None}
     outgoing = tx.all("brain.links.from_source", Link, **{**one, "source_id": key})
     incoming = tx.all("brain.links.to_target", Link, **{**one, "target_id": key})

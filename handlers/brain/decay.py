@@ -30,11 +30,11 @@ def record_access(tx: Tx, db: str, ids: Sequence[str]) -> None:
 
 
 def half_life_days(tx: Tx) -> float:
-    """The days without access after which a decay score halves."""
+    """Return the days without access after which a decay score halves."""
     return setting(tx, HALF_LIFE_DAYS)
 
 
 def decayed(decay_score: float, since: str, now: str, half_life: float) -> float:
-    """A decay score in [0, 1] after halving with every half-life since a time."""
+    """Return a decay score in [0, 1] after halving with every half-life since a time."""
     age = (datetime.fromisoformat(now) - stored_time(since)).total_seconds() / _SECONDS_PER_DAY
     return max(0.0, min(1.0, decay_score)) * 0.5 ** (max(0.0, age) / half_life)

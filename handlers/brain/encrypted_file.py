@@ -28,7 +28,7 @@ class _Ciphers(NamedTuple):
 
 
 def is_encrypted(path: Path) -> bool:
-    """Whether a file is not a plain SQLite file; an empty file is plain. Raises Fault if it cannot be read."""
+    """Return whether a file is not a plain SQLite file; an empty file is plain. Raises Fault if it cannot be read."""
     start = _read(path, len(MAGIC))
     return bool(start) and start != MAGIC
 
@@ -94,7 +94,7 @@ def _apply_wal(library: _Ciphers, key: bytes, log: Path, size: int, target: Bina
 
 
 def _decrypt_page(library: _Ciphers, key: bytes, number: int, raw: bytes) -> bytes | None:
-    """One decrypted page, or None if its Poly1305 tag does not match."""
+    """Return one decrypted page, or None if its Poly1305 tag does not match."""
     end = len(raw) - _RESERVED_BYTES
     nonce, tag = raw[end : end + _NONCE_BYTES], raw[end + _NONCE_BYTES :]
     counter = int.from_bytes(nonce[12:], "little") ^ number
@@ -115,7 +115,7 @@ def _chacha20(library: _Ciphers, key: bytes, nonce: bytes, counter: int, data: b
 
 
 def _load_ciphers() -> _Ciphers:
-    """The primitives of `cryptography`; raises Fault if it is not installed."""
+    """Return the primitives of `cryptography`; raises Fault if it is not installed."""
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20

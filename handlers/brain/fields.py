@@ -16,7 +16,7 @@ ALWAYS_KEPT = ("id",)
 
 
 def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:
-    """Raises Fault where rows of none of these types have a key of that name."""
+    """Raises Fault if rows of none of these types have a key of that name."""
     known = dict.fromkeys(name for kind in row_types for name in kind.__struct_fields__)
     for name in fields or ():
         if name not in known:

@@ -215,7 +215,6 @@ def _evidence(tx: Tx, db: str, found: Sequence[Scored], types: Sequence[ResultKi
 
 
 def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind]) -> dict[str, _ResultRow]:
-    """The rows of the given ids, by id."""
     found: dict[str, _ResultRow] = {}
     if "memory" in types:
         found.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))

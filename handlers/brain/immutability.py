@@ -25,12 +25,14 @@ def lock_of(row: Memory) -> str:
 
 
 def is_immutable(row: Memory) -> bool:
-    """Whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its metadata."""
+    """Return whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its
+    metadata.
+    """
     return bool(lock_of(row))
 
 
 def is_marked_immutable(metadata: str | None) -> bool:
-    """Whether a metadata column contains `immutable: true`."""
+    """Return whether a metadata column contains `immutable: true`."""
     try:
         return metadata is not None and msgspec.json.decode(metadata, type=_Metadata).immutable is True
     except msgspec.DecodeError:

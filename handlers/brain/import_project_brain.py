@@ -108,7 +108,7 @@ def _refusal(folder: Path, name: str) -> str:
 
 
 def _opened(stack: ExitStack, db: str, file: Path, given: Source) -> _File:
-    """The file of a database, once all that is imported from it has been found readable."""
+    """Return the file of a database, once all that is imported from it has been found readable."""
     source = stack.enter_context(open_external(_decrypted(file, given.password, given.copies), given.copies))
     source.check(dict.fromkeys(TABLES, ()))
     source.index("memory_history", "memory_id")
@@ -116,7 +116,7 @@ def _opened(stack: ExitStack, db: str, file: Path, given: Source) -> _File:
 
 
 def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
-    """The file, or a decrypted copy in `folder` if it is encrypted."""
+    """Return the file, or a decrypted copy in `folder` if it is encrypted."""
     if not is_encrypted(file):
         return file
     if password is None:
@@ -125,7 +125,6 @@ def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
 
 
 def _import_table(file: _File, table: str, import_batch: ImportBatch) -> Steps[None]:
-    """Imports a table, a batch a step."""
     for rows in _batches(file.source.rows(table)):
         tx = yield
         file.counts[table] += import_batch(tx, file, rows)
@@ -136,7 +135,7 @@ def _import_table(file: _File, table: str, import_batch: ImportBatch) -> Steps[N
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """The rows in batches that are bounded in number and bytes; a larger row is a batch of its own."""
+    """Yield the rows in batches that are bounded in number and bytes; a larger row is a batch of its own."""
     batch: list[Row] = []
     size = 0
     for row in rows:
@@ -151,7 +150,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _import_memories(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    """The number of new memories; each comes with its history."""
+    """Return the number of new memories; each comes with its history."""
     found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
     new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
     here = space(tx, file.db)
@@ -175,7 +174,7 @@ def _import_other_history(file: _File) -> Steps[None]:
 
 
 def _events(tx: Tx, file: _File, key: str) -> list[Event]:
-    """The events of one memory, in order."""
+    """Return the events of one memory, in order."""
     rows = file.source.rows_with("memory_history", "memory_id", key)
     events = [import_rows.event(row, tx.now) for row in rows]
     return sorted(events, key=lambda event: (event.at, event.operation != "created"))
@@ -208,7 +207,7 @@ def _import_resources(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
 
 
 def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    """The number of new links; an end that exists in no database is remarked upon, and the link kept."""
+    """Return the number of new links; an end that exists in no database is remarked upon, and the link kept."""
     found = [import_rows.link(row, tx.now) for row in rows]
     new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=file.db, rows=rows))
     ends = {row.id: (_LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id)) for row in new}
@@ -265,7 +264,7 @@ def _index(tx: Tx, sources: Iterable[IndexSource]) -> None:
 
 
 def _skipped_remarks(file: _File) -> list[str]:
-    """A line for each table with odd tags, with skipped rows, and for each unknown table."""
+    """Return a line for each table with odd tags, with skipped rows, and for each unknown table."""
     remarks = [
         f"{count} rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
         for table, count in file.odd_tags.items()

@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
 
 def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
-    """A memory; an active one is embedded again."""
+    """Return a memory; an active one is embedded again."""
     created = time(row, "created_at") or now
     has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Memory(
@@ -63,7 +63,7 @@ def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
 
 
 def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
-    """An entity; an active one is embedded again."""
+    """Return an entity; an active one is embedded again."""
     created = time(row, "created_at") or now
     has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Entity(
@@ -87,7 +87,7 @@ def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
 
 
 def link(row: Row, now: str) -> Link:
-    """A link; its ends are not checked here."""
+    """Return a link; its ends are not checked here."""
     return Link(
         required_text(row, "id"),
         required_text(row, "source_type"),
@@ -104,7 +104,7 @@ def link(row: Row, now: str) -> Link:
 
 
 def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
-    """A note, embedded again."""
+    """Return a note, embedded again."""
     created, content = time(row, "created_at") or now, required_text(row, "content")
     return Note(
         required_text(row, "id"),
@@ -129,7 +129,7 @@ def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
 
 
 def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Resource:
-    """A resource; it is embedded again unless it is archived."""
+    """Return a resource; it is embedded again unless it is archived."""
     has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedded
     rating = row.get("quality_rating")
     return Resource(
@@ -157,7 +157,7 @@ def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> R
 
 
 def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
-    """A logged search without its secrets, in the column order of `brain_query`."""
+    """Return a logged search without its secrets, in the column order of `brain_query`."""
     source = required_text(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
@@ -174,7 +174,7 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
 
 
 def event(row: Row, now: str) -> Event:
-    """One history event."""
+    """Return one history event."""
     return Event(
         required_text(row, "memory_id"),
         required_text(row, "operation"),
@@ -186,7 +186,7 @@ def event(row: Row, now: str) -> Event:
 
 
 def complete_history(row: Memory, events: Sequence[Event]) -> list[Event]:
-    """The events of a memory, completed to run from its creation to its current content.
+    """Return the events of a memory, completed to run from its creation to its current content.
 
     Only three tools of the original write to its history.
     """
@@ -203,7 +203,7 @@ def complete_history(row: Memory, events: Sequence[Event]) -> list[Event]:
 
 
 def tags(row: Row) -> str | None:
-    """The tags as a JSON list; a text that is not JSON is split at commas, None if nothing is left."""
+    """Return the tags as a JSON list; a text that is not JSON is split at commas, None if nothing is left."""
     value = text(row, "tags")
     if value is None or not odd_tags(row):
         return value
@@ -212,7 +212,7 @@ def tags(row: Row) -> str | None:
 
 
 def odd_tags(row: Row) -> bool:
-    """Whether the tags are not a JSON list."""
+    """Return whether the tags are not a JSON list."""
     value = text(row, "tags")
     try:
         return value is not None and not isinstance(msgspec.json.decode(value), list)
@@ -221,7 +221,7 @@ def odd_tags(row: Row) -> bool:
 
 
 def text(row: Row, name: str) -> str | None:
-    """A column as text, None if it is null or missing."""
+    """Return a column as text, None if it is null or missing."""
     value = row.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -229,19 +229,19 @@ def text(row: Row, name: str) -> str | None:
 
 
 def required_text(row: Row, name: str, default: str = "") -> str:
-    """A text column, or its default if it is null or missing."""
+    """Return a text column, or its default if it is null or missing."""
     value = text(row, name)
     return default if value is None else value
 
 
 def time(row: Row, name: str) -> str | None:
-    """A time in the format of our rows; None if it is missing or invalid."""
+    """Return a time in the format of our rows; None if it is missing or invalid."""
     value = text(row, name)
     return utc_time(value) if value else None
 
 
 def integer(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) -> int:
-    """A column as an integer clamped to the bounds, rounded half up."""
+    """Return a column as an integer clamped to the bounds, rounded half up."""
     value = row.get(name)
     if not isinstance(value, int | float):
         return default
@@ -249,6 +249,6 @@ def integer(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) 
 
 
 def fraction(row: Row, name: str) -> float:
-    """A column clamped to [0, 1]; 1 if it is missing."""
+    """Return a column clamped to [0, 1]; 1 if it is missing."""
     value = row.get(name)
     return max(0.0, min(1.0, float(value))) if isinstance(value, int | float) else 1.0

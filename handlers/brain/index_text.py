@@ -16,7 +16,7 @@ _SCOPES = {"ent": "entity", "note": "note", "res": "resource", "lnk": ""}
 
 
 def entity_text(name: str, description: str | None) -> str:
-    """The text of an entity: its name and description."""
+    """Return the text of an entity: its name and description."""
     return join_sentences(name, description)
 
 
@@ -40,25 +40,25 @@ def resource_text(
 
 
 def join_sentences(*parts: str | None) -> str:
-    """The non-empty parts, as sentences."""
+    """Return the non-empty parts, as sentences."""
     return ". ".join(part for part in parts if part)
 
 
 def memory_source(space: str, row: Memory) -> IndexSource:
-    """An active memory: its content is embedded; category and tags are full-text only."""
+    """Return an active memory: its content is embedded; category and tags are full-text only."""
     words = full_text_words(row.category, row.tags)
     return IndexSource(space, row.id, "memory", row.content, words, Concept(tags=decode_words(row.tags)))
 
 
 def entity_source(space: str, row: Entity) -> IndexSource:
-    """An active entity: name and description are embedded; type, tags and aliases are full-text only."""
+    """Return an active entity: name and description are embedded; type, tags and aliases are full-text only."""
     words = full_text_words(row.type, row.tags, row.aliases)
     concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags))
     return IndexSource(space, row.id, "entity", entity_text(row.name, row.description), words, concept)
 
 
 def note_source(space: str, row: Note) -> IndexSource:
-    """A note: see `note_text`; key points and tags are full-text only."""
+    """Return a note: see `note_text`; key points and tags are full-text only."""
     points, tags = decode_words(row.key_points), decode_words(row.tags)
     text, words = note_text(row.title, row.summary, row.content), full_text_words("", row.key_points, row.tags)
     return IndexSource(
@@ -67,7 +67,7 @@ def note_source(space: str, row: Note) -> IndexSource:
 
 
 def resource_source(space: str, row: Resource) -> IndexSource:
-    """A resource that is not archived; its tags are full-text only."""
+    """Return a resource that is not archived; its tags are full-text only."""
     takeaways, tags = decode_words(row.key_takeaways), decode_words(row.tags)
     text = resource_text(row.title, row.description, row.notes, takeaways, row.url)
     body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
@@ -76,13 +76,17 @@ def resource_source(space: str, row: Resource) -> IndexSource:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history; of a note its content, since title and summary are not in it."""
+    """Return what the index held of texts of the history; of a note its content, since title and summary are
+    not in it.
+    """
     scopes = ((text.scope or _scope(text.key), text.text) for text in texts)
     return [PastSource(scope, text) if scope else None for scope, text in scopes]
 
 
 def _scope(key: str) -> str:
-    """The scope of an id that is not in the index; empty for a link. An import may bring memories with any id."""
+    """Return the scope of an id that is not in the index; empty for a link. An import may bring memories with
+    any id.
+    """
     return _SCOPES.get(key.partition("_")[0], "memory")
 
 

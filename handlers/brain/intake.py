@@ -65,7 +65,7 @@ def _database(tx: Tx, name: str) -> str:
 
 
 def id_of(kind: str, key: str) -> str:
-    """The id of the row that a record of this kind and key becomes."""
+    """Return the id of the row that a record of this kind and key becomes."""
     return stable_id(_PREFIXES[kind], kind, key)
 
 
@@ -94,7 +94,6 @@ def _add(tx: Tx, kind: str, db: str, chosen: Sequence[tuple[Record, _Row]]) -> N
 
 
 def _append_history(tx: Tx, space: str, row: _Row, record: Record, created: str, writer: tuple[str, str, str]) -> None:
-    """The events of the source, or the one that created the row."""
     for operation, before, after, at, actor in record.details.get("events", ()):
         by = (*writer[:2], actor or writer[2])
         history.append(tx, space, row.id, operation, before=before, after=after, at=at or created, by=by)
@@ -201,7 +200,7 @@ def _link_row(tx: Tx, _db: str, record: Record) -> _Row:
 
 
 def _source_of(record: Record) -> str:
-    """Where a note comes from, as one of its key points: it has no metadata."""
+    """Return where a note comes from, as one of its key points: it has no metadata."""
     names = (record.origin.get(name) for name in ("system", "file", "id"))
     return f"source: {' '.join(str(name) for name in names if name)}"
 

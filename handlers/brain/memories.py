@@ -33,7 +33,7 @@ from kernel.store.transaction import Tx
 
 def save_memory(tx: Tx, request: SaveMemory) -> Memory:
     """Save a new memory: one fact, decision, learning or the like. It is searchable at once. Prefer smart_save_memory
-    where it may be known already.
+    if it may be known already.
     """
     draft = _new_draft(tx, request.db, request)
     repository.add(tx, [draft])
@@ -41,7 +41,7 @@ def save_memory(tx: Tx, request: SaveMemory) -> Memory:
 
 
 def save_memories(tx: Tx, requests: Sequence[SaveMemory]) -> list[Memory | Fault]:
-    """`save_memory` for several calls at once."""
+    """Return `save_memory` for several calls at once."""
     drafts = [_draft_or_fault(tx, request) for request in requests]
     repository.add(tx, [draft for draft in drafts if isinstance(draft, Draft)])
     return [draft.row if isinstance(draft, Draft) else draft for draft in drafts]

@@ -24,7 +24,7 @@ class GetMemoryHistory(Struct, forbid_unknown_fields=True):
 
 
 class MemoryChange(Struct):
-    """One event of a memory; content is null where it had none, or was no longer active."""
+    """One event of a memory; content is null if it had none, or was no longer active."""
 
     id: str
     db: str

@@ -58,7 +58,7 @@ class ToolsUsed(Struct):
 
 
 class Totals(Struct):
-    """All searches of the days asked for; averages are null where there was none."""
+    """All searches of the days asked for; averages are null if there was none."""
 
     total_queries: int
     unique_queries: int
@@ -149,17 +149,17 @@ def log_query(tx: Tx, query: LoggedQuery) -> None:
 
 
 def start_timer() -> float:
-    """The start of a measurement, for `elapsed_ms`."""
+    """Return the start of a measurement, for `elapsed_ms`."""
     return time.perf_counter()
 
 
 def elapsed_ms(start: float) -> float:
-    """Milliseconds since `start_timer`."""
+    """Return milliseconds since `start_timer`."""
     return round((time.perf_counter() - start) * 1000, 3)
 
 
 def redact(text: str) -> str:
-    """A query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
+    """Return a query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
     shown = secrets.redact(text, REDACTED)
     return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
 

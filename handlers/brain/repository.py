@@ -45,7 +45,7 @@ def new_memory(
     confidence: float = 1.0,
     metadata: str | None = None,
 ) -> Memory:
-    """A new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
+    """Return a new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
     usage = (None, 0, None, None, 1.0)  # last access, access count, validity, decay score
     return Memory(
         new_id(tx, "mem"),
@@ -80,7 +80,7 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
-    """One memory of any status; raises Fault("not_found")."""
+    """Return one memory of any status; raises Fault("not_found")."""
     found = tx.one("brain.repository.get", Memory, db=db, id=key)
     if found is None:
         raise not_found("Memory", key)
@@ -88,12 +88,12 @@ def get(tx: Tx, db: str, key: str) -> Memory:
 
 
 def exists(tx: Tx, db: str, key: str) -> bool:
-    """Whether a memory of this id is there, of any status."""
+    """Return whether a memory of this id is there, of any status."""
     return tx.one("brain.repository.get", Memory, db=db, id=key) is not None
 
 
 def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
-    """The memories of these ids, in that order."""
+    """Return the memories of these ids, in that order."""
     return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)
 
 

@@ -104,7 +104,7 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
 
 
 def domain(url: str | None) -> str | None:
-    """The host of an address, or None where it has none."""
+    """Return the host of an address, or None if it has none."""
     try:
         return urlsplit(url).hostname or None if url else None
     except ValueError:

@@ -50,7 +50,7 @@ class Evidence(NamedTuple):
 
 
 def relevance_weights(weights: Weights) -> index.Weights:
-    """The weights of the evidence: the usual ones for the default weights."""
+    """Return the weights of the evidence: the usual ones for the default weights."""
     usual, default, both = index.Weights(), Weights(), weights.vector + weights.fts
     if not both:
         return usual
@@ -63,7 +63,7 @@ def relevance_weights(weights: Weights) -> index.Weights:
 
 
 def signals(found: Evidence, weights: Weights) -> Signals:
-    """The signals of a candidate.
+    """Return the signals of a candidate.
 
     Relevance is squared, which keeps the order but separates a good match from candidates that only share its subject.
     It is divided between words and meaning as they contributed, each at most its weight.
@@ -81,12 +81,12 @@ def signals(found: Evidence, weights: Weights) -> Signals:
 
 
 def total_score(found: Signals) -> float:
-    """The score: the sum of the signals, at most the sum of the weights."""
+    """Return the score: the sum of the signals, at most the sum of the weights."""
     return found.vector + found.fts + found.recency + found.importance
 
 
 def rounded(found: Signals) -> Signals:
-    """The signals rounded to four decimals, as returned."""
+    """Return the signals rounded to four decimals, as returned."""
     return Signals(round(found.vector, 4), round(found.fts, 4), round(found.recency, 4), round(found.importance, 4))
 
 
@@ -96,7 +96,7 @@ def importance(value: float | None) -> float:
 
 
 def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
-    """The weights of a call: each as given, else as configured, else its default; a given 0 counts.
+    """Return the weights of a call: each as given, else as configured, else its default; a given 0 counts.
 
     `configured` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
     counts as not configured.
@@ -111,7 +111,7 @@ def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, 
 
 
 def parse_weight(text: str | None) -> float | None:
-    """A configured weight; None if the text is not a number from 0 to 1."""
+    """Return a configured weight; None if the text is not a number from 0 to 1."""
     try:
         value = float(text.strip().strip('"')) if text else math.nan
     except ValueError:

@@ -123,7 +123,7 @@ def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: in
 
 
 def _part(query: str) -> str | None:
-    """The part of a text that a query asks for, without its phrase or prefix marks; None if nothing is left."""
+    """Return the part of a text that a query asks for, without its phrase or prefix marks; None if nothing is left."""
     return query.strip().strip('"*').strip() or None
 
 

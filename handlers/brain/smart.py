@@ -72,7 +72,7 @@ class Similar(Memory, kw_only=True):
 
 
 class NeedsDecision(Struct, tag_field="action", tag="needs_decision"):
-    """Answer of smart_save_memory where something similar is stored; nothing was saved."""
+    """Answer of smart_save_memory if something similar is stored; nothing was saved."""
 
     similar: list[Similar]
     message: str
@@ -80,7 +80,7 @@ class NeedsDecision(Struct, tag_field="action", tag="needs_decision"):
 
 
 class Added(Struct, tag_field="action", tag="added"):
-    """Answer of smart_save_memory where the memory was saved."""
+    """Answer of smart_save_memory if the memory was saved."""
 
     memory: Memory
 
@@ -119,7 +119,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
 
 def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     """Correct a wrong memory: it is archived, and the correction is saved with the highest importance and a link to
-    it. Name the wrong memory by id, or by what it says; where nothing says that, only the correction is saved. It
+    it. Name the wrong memory by id, or by what it says; if nothing says that, only the correction is saved. It
     inherits project, metadata and links to entities. Immutable memories cannot be corrected.
     """
     space(tx, request.db)
@@ -149,7 +149,8 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
 
 
 def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
-    """The active memories that the new one may duplicate, nearest first; of a correction those that it may replace.
+    """Return the active memories that the new one may duplicate, nearest first; of a correction those that it may
+    replace.
 
     Memories with a meaning are compared by vector distance and by the words that matter, because facts of one kind
     share most words; the others by the share of words in common. A text without words, such as `!!!`, has neither: it
@@ -182,13 +183,13 @@ def _sharing_words(tx: Tx, request: SmartSaveMemory, rows: Sequence[Memory]) -> 
 
 
 def word_overlap(one: str, other: str) -> float:
-    """The number of distinct words in common divided by that of the text with more words, in [0, 1]."""
+    """Return the number of distinct words in common divided by that of the text with more words, in [0, 1]."""
     first, second = _words(one), _words(other)
     return len(first & second) / max(len(first), len(second), 1)
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text, and pairs of characters in scripts that write no blanks."""
+    """Return the words of a text, and pairs of characters in scripts that write no blanks."""
     pairs = index.character_pairs(text)
     return {word for word in text.lower().split() if not pairs or word.isascii()} | pairs
 
@@ -214,7 +215,7 @@ def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
 
 
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
-    """The active memory that says the same as `content`, or the only one that contains every word of it."""
+    """Return the active memory that says the same as `content`, or the only one that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     ranked = index.fuse(hits, index.Weights(0.5, 0.5))
     near = {hit.id for hit in _near(tx, hits, index.MAX_DISTANCE)}

@@ -27,7 +27,9 @@ def check_not_replaced(tx: Tx, db: str, row: Memory) -> None:
 
 
 def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
-    """The metadata of a successor: those of the memory, with the reason of this change instead of an earlier one."""
+    """Return the metadata of a successor: those of the memory, with the reason of this change instead of an earlier
+    one.
+    """
     try:
         known = msgspec.json.decode(row.metadata or "{}", type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:

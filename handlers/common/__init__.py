@@ -58,7 +58,7 @@ def _signals(found: Candidates | None) -> list[str]:
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """The result as JSON, that of a hook as its client takes it."""
+    """Return the result as JSON, that of a hook as its client takes it."""
     if isinstance(result, HookOutput):
         return Reply(shaped(result), "application/json")
     body = json_bytes(result)
@@ -66,7 +66,7 @@ def reply(tool: Tool, result: Struct) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """`{"error": {"code", "message"}}`."""
+    """Return `{"error": {"code", "message"}}`."""
     if fault.tool in _REST:  # the envelope of the error is that of every REST method
         kind = {"not_found": "not_found_error", "busy": "overloaded_error"}.get(fault.code, "invalid_request_error")
         return Reply(msgspec.json.encode({"type": kind, "message": fault.message}), "application/json", fault.code)

@@ -24,7 +24,7 @@ class Changed(NamedTuple):
 
 
 def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Changed:
-    """The memories that have changed since, searched by what they said then."""
+    """Return the memories that have changed since, searched by what they said then."""
     keys, limits, passes = _tagged(filters), _limits(filters), partial(matches, filters)
     documents = as_of.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
     kept = {document.doc: document for document in documents}
@@ -33,7 +33,7 @@ def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Ch
 
 
 def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
-    """The documents to search one by one where few of all stood then; None to filter the hits of a search."""
+    """Return the documents to search one by one if few of all stood then; None to filter the hits of a search."""
     folder = folder_documents(tx, filters)
     if folder is not None:
         return folder
@@ -44,13 +44,13 @@ def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
 
 
 def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict[int, Document]:
-    """Those of `docs` that stood then, as they did; what has changed since is among `changed` or left out."""
+    """Return those of `docs` that stood then, as they did; what has changed since is among `changed` or left out."""
     unchanged = index.documents(tx, as_of.unchanged(tx, at, [doc for doc in docs if doc not in changed.documents]))
     return unchanged | {doc: changed.documents[doc] for doc in docs if doc in changed.documents}
 
 
 def newest(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
-    """The first documents that stood then and pass, last changed first."""
+    """Return the first documents that stood then and pass, last changed first."""
     keys, limits = _tagged(filters), _limits(filters)
     found = [
         *_newest_unchanged(tx, filters, passes, limit),
@@ -73,7 +73,7 @@ def _newest_unchanged(tx: Tx, filters: Filters, passes: Callable[[Document], boo
 
 
 def _unchanged(tx: Tx, filters: Filters, first: int) -> Iterator[Sequence[int]]:
-    """The documents that stood then as they are, last changed first: a few, and more each time."""
+    """Yield the documents that stood then as they are, last changed first: a few, and more each time."""
     if filters.tagged is not None:
         yield as_of.unchanged(tx, filters.at, index.doc_ids(tx, sorted(filters.tagged)))[: as_of.MAX_CANDIDATES]
         return
@@ -87,8 +87,8 @@ def _unchanged(tx: Tx, filters: Filters, first: int) -> Iterator[Sequence[int]]:
 
 
 def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Document], int]:
-    """The memories of these (space, key) pairs as they stood then, in that order, and the number of those that stood
-    then and have changed since, without a text of then.
+    """Return the memories of these (space, key) pairs as they stood then, in that order, and the number of those that
+    stood then and have changed since, without a text of then.
     """
     today = index.documents(tx, index.doc_ids(tx, keys))
     unchanged = [today[doc] for doc in as_of.unchanged(tx, at, [*today])]
@@ -104,7 +104,9 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
 
 
 def count_unrecorded(tx: Tx, filters: Filters) -> int:
-    """The memories that stood then and have changed since, without a text of then: of what place and scope leave."""
+    """Return the memories that stood then and have changed since, without a text of then: of what place and scope
+    leave.
+    """
     places = index.partitions_of(tx, None, None, None) if filters.within is None else filters.within
     spaces = {space for space, _ in places if as_of.is_unrecorded(tx, space)}
     return as_of.count_unrecorded(tx, filters.at, [*spaces], filters.scope)

@@ -27,7 +27,7 @@ _DATED = regex(r", \d{4}-\d\d-\d\d\Z")
 
 
 def tokens(text: str) -> int:
-    """The tokens that a text takes at most."""
+    """Return the tokens that a text takes at most."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
@@ -37,18 +37,18 @@ def harmless(text: str) -> str:
 
 
 def line(text: str, limit: int) -> str:
-    """The start of a text as one harmless line."""
+    """Return the start of a text as one harmless line."""
     return harmless(one_line(without_private(text), limit))
 
 
 def item(text: str, id_: str, by: str, at: str) -> str:
-    """One memory with its origin; `text` is harmless already."""
+    """Return one memory with its origin; `text` is harmless already."""
     origin = ", ".join((_word(id_), _word(by), _word(at)[:10]))
     return f"- {text} [{origin}]"
 
 
 def without_private(text: str) -> str:
-    """A text without what stands in <private> tags, or after one that is not closed."""
+    """Return a text without what stands in <private> tags, or after one that is not closed."""
     return _PRIVATE.sub("", text)
 
 
@@ -73,13 +73,13 @@ def without_fenced(text: str) -> str:
 
 
 def _after_origins(text: str) -> str:
-    """What follows the last line with an origin."""
+    """Return what follows the last line with an origin."""
     last = max((at for at, _ in _origins(text)), default=-1)
     return text if last < 0 else "".join(text[last:].partition("\n")[2:])
 
 
 def _origins(text: str) -> Iterator[tuple[int, int]]:
-    """Where the origins of memories stand, as `item` writes them: [SPACE/KEY, BY, DATE]."""
+    """Yield where the origins of memories stand, as `item` writes them: [SPACE/KEY, BY, DATE]."""
     for found in _BRACKETS.finditer(text):
         inside = found[1]
         slash = inside.find("/", 1)
@@ -88,12 +88,12 @@ def _origins(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _leads(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences stand that come before a fence."""
+    """Return where the sentences stand that come before a fence."""
     return (found.span() for found in _LEADS.finditer(text))
 
 
 def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]]) -> str:
-    """The text without the lines that these parts stand in."""
+    """Return the text without the lines that these parts stand in."""
     kept = list[str]()
     end = 0
     for start, stop in parts(text):
@@ -104,7 +104,7 @@ def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]])
 
 
 def _word(text: str) -> str:
-    """A part of an origin, on one line and without the signs that separate the parts."""
+    """Return a part of an origin, on one line and without the signs that separate the parts."""
     return harmless(one_line(text, 200)).translate(_SEPARATORS)
 
 

@@ -23,8 +23,8 @@ _FOLDER_SPACE = "paths"  # its keys are paths, and it has no scopes
 class Filters(NamedTuple):
     """The filters of a request: times in the format of the index, "" for none; a folder of `paths`, or "".
 
-    `within` is None where every partition may be searched; with a folder it holds the partition of the folder too.
-    `places` are the same, `spaces` theirs. `tagged` are the (space, key) of what has one of the tags, None where none
+    `within` is None if every partition may be searched; with a folder it holds the partition of the folder too.
+    `places` are the same, `spaces` theirs. `tagged` are the (space, key) of what has one of the tags, None if none
     are given. `at` is the time as of which is searched, "" for now.
     """
 
@@ -41,7 +41,7 @@ class Filters(NamedTuple):
 
 
 def filter_after_search(filters: Filters) -> bool:
-    """Whether hits are filtered after the search, so that more candidates are needed."""
+    """Return whether hits are filtered after the search, so that more candidates are needed."""
     return (
         filters.actor is not None
         or bool(filters.after or filters.before or filters.folder)
@@ -50,7 +50,7 @@ def filter_after_search(filters: Filters) -> bool:
 
 
 def matches(filters: Filters, document: Document) -> bool:
-    """Whether a document passes; what `within` excludes as well, for documents that no search has found."""
+    """Return whether a document passes; what `within` excludes as well, for documents that no search has found."""
     return (
         (filters.within is None or _is_within(filters, document))
         and (not filters.folder or document.scope == filters.scope or document.key.startswith(f"{filters.folder}/"))
@@ -69,7 +69,7 @@ def _is_within(filters: Filters, document: Document) -> bool:
 
 
 def filters_of(tx: Tx, request: Recall) -> Filters:
-    """The filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none.
+    """Return the filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none.
 
     As of a time, what was changed later is filtered out: of the memories that it has not, the history knows the rest.
     """
@@ -101,7 +101,7 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
 
 
 def is_left_out(tx: Tx, space: str) -> bool:
-    """Whether the configuration keeps a space, or all spaces of its dialect, out of recall."""
+    """Return whether the configuration keeps a space, or all spaces of its dialect, out of recall."""
     return any(space == name or space.startswith(f"{name}:") for name in setting(tx, WITHOUT))
 
 
@@ -113,7 +113,7 @@ def _check_left_out(tx: Tx, request: Recall) -> None:
 
 
 def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
-    """What has one of the tags, in the dialects that are searched; raises Fault("invalid") where nothing has."""
+    """Return what has one of the tags, in the dialects that are searched; raises Fault("invalid") if nothing has."""
     if not request.tags:
         return None
     of_spaces = {space.partition(":")[0] for space in request.spaces}
@@ -127,7 +127,7 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
 
 
 def _folder(tx: Tx, request: Recall) -> str:
-    """The scope as a folder of `paths`, if it is searched and has such a folder."""
+    """Return the scope as a folder of `paths`, if it is searched and has such a folder."""
     folder = (request.scope or "").rstrip("/")
     searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
     searched = searched and not is_left_out(tx, _FOLDER_SPACE)
@@ -135,7 +135,7 @@ def _folder(tx: Tx, request: Recall) -> str:
 
 
 def folder_documents(tx: Tx, filters: Filters) -> list[int] | None:
-    """The documents of the folder, if nothing else is searched."""
+    """Return the documents of the folder, if nothing else is searched."""
     alone = filters.folder and filters.within == [(_FOLDER_SPACE, "")]
     return index.in_folder(tx, [_FOLDER_SPACE], filters.folder, MAX_DOCS) if alone else None
 

@@ -116,13 +116,13 @@ def session_end(tx: Tx, request: HookInput) -> HookOutput:
 
 
 def _session(request: HookInput) -> str:
-    """The session, unique among all clients; empty where the client names none."""
+    """Return the session, unique among all clients; empty if the client names none."""
     given = request.session_id or request.conversation_id or ""
     return f"{request.client}:{given[:128]}" if given and given.isprintable() else ""
 
 
 def _folder(request: HookInput) -> str:
-    """The root of the project, or the folder that the client works in."""
+    """Return the root of the project, or the folder that the client works in."""
     return (request.root or request.cwd or next(iter(request.workspace_roots or ()), ""))[:4096]
 
 
@@ -137,7 +137,7 @@ def _age(tx: Tx, at: str) -> timedelta:
 
 
 def _handoff_text(request: HookInput) -> str:
-    """The summary as it may be kept; empty where nothing of it may."""
+    """Return the summary as it may be kept; empty if nothing of it may."""
     text = fence.without_fenced(fence.without_private(request.compact_summary or "")).strip()[:_HANDOFF_CHARS]
     return "" if len(text) < _LEAST_HANDOFF_CHARS or find_secret([text]) else text
 
@@ -165,5 +165,5 @@ METHODS: tuple[RestMethod, ...] = (
 
 
 def shaped(result: HookOutput) -> bytes:
-    """The output as its client takes it."""
+    """Return the output as its client takes it."""
     return hook_shapes.output(result.client, result.event, result.text)

@@ -39,7 +39,7 @@ class RankedResults(NamedTuple):
 def page(listing: RankedResults, request: Recall) -> Recalled:
     """As many memories as limit and budget allow, and a cursor if more follow, up to the most that a cursor can hold.
 
-    The first memory is cut if the budget is too small for it; raises Fault("invalid") where there is no room for one
+    The first memory is cut if the budget is too small for it; raises Fault("invalid") if there is no room for one
     beside the cursor.
     """
     items = listing.items[: request.limit]
@@ -91,7 +91,7 @@ def _cursor_tokens(shown: SeenPage, count: int) -> float:
 
 
 def _nothing(below: int) -> str:
-    """Why an answer is empty."""
+    """Return why an answer is empty."""
     nearest = " The nearest are far from it; floor=none shows them." if below else ""
     return f"Nothing stored answers this query.{nearest}"
 
@@ -103,7 +103,7 @@ def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
 
 
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
-    """The memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
+    """Return the memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
     text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
     found = _recalled_memory(item, text, request)
     spent = tokens_of(_encode(found))
@@ -139,7 +139,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
 
 
 def _is_whole(text: str, whole: str) -> bool:
-    """Whether a text leaves out nothing but line breaks and spaces."""
+    """Return whether a text leaves out nothing but line breaks and spaces."""
     if text == whole or len(whole) > 4 * _LINE_WIDTH or not whole.rstrip().endswith(text[-1:]):
         return text == whole
     return text == " ".join(whole.split())
@@ -174,8 +174,8 @@ def _least(item: ScoredDocument, request: Recall) -> RecalledMemory:
 
 
 def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemory | None:
-    """The memory with as much text as `room` tokens hold; without its origin where there is no room for that, and None
-    if there is none for its id and the least text.
+    """Return the memory with as much text as `room` tokens hold; without its origin if there is no room for that,
+    and None if there is none for its id and the least text.
     """
 
     def fits(found: RecalledMemory) -> bool:

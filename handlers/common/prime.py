@@ -42,7 +42,7 @@ class Prime(Struct, forbid_unknown_fields=True):
 
 
 class Primed(Struct):
-    """The text, empty where nothing is known; the tokens it takes, and the ids of the memories in it."""
+    """The text, empty if nothing is known; the tokens it takes, and the ids of the memories in it."""
 
     text: str
     tokens: int
@@ -63,7 +63,7 @@ def prime(tx: Tx, request: Prime) -> Primed:
 
 
 def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
-    """`prime` without some of its parts."""
+    """Return `prime` without some of its parts."""
     project = Project.at(request.root)
     known = [one for one in _remarks(tx, project) if one.part not in left_out]
     lines = [*known, *_hits(tx, request.query, {one.id for one in known})]
@@ -71,7 +71,7 @@ def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
 
 
 def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
-    """The text of these lines in one fence, as many of them as the budget allows; empty where it allows none."""
+    """Return the text of these lines in one fence, as many of them as the budget allows; empty if it allows none."""
     frame = f"{intro}\n{fence.NOTICE}\n{fence.OPEN}\n{fence.CLOSE}\n"
     room = budget * fence.BYTES_PER_TOKEN - len(frame.encode())
     kept = _fitting(lines, room)
@@ -86,12 +86,12 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
-    """What a search has found, one line each."""
+    """Return what a search has found, one line each."""
     return [_line("hit", one, one.text, _LINE_CHARS) for one in hits]
 
 
 def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """The lines that fit, with the titles of their parts; rules first, up to their share."""
+    """Return the lines that fit, with the titles of their parts; rules first, up to their share."""
     kept: list[_Line] = []
     titled: set[str] = set()
     rules = int(room * _RULES_SHARE)
@@ -130,7 +130,7 @@ def _note(tx: Tx, request: Prime) -> list[_Line]:
 
 
 def _remarks(tx: Tx, project: Project) -> list[_Line]:
-    """What the dialects know of the project, without what is quarantined or kept out of recall."""
+    """Return what the dialects know of the project, without what is quarantined or kept out of recall."""
     if not project.name:
         return []
     remarks = [

@@ -38,7 +38,7 @@ class RecallQuery(NamedTuple):
 
 
 def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
-    """The request with its filters and rules; raises Fault("invalid") naming a filter that is none."""
+    """Return the request with its filters and rules; raises Fault("invalid") naming a filter that is none."""
     weights = _weights(request.weights)
     filters = filters_of(tx, request)
     now = filters.at or (shown.since if shown else tx.now)
@@ -47,7 +47,7 @@ def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
 
 
 def _weights(given: SignalWeights) -> index.Weights:
-    """The weights for the index; with words or meaning alone, the rerank signals default to 0."""
+    """Return the weights for the index; with words or meaning alone, the rerank signals default to 0."""
     if not given.words and not given.meaning:
         raise Fault("invalid", "weights: words or meaning must be more than 0")
     usual = index.Weights() if given.words > 0 and given.meaning > 0 else index.Weights(late=0, neighbours=0)
@@ -57,7 +57,9 @@ def _weights(given: SignalWeights) -> index.Weights:
 
 
 def query_fingerprint(request: Recall) -> str:
-    """The parameters that determine the results and their order; a cursor is valid only for the same fingerprint."""
+    """Return the parameters that determine the results and their order; a cursor is valid only for the same
+    fingerprint.
+    """
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
     order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
@@ -76,7 +78,7 @@ class Ranked(NamedTuple):
 
 
 def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
-    """The candidates, and the documents for the page: one more than its limit if more follow."""
+    """Return the candidates, and the documents for the page: one more than its limit if more follow."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.digests) if asked.shown else 0
     if asked.filters.at:
@@ -106,7 +108,7 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
 
 
 def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
-    """The documents to search where filters leave few; None to filter the hits of a search."""
+    """Return the documents to search if filters leave few; None to filter the hits of a search."""
     if filters.tagged is not None and len(filters.tagged) <= _MAX_TAGGED:
         return index.doc_ids(tx, list(filters.tagged))
     if filters.at:
@@ -117,7 +119,7 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
 
 
 def find_newest(tx: Tx, asked: RecallQuery) -> list[ScoredDocument]:
-    """The documents that pass the filters, last changed first: one more than the limit if more follow."""
+    """Return the documents that pass the filters, last changed first: one more than the limit if more follow."""
     filters, wanted = asked.filters, asked.request.limit + 1
     if filters.at:
         found = as_of.newest(tx, filters, partial(_passes, tx, asked), wanted)
@@ -147,8 +149,8 @@ def _passes(tx: Tx, asked: RecallQuery, document: Document) -> bool:
 
 
 def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | UnsetType]:
-    """The memories of ids from an earlier recall that pass the filters, in that order, and as of a time the number of
-    those without a text of then; raises Fault("invalid") for an invalid id.
+    """Return the memories of ids from an earlier recall that pass the filters, in that order, and as of a time the
+    number of those without a text of then; raises Fault("invalid") for an invalid id.
     """
     asked = prepare(tx, request, None)
     keys: list[tuple[str, str]] = []
@@ -169,7 +171,7 @@ def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
 
 
 def _needs_documents(asked: RecallQuery) -> bool:
-    """Whether filtering or ordering needs the documents of all hits."""
+    """Return whether filtering or ordering needs the documents of all hits."""
     return (
         filter_after_search(asked.filters)
         or asked.shown is not None
@@ -179,7 +181,7 @@ def _needs_documents(asked: RecallQuery) -> bool:
 
 
 def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
-    """The matching documents in order."""
+    """Return the matching documents in order."""
     if not _needs_documents(asked):
         ranking, distinct, below = _reranked(tx, asked, found)
         first = _best_by_evidence(tx, asked, ranking, wanted)
@@ -204,7 +206,9 @@ def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
 def _reranked(
     tx: Tx, asked: RecallQuery, found: Candidates, passing: index.Passing | None = None
 ) -> tuple[index.Ranking, int, int]:
-    """The ranking down to the floor, and of all candidates those that are distinct, and those below the floor."""
+    """Return the ranking down to the floor, and of all candidates those that are distinct, and those below
+    the floor.
+    """
     fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights, passing)
     distinct = len(fused.scores) - len(leaders) + len({*leaders.values()})
     kept = fused.at_least(index.least(asked.request.floor))
@@ -212,7 +216,7 @@ def _reranked(
 
 
 def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
-    """The best of the ranking if evidence alone decides: only their documents are read."""
+    """Return the best of the ranking if evidence alone decides: only their documents are read."""
     docs = ranking.fused.found.docs.tolist()
     scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, asked.rules.alike, wanted))
     documents = index.documents(tx, [one.hit.doc for one in scored])

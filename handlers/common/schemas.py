@@ -89,7 +89,7 @@ class Recall(Struct, forbid_unknown_fields=True):
 
 class Signals(Struct):
     """Evidence behind a score: BM25 of the words (larger is better), cosine of the meaning, late interaction word by
-    word; null where absent.
+    word; null if absent.
     """
 
     words: float | None
@@ -112,7 +112,7 @@ class Explained(Struct):
 
 
 class Provenance(Struct):
-    """Where a memory comes from; times are ISO 8601 UTC. `created_at` is left out where nothing has changed since."""
+    """Where a memory comes from; times are ISO 8601 UTC. `created_at` is left out if nothing has changed since."""
 
     dialect: str
     tool: str
@@ -123,11 +123,11 @@ class Provenance(Struct):
 
 class RecalledMemory(Struct, omit_defaults=True):
     """One memory: its id (space/key) for a later recall, its score in [0, 1] beside the other hits, its line or text;
-    `complete` is false where that is not all of it, and else left out. With a query, `strength` is how likely it
+    `complete` is false if that is not all of it, and else left out. With a query, `strength` is how likely it
     answers. Scope, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain; signals
     come with explain.
 
-    `flag` is there where it looks written to steer agents: as what.
+    `flag` is there if it looks written to steer agents: as what.
     """
 
     id: str
@@ -145,8 +145,8 @@ class RecalledMemory(Struct, omit_defaults=True):
 
 class Recalled(Struct):
     """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
-    `cursor` leads to the next page, where there is one. With as_of, `unrecorded` counts the memories left out because
-    they have changed since and nothing holds their text of then. `message` is there where nothing answers the query.
+    `cursor` leads to the next page, if there is one. With as_of, `unrecorded` counts the memories left out because
+    they have changed since and nothing holds their text of then. `message` is there if nothing answers the query.
     """
 
     memories: list[RecalledMemory]

@@ -47,7 +47,7 @@ def order(
 
 
 def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, wanted: int) -> int:
-    """The length of the shortest prefix that contains the `wanted` best after near-duplicates are damped."""
+    """Return the length of the shortest prefix that contains the `wanted` best after near-duplicates are damped."""
     groups: dict[int, int] = {}
     full = 0
     for number, doc in enumerate(docs):

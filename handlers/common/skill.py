@@ -10,7 +10,7 @@ _LICENSE = "Apache-2.0"
 
 
 def load_skill() -> Skill:
-    """The skill as it stands in its folder, SKILL.md first."""
+    """Return the skill as it stands in its folder, SKILL.md first."""
     files = {path.relative_to(_FOLDER).as_posix(): path.read_bytes() for path in sorted(_FOLDER.rglob("*.md"))}
     about = next(line for line in files[_ENTRY].decode().splitlines() if line.startswith("description: "))
     return Skill(_FOLDER.name, about.removeprefix("description: "), _LICENSE, files)

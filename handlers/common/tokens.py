@@ -13,7 +13,9 @@ _IN, _END = b"a", b"a "
 
 
 def _only(kept: bytes) -> bytes:
-    """A table that makes one character of these bytes and a blank of every other, so that each run has one end."""
+    """Return a table that makes one character of these bytes and a blank of every other, so that each run has
+    one end.
+    """
     return bytes(_IN[0] if byte in kept else 32 for byte in range(256))
 
 
@@ -40,7 +42,7 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(json: bytes) -> Tokens:
-    """The tokens of a part of an answer."""
+    """Return the tokens of a part of an answer."""
     runs = sum(cost * _ends(json.translate(only)) for cost, only in _PER_RUN)
     plain, left = _count(json, _PER_BYTE)
     wide, _ = _count(left, _WIDE)
@@ -53,7 +55,6 @@ def _ends(runs: bytes) -> int:
 
 
 def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> tuple[float, bytes]:
-    """The cost of the bytes of each kind, and all others."""
     cost = 0.0
     for each, kind in costs:
         left = json.translate(None, kind)

@@ -130,7 +130,6 @@ def _change(site: Site, change: Callable[..., R], *given: Any) -> R:
 
 
 async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Revokes a key that the caller manages."""
     require(visit, "Keys", Permission.admin)
     given = fields.get("id", "")
     known = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
@@ -190,7 +189,7 @@ class Forgetting(NamedTuple):
 
 
 async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forgetting, version: str | None = None) -> Place:
-    """Forgets a memory, if it is of this version. Return its place; raises Fault, also where it is still there."""
+    """Forgets a memory, if it is of this version. Return its place; raises Fault, also if it is still there."""
     place = place_of(visit, asked.id)
     curation = await _curation(dispatch, visit, place, "forgotten")
     call = _call_to_forget(place, curation, asked)
@@ -220,7 +219,9 @@ def _call_to_forget(place: Place, curation: Curation, asked: Forgetting) -> Tool
 
 
 async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
-    """What a person may do with a memory; raises Fault for one that is not there, and if its dialect says nothing."""
+    """Return what a person may do with a memory; raises Fault for one that is not there, and if its dialect says
+    nothing.
+    """
 
     def look(tx: Tx) -> tuple[Curation | None, bool]:
         return curation_of(tx, dispatch, place), find_document(tx, place, 1) is not None
@@ -294,7 +295,7 @@ async def call_for_person(
 
 
 def _undoable(tool: Tool) -> Tool:
-    """The tool as one call in one transaction, whose changes are kept for undo."""
+    """Return the tool as one call in one transaction, whose changes are kept for undo."""
     hooks, hints = tool.hooks._replace(batch=None), tool.hints._replace(destructive=True)
     return tool._replace(hooks=hooks, hints=hints)
 

@@ -35,7 +35,7 @@ class ToolTimes(Struct):
 
 
 class Metrics(Struct):
-    """What all workers have counted since their start, where QUIPU_METRICS is on; `bounds` are in milliseconds."""
+    """What all workers have counted since their start, if QUIPU_METRICS is on; `bounds` are in milliseconds."""
 
     bounds: list[float]
     tools: list[ToolTimes]
@@ -105,14 +105,14 @@ class Keys(Struct):
 
 
 async def load_health(site: Site, dispatch: Dispatch, visit: Visit) -> Health:
-    """What an admin may know of the machine, with the checks that are quick."""
+    """Return what an admin may know of the machine, with the checks that are quick."""
     require(visit, "Health", Permission.admin)
     findings = await site.checks.run(deep=False) if is_operator(visit) else []
     return await _health(site, dispatch, visit, findings, deep=False)
 
 
 async def check_health(site: Site, dispatch: Dispatch, visit: Visit) -> Health:
-    """The same with all checks, which read every database."""
+    """Return the same with all checks, which read every database."""
     require(visit, "Check", Permission.operator)
     return await _health(site, dispatch, visit, await site.checks.run(deep=True), deep=True)
 
@@ -146,7 +146,7 @@ async def _health(site: Site, dispatch: Dispatch, visit: Visit, findings: list[F
 
 
 async def _metrics(site: Site) -> Metrics | None:
-    """The tools with most calls first."""
+    """Return the tools with most calls first."""
     seen = None if site.counted is None else await site.counted()
     if seen is None or isinstance(seen, Fault):
         return None
@@ -162,7 +162,7 @@ def _times(tool: str, one: ToolCalls) -> ToolTimes:
 
 
 async def load_keys(site: Site, dispatch: Dispatch, visit: Visit) -> Keys:
-    """The keys that the caller manages."""
+    """Return the keys that the caller manages."""
     require(visit, "Keys", Permission.admin)
     known = await asyncio.to_thread(api_keys.read, site.config.data)
     now, grant = utc_now(), visit.caller.grant
@@ -174,12 +174,14 @@ async def load_keys(site: Site, dispatch: Dispatch, visit: Visit) -> Keys:
 
 
 def is_operator(visit: Visit) -> bool:
-    """Whether the caller may know of all tenants."""
+    """Return whether the caller may know of all tenants."""
     return visit.caller.grant.permission >= Permission.operator
 
 
 def manages(visit: Visit, key: api_keys.Key) -> bool:
-    """Whether a key is of the caller's tenant, of any for an operator, and for no dialects that the caller may not."""
+    """Return whether a key is of the caller's tenant, of any for an operator, and for no dialects that the caller may
+    not.
+    """
     own = visit.caller.grant.dialects
     within = not own or (bool(key.dialects) and own.issuperset(key.dialects))
     return within and (is_operator(visit) or visit.caller.tenant == key.tenant)

@@ -89,14 +89,14 @@ class CommandRoutes:
 
 
 def local_caller(local: LocalAccess, tenant: str) -> Caller:
-    """The caller that may do everything with a tenant that is there; raises Fault("not_found")."""
+    """Return the caller that may do everything with a tenant that is there; raises Fault("not_found")."""
     if tenant != MAIN and tenant not in other_tenants(local.data):
         raise Fault("not_found", f"There is no tenant {tenant[:63]}.")
     return Caller(TERMINAL, FULL_ACCESS, tenant)
 
 
 async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: bytes) -> Result:
-    """The result of a command; raises Fault, and Forbidden."""
+    """Return the result of a command; raises Fault, and Forbidden."""
     request, command = COMMANDS[name]
     try:
         asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)

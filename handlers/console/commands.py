@@ -62,7 +62,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Add(Struct, forbid_unknown_fields=True):
-    """A new memory; without a name its first line makes one, where the dialect needs one."""
+    """A new memory; without a name its first line makes one, if the dialect needs one."""
 
     text: Annotated[str, Meta(min_length=1)]
     dialect: str = ""
@@ -152,7 +152,7 @@ class Shown(Struct):
 
 
 class Changed(Struct):
-    """What was done to a memory, and the call that `quipu undo` takes; 0 where nothing was changed."""
+    """What was done to a memory, and the call that `quipu undo` takes; 0 if nothing was changed."""
 
     id: str
     done: str
@@ -183,13 +183,13 @@ class Stats(Struct):
 
 
 async def recall(dispatch: Dispatch, visit: Visit, asked: Recall) -> list[Hit]:
-    """The memories that the tool of this name finds, with their texts."""
+    """Return the memories that the tool of this name finds, with their texts."""
     page = await _ask_recall(dispatch, visit, {**_fields(asked), "detail": "text"})
     return page.memories
 
 
 async def list_memories(dispatch: Dispatch, visit: Visit, asked: List) -> list[Hit]:
-    """The newest memories, a line of each."""
+    """Return the newest memories, a line of each."""
     found, cursor, filters = list[Hit](), "", _fields(asked)
     while len(found) < asked.limit:
         size = min(_PAGE, asked.limit - len(found))
@@ -202,13 +202,13 @@ async def list_memories(dispatch: Dispatch, visit: Visit, asked: List) -> list[H
 
 
 async def show(dispatch: Dispatch, visit: Visit, asked: One) -> Shown:
-    """One memory; raises Fault("not_found")."""
+    """Return one memory; raises Fault("not_found")."""
     place = place_of(visit, asked.id)
     return await read(dispatch, visit, lambda tx: _shown(tx, dispatch, visit, place))
 
 
 async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
-    """The newest events of a memory, which may be gone; raises Fault("not_found") where there never was one."""
+    """Return the newest events of a memory, which may be gone; raises Fault("not_found") if there never was one."""
     place = place_of(visit, asked.id)
     found = await read(dispatch, visit, lambda tx: events(tx, place))
     if not found:
@@ -245,7 +245,7 @@ async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
 
 
 async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
-    """Takes back what a call changed; raises Fault with the reason where that cannot be done."""
+    """Takes back what a call changed; raises Fault with the reason if that cannot be done."""
     entry = await take_back(dispatch, visit, asked.call)
     memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
     return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
@@ -294,7 +294,7 @@ async def _ask_recall(dispatch: Dispatch, visit: Visit, arguments: dict[str, Any
 
 
 def _fields(asked: Struct) -> dict[str, Any]:
-    """What was given, which leaves the defaults to the tool."""
+    """Return what was given, which leaves the defaults to the tool."""
     return msgspec.to_builtins(asked)
 
 
@@ -318,7 +318,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
 
 
 def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
-    """The dialect of this name, or the first that can add; raises Fault, or Forbidden."""
+    """Return the dialect of this name, or the first that can add; raises Fault, or Forbidden."""
     able = {dialect.name: dialect for dialect in dispatch.dialects if dialect.memories.compose is not None}
     if not able:
         raise Fault("disabled", "No dialect that is served can add a memory.")
@@ -331,7 +331,7 @@ def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
 
 
 def _name_of(text: str) -> str:
-    """A name from the first line that says something."""
+    """Return a name from the first line that says something."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     return one_line(first.replace("/", " "), _NAME_CHARS).strip(" #*-.…") or "memory"
 

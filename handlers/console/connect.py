@@ -12,7 +12,7 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
 from kernel.observe.call_log import Count
 
-_EVERYWHERE = {str(ip_address(0)), "::"}  # where a server listens on all interfaces
+_EVERYWHERE = {str(ip_address(0)), "::"}  # if a server listens on all interfaces
 _KEY = "KEY"  # stands for a key in an entry
 
 
@@ -42,7 +42,7 @@ class Connect(Struct):
 
 
 async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
-    """The address of the dialects whose names are among the parameters, or of all."""
+    """Return the address of the dialects whose names are among the parameters, or of all."""
     query, reading = visit.query, visit.query.get("tools") == "read"
     chosen = [dialect for dialect in dispatch.dialects if query.get(dialect.name)] or list(dispatch.dialects)
     path = "/mcp" if len(chosen) == len(dispatch.dialects) else f"/mcp/{','.join(dialect.name for dialect in chosen)}"
@@ -59,7 +59,7 @@ async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
 
 
 def base(site: Site) -> str:
-    """The address of the server for clients of this machine, or the public one."""
+    """Return the address of the server for clients of this machine, or the public one."""
     config = site.config
     host = "127.0.0.1" if config.host in _EVERYWHERE else config.host
     return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"

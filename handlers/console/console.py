@@ -201,7 +201,7 @@ class Console:
         return Answer(200, encode(_Code(self._visitors.code(request), SECONDS)), _JSON)
 
     def _login_page(self, request: Request, wrong: str = "") -> Answer:
-        """A link on a page of another site cannot log a browser in with a code, since that page names itself."""
+        """Return a link on a page of another site cannot log a browser in with a code, since that page names itself."""
         takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
         return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
 
@@ -227,7 +227,7 @@ class Console:
         headers: Mapping[str, str] = {},
         shown: Mapping[str, Any] = {},
     ) -> Answer:
-        """An error, as JSON where JSON was asked for; a text that was typed is shown again."""
+        """Return an error, as JSON if JSON was asked for; a text that was typed is shown again."""
         if request.path.endswith(".json"):
             return Answer(status, encode(_Failed(_Error(code, message))), _JSON, headers)
         shown = {"status": status, "message": message, "typed": None, "id": "", **shown}

@@ -27,7 +27,7 @@ class Spot(NamedTuple):
 
 
 def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
-    """A column for each week of days, by their names and their numbers, from Monday on below each other."""
+    """Return a column for each week of days, by their names and their numbers, from Monday on below each other."""
     days = list(zip(names, counts, strict=True))
     top = max((count for _, count in days), default=0)
     first = date.fromisoformat(days[0][0]).toordinal()
@@ -47,14 +47,14 @@ def _level(count: int, top: int) -> int:
 
 
 def bars(counts: Sequence[int], step: int = 6, height: int = 32) -> str:
-    """A path with a bar for each number, as high as its share of the largest; nothing for none."""
+    """Return a path with a bar for each number, as high as its share of the largest; nothing for none."""
     top = max(counts, default=0)
     highs = [(at * step, round(height * count / top, 1) or 0.5) for at, count in enumerate(counts) if count]
     return "".join(f"M{x} {height}v-{high:g}h{step - 1}v{high:g}z" for x, high in highs)
 
 
 def circle(count: int) -> list[Spot]:
-    """The places of so many neighbours around the middle."""
+    """Return the places of so many neighbours around the middle."""
     angles = [2 * math.pi * number / count - math.pi / 2 for number in range(count)]
     return [
         Spot(round(_MIDDLE_X + _RADIUS * math.cos(angle), 1), round(_MIDDLE_Y + _RADIUS * math.sin(angle), 1))

@@ -80,7 +80,7 @@ class Checks:
         self._found: dict[bool, tuple[float, list[Finding]]] = {}
 
     async def run(self, *, deep: bool) -> list[Finding]:
-        """What the checks find; the deep ones read the whole database."""
+        """Return what the checks find; the deep ones read the whole database."""
         async with self._locks[deep]:
             at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
             if time.monotonic() - at >= _FRESH_SECONDS:

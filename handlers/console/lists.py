@@ -73,7 +73,7 @@ class Review(Struct):
 
 
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
-    """The events or the sessions that the caller may see."""
+    """Return the events or the sessions that the caller may see."""
     asked = {name: visit.query[name] for name in _TIMELINE_FILTERS if visit.query.get(name)}
     filters: dict[str, Any] = {"actor": asked.get("actor"), "operation": asked.get("operation")}
     below, seen = visit.number("before", NEWEST), _dialects(dispatch, visit)
@@ -96,7 +96,9 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
 
 
 def _session_space(dispatch: Dispatch, visit: Visit) -> str:
-    """The space whose scopes are sessions; raises Fault, or Forbidden for a dialect that the caller may not call."""
+    """Return the space whose scopes are sessions; raises Fault, or Forbidden for a dialect that the caller may not
+    call.
+    """
     for dialect in dispatch.dialects:
         if dialect.memories.session_space is not None:
             if not visit.caller.grant.allows_dialect(dialect.name):
@@ -106,7 +108,7 @@ def _session_space(dispatch: Dispatch, visit: Visit) -> str:
 
 
 async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
-    """The calls of the dialects the caller may call."""
+    """Return the calls of the dialects the caller may call."""
     asked = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
     below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), asked.get("actor")
     checked = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
@@ -121,7 +123,7 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
 
 
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
-    """The newest calls that pass the filters of the page, as comma-separated values."""
+    """Return the newest calls that pass the filters of the page, as comma-separated values."""
     below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
     found = await read(dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=seen, actor=actor or None))
     text = StringIO()
@@ -135,12 +137,12 @@ async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
 
 
 def _cell(value: object) -> object:
-    """A value that a spreadsheet does not take for a formula, and that gives a terminal no orders."""
+    """Return a value that a spreadsheet does not take for a formula, and that gives a terminal no orders."""
     return harmless(f"'{value}" if value[:1] in _FORMULA else value) if isinstance(value, str) else value
 
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
-    """What is kept apart as poison, in the dialects the caller may call."""
+    """Return what is kept apart as poison, in the dialects the caller may call."""
     below, seen = visit.number("before", NEWEST), allowed_dialects(visit)
     found = await read(dispatch, visit, lambda tx: held(tx, below, seen))
     return Review(found[:PAGE_ROWS], next_page(found))
@@ -151,7 +153,7 @@ def _names(dispatch: Dispatch) -> list[str]:
 
 
 def _dialects(dispatch: Dispatch, visit: Visit) -> list[str] | None:
-    """The dialects to show: the one that is asked for, or all the caller may call."""
+    """Return the dialects to show: the one that is asked for, or all the caller may call."""
     asked = visit.query.get("dialect", "")
     if not asked:
         return allowed_dialects(visit)

@@ -32,7 +32,7 @@ _PING = b": ping\n\n"
 class Live(Struct):
     """The newest calls the caller may see, where they are kept, and the counts since the first of them.
 
-    `call` is the one that is asked for by its number, with its texts where they are kept and the caller is an admin.
+    `call` is the one that is asked for by its number, with its texts if they are kept and the caller is an admin.
     """
 
     keeps: KeptCalls
@@ -43,12 +43,12 @@ class Live(Struct):
 
 
 async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
-    """The newest calls; raises Fault("not_found") for the number of a call that is not kept."""
+    """Return the newest calls; raises Fault("not_found") for the number of a call that is not kept."""
     return live(site, visit)
 
 
 def live(site: Site, visit: Visit) -> Live:
-    """What the page shows now."""
+    """Return what the page shows now."""
     tenant, seen, log = visit.caller.tenant, allowed_dialects(visit), site.log
     calls = log.newest(tenant, seen)
     number = visit.number("number", 0)
@@ -73,7 +73,7 @@ class Streams:
         self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key are one
 
     def require_room(self, caller: Caller) -> None:
-        """Raises Fault where too many are open, of the caller or of all."""
+        """Raises Fault if too many are open, of the caller or of all."""
         mine = self._open[caller.tenant, caller.key]
         for most, found in ((_MOST_OF_CALLER, mine), (_MOST_STREAMS, self._open.total())):
             if found >= most:

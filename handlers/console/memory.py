@@ -52,10 +52,10 @@ class Memory(Struct):
     `lock` says why no tool may change it: forgetting it then takes a caller who may lift that. The `observations` of an
     entity can be forgotten one by one.
 
-    A memory that is gone has its events, and no text. `editable` is the text as it is edited, None where the dialect
+    A memory that is gone has its events, and no text. `editable` is the text as it is edited, None if the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
-    as it was at the time `at`: None where it was not there, or no time is asked for, empty where the text was removed.
-    Only where `at_known` does the history hold whole texts.
+    as it was at the time `at`: None if it was not there, or no time is asked for, empty if the text was removed.
+    Only if `at_known` does the history hold whole texts.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Memory(Struct):
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
-    """The memory of the id; raises Fault("not_found") where there is none and never was."""
+    """Return the memory of the id; raises Fault("not_found") if there is none and never was."""
     place = place_of(visit, visit.query.get("id", ""))
     chars = _WHOLE_CHARS if visit.query.get("all") else SHOWN_CHARS
     return await read(dispatch, visit, lambda tx: _memory(tx, dispatch, visit, place, chars))
@@ -125,13 +125,13 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
 
 
 def _short_observations(curation: Curation) -> list[str]:
-    """The first observations, without those for which a form would be long."""
+    """Return the first observations, without those for which a form would be long."""
     short = (text for text in curation.observations if len(text) <= _OBSERVATION_CHARS)
     return list(islice(short, _SHOWN_OBSERVATIONS))
 
 
 def _moment(given: str) -> str:
-    """A date or time in the form of the history; empty for none."""
+    """Return a date or time in the form of the history; empty for none."""
     found = utc_time(given) if given else ""
     if found is None:
         raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
@@ -139,7 +139,7 @@ def _moment(given: str) -> str:
 
 
 def links_of(tx: Tx, visit: Visit, curation: Curation | None) -> list[Linked]:
-    """What a memory is linked with, as far as the caller may see it."""
+    """Return what a memory is linked with, as far as the caller may see it."""
     return [_linked(tx, visit, link) for link in curation.links] if curation else []
 
 
@@ -151,12 +151,12 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
 
 
 def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document | None:
-    """The document of a memory in the index."""
+    """Return the document of a memory in the index."""
     return tx.one("kernel.console.document", Document, space=place.space, key=place.key, chars=chars)
 
 
 def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
-    """What a person may do with a memory, as its dialect says."""
+    """Return what a person may do with a memory, as its dialect says."""
     dialect = next((dialect for dialect in dispatch.dialects if dialect.name == place.dialect), None)
     if dialect is None or dialect.memories.curate is None:
         return None
@@ -169,7 +169,7 @@ def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
 
 
 def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
-    """What changes whenever a memory changes; empty where there is none."""
+    """Return what changes whenever a memory changes; empty if there is none."""
     tx.flush_deferred()
     document = find_document(tx, place)
     if document is None:
@@ -189,7 +189,9 @@ def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:
 
 
 def _fits_form(text: str) -> bool:
-    """Whether a form can hold the text and send it back as it is: a page has no NUL, a line end is sent as CRLF."""
+    """Return whether a form can hold the text and send it back as it is: a page has no NUL, a line end is
+    sent as CRLF.
+    """
     if len(text) > _FORM_ROOM or "\0" in text:
         return False
     sent = as_shown(text).replace("\n", CRLF)

@@ -30,7 +30,7 @@ def console_of(
     access: AccessControl,
     worker: "Worker | None",
 ) -> Console:
-    """The console of a server, or of one of several workers, which share its sessions."""
+    """Return the console of a server, or of one of several workers, which share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
     guide = guide_of(seen[0]) if guide_of else NO_GUIDE
     site = Site(*seen, guide, Checks(guide), counted)

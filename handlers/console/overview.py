@@ -53,7 +53,7 @@ class Overview(Struct):
 
 
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
-    """The overview of the caller's tenant."""
+    """Return the overview of the caller's tenant."""
     seen, sizes = allowed_dialects(visit), dispatch.store.load()
     hour = site.log.last_hour(visit.caller.tenant, seen)
     return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
@@ -84,7 +84,7 @@ def _newest_backup(folder: Path) -> str:
 
 
 def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
-    """The last days up to now, the oldest first, each with the number of memories last written on it."""
+    """Return the last days up to now, the oldest first, each with the number of memories last written on it."""
     today = datetime.fromisoformat(tx.now).date()
     names = [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
     known = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}

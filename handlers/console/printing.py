@@ -35,7 +35,7 @@ _ESCAPED = {
 
 
 def printed(command: str, result: Result, style: Style) -> str:
-    """The whole output of a command; empty where nothing was found."""
+    """Return the whole output of a command; empty if nothing was found."""
     rows = result if isinstance(result, list) else [result]
     if style == "json":
         return "".join(f"{msgspec.json.encode(row).decode().translate(_ESCAPED)}\n" for row in rows)
@@ -138,7 +138,7 @@ class _Lines:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text as a terminal may have them."""
+    """Return the lines of a text as a terminal may have them."""
     return visible(text.replace("\r\n", "\n")).split("\n")
 
 

@@ -22,7 +22,7 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 class Site(NamedTuple):
     """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends.
 
-    `counted` is what all workers count, where metrics are on.
+    `counted` is what all workers count, if metrics are on.
     """
 
     config: Config
@@ -43,17 +43,16 @@ class Place(NamedTuple):
 
     @property
     def dialect(self) -> str:
-        """The name of its dialect."""
         return self.space.partition(":")[0]
 
     @property
     def id(self) -> str:
-        """The id that recall returns."""
+        """Return the id that recall returns."""
         return f"{self.space}/{self.key}"
 
 
 async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
-    """`work(tx)` on a reader; raises the Fault."""
+    """Return `work(tx)` on a reader; raises the Fault."""
     _, future = dispatch.store.read(work, console_context(visit))
     answer = await future
     if isinstance(answer, Fault):
@@ -62,17 +61,17 @@ async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
 
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:
-    """The provenance of what the console itself does."""
+    """Return the provenance of what the console itself does."""
     return CallContext("kernel", tool, visit.caller.actor)
 
 
 def allowed_dialects(visit: Visit) -> list[str] | None:
-    """The dialects whose memories the caller may see; None for all."""
+    """Return the dialects whose memories the caller may see; None for all."""
     return sorted(visit.caller.grant.dialects) or None
 
 
 def place_of(visit: Visit, given: str) -> Place:
-    """The place of an id; raises Fault for no id, and Forbidden for a dialect the caller may not call."""
+    """Return the place of an id; raises Fault for no id, and Forbidden for a dialect the caller may not call."""
     space, slash, key = given.partition("/")
     if not slash:
         raise Fault("invalid", "id: a memory is named by its space and key, such as paths/notes/today")
@@ -83,6 +82,6 @@ def place_of(visit: Visit, given: str) -> Place:
 
 
 def require(visit: Visit, what: str, needed: Permission) -> None:
-    """Raises Forbidden where the caller lacks a permission."""
+    """Raises Forbidden if the caller lacks a permission."""
     if visit.caller.grant.permission < needed:
         raise Forbidden(what, needed)

@@ -87,7 +87,7 @@ class Held(Struct):
 
 
 def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
-    """The events of one memory, newest first, each with its comparison."""
+    """Return the events of one memory, newest first, each with its comparison."""
     where = {"space": place.space, "key": place.key}
     found = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
     for event in found[:_COMPARED_EVENTS]:
@@ -97,28 +97,28 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
 
 
 def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
-    """The events of all memories, newest first, with the beginnings of their texts."""
+    """Return the events of all memories, newest first, with the beginnings of their texts."""
     return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_PREVIEW_CHARS, **filters)
 
 
 def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
-    """The events of the memories that a session has, newest first, with the beginnings of their texts."""
+    """Return the events of the memories that a session has, newest first, with the beginnings of their texts."""
     where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _PREVIEW_CHARS}
     return tx.all("kernel.console.session_events", _event, **where, **filters)
 
 
 def sessions(tx: Tx, below: int, space: str) -> list[SessionSummary]:
-    """The sessions that have memories, that with the newest one first."""
+    """Return the sessions that have memories, that with the newest one first."""
     return tx.all("kernel.console.sessions", SessionSummary, space=space, below=below, limit=PAGE_ROWS + 1)
 
 
 def calls(tx: Tx, below: int, limit: int, *, dialects: Sequence[str] | None, actor: str | None = None) -> list[Call]:
-    """The calls that changed something, newest first."""
+    """Return the calls that changed something, newest first."""
     return tx.all("kernel.console.calls", _call, below=below, limit=limit, dialects=dialects, actor=actor)
 
 
 def calls_of(tx: Tx, place: Place) -> list[Call]:
-    """Of the newest calls those that touched one memory, newest first."""
+    """Return of the newest calls those that touched one memory, newest first."""
     where = {"space": place.space, "key": place.key}
     return tx.all("kernel.console.calls_of", _call, **where, among=_AMONG_CALLS, limit=_CALLS_OF_MEMORY)
 
@@ -130,7 +130,7 @@ def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:
 
 
 def compare(before: str | None, after: str | None) -> list[DiffLine]:
-    """The lines of two texts, with signs; empty where there is only one, or where they are too long to compare."""
+    """Return the lines of two texts, with signs; empty if there is only one, or if they are too long to compare."""
     if before is None or after is None:
         return []
     old, new = before.splitlines(), after.splitlines()
@@ -174,10 +174,10 @@ def _held(number: int, space: str, key: str, text: str, *origin: Any) -> Held:
 
 
 def next_page(rows: Sequence[Event | Call | Held | SessionSummary]) -> int | None:
-    """The number below which the next page begins, where more rows than one page were read."""
+    """Return the number below which the next page begins, if more rows than one page were read."""
     return rows[PAGE_ROWS - 1].number if len(rows) > PAGE_ROWS else None
 
 
 def encode(model: Struct) -> bytes:
-    """A page as JSON."""
+    """Return a page as JSON."""
     return msgspec.json.encode(model)

@@ -34,7 +34,7 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 
 def highlight(text: str, query: str) -> Markup:
-    """The text, escaped, with the words that begin like one of the query in <mark>."""
+    """Return the text, escaped, with the words that begin like one of the query in <mark>."""
     wanted = _beginning_with(query)
     parts, end = list[str](), 0
     for found in wanted.finditer(text) if wanted else ():
@@ -45,13 +45,13 @@ def highlight(text: str, query: str) -> Markup:
 
 @lru_cache(maxsize=16)
 def _beginning_with(query: str) -> re.Pattern[str] | None:
-    """The words that begin like one of the query, in any case."""
+    """Return the words that begin like one of the query, in any case."""
     words = {word for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED}
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
 
 
 def ago(at: str, now: str) -> str:
-    """How long before `now` a time was, in words."""
+    """Return how long before `now` a time was, in words."""
     try:
         seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(at)).total_seconds()
     except (ValueError, TypeError):
@@ -64,7 +64,7 @@ def ago(at: str, now: str) -> str:
 
 
 def as_typed(text: str) -> Markup:
-    """The text as it is, for a field that sends it back; escaped, and nothing else."""
+    """Return the text as it is, for a field that sends it back; escaped, and nothing else."""
     return escape(text)
 
 
@@ -114,7 +114,7 @@ class Renderer:
         self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
 
     def page(self, template: str, shown: Mapping[str, Any]) -> bytes:
-        """A page as HTML."""
+        """Return a page as HTML."""
         return (
             self._templates.get_template(template)
             .render(static=self._files, weights=WEIGHTS, **shown)

@@ -59,13 +59,14 @@ class Visit(NamedTuple):
     by_cookie: bool = False
 
     def number(self, name: str, default: int) -> int:
-        """A parameter that is a whole number."""
+        """Return a parameter that is a whole number."""
         given = self.query.get(name, "")
         return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else default
 
 
 def is_same_origin(headers: Headers, public: str) -> bool:
-    """Whether a form was sent by a page of ours: browsers say so, and `Origin` names this host or the public address.
+    """Return whether a form was sent by a page of ours: browsers say so, and `Origin` names this host or the public
+    address.
 
     The Host header is one of those allowed, which was checked before.
     """
@@ -79,17 +80,17 @@ def is_same_origin(headers: Headers, public: str) -> bool:
 
 
 def is_secure(headers: Headers) -> bool:
-    """Whether the page that sent a form came over TLS, perhaps through a proxy."""
+    """Return whether the page that sent a form came over TLS, perhaps through a proxy."""
     return headers.get(b"origin", b"").lower().startswith(b"https://")
 
 
 def is_form(headers: Headers) -> bool:
-    """Whether the body is declared to be that of a form."""
+    """Return whether the body is declared to be that of a form."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
 
 
 def parameters(raw: bytes) -> dict[str, str]:
-    """The parameters of a URL or a form, the last of a name; raises Fault("invalid") where they are not UTF-8."""
+    """Return the parameters of a URL or a form, the last of a name; raises Fault("invalid") if they are not UTF-8."""
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS, separator="&"
@@ -100,7 +101,8 @@ def parameters(raw: bytes) -> dict[str, str]:
 
 
 def with_line_ends_of(before: str, typed: str) -> str:
-    """A text from a form with the line ends of the text that the form showed, since a browser makes all of them one.
+    """Return a text from a form with the line ends of the text that the form showed, since a browser makes all of them
+    one.
 
     Where lines were added or removed, those around them end as most lines of the text before.
     """
@@ -118,7 +120,7 @@ def with_line_ends_of(before: str, typed: str) -> str:
 
 
 def as_shown(text: str) -> str:
-    """A text as a browser has it: each line end is an LF."""
+    """Return a text as a browser has it: each line end is an LF."""
     return text.replace(CRLF, "\n").replace("\r", "\n")
 
 
@@ -127,10 +129,10 @@ def _end(line: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends: LF, CRLF or CR, which are those that a form knows."""
+    """Return the lines with their ends: LF, CRLF or CR, which are those that a form knows."""
     return list(StringIO(text, newline=""))
 
 
 def _equal(some: Sequence[str], others: Sequence[str]) -> int:
-    """How many of both are equal from the start."""
+    """Return how many of both are equal from the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))

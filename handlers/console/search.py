@@ -61,7 +61,7 @@ class Hit(Struct):
 
     @property
     def signals(self) -> list[Signal]:
-        """The parts of the score that are not 0."""
+        """Return the parts of the score that are not 0."""
         seen = self.explained
         if seen is None:
             return []
@@ -97,7 +97,7 @@ class Found(Struct):
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
-    """What recall answers; raises Fault with its words, and Forbidden for a key that may not call it."""
+    """Return what recall answers; raises Fault with its words, and Forbidden for a key that may not call it."""
     entry = dispatch.tools.get(TOOL)
     if entry is None:
         raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")

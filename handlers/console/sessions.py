@@ -29,7 +29,7 @@ class Session(NamedTuple):
 
     @property
     def stale(self) -> bool:
-        """Whether its cookie is to be renewed."""
+        """Return whether its cookie is to be renewed."""
         return self.age > _RENEWED_AFTER
 
 
@@ -55,7 +55,7 @@ class _OfKey:
         self.note(id_, begun)
 
     def goes_on(self, id_: str, begun: int) -> bool:
-        """Whether a session has not ended."""
+        """Return whether a session has not ended."""
         return begun > self.over and id_ not in self._ended
 
 
@@ -67,19 +67,19 @@ class Sessions:
         self._keys = defaultdict[str, _OfKey](_OfKey)
 
     def begin(self, key: str, *, secure: bool) -> str:
-        """The cookie of a new session; of too many of a key the oldest ends."""
+        """Return the cookie of a new session; of too many of a key the oldest ends."""
         session = Session(key, secrets.token_urlsafe(_RANDOM_BYTES), time.monotonic_ns(), 0, secure)
         self._keys[key].note(session.id, session.begun)
         return self.cookie(session)
 
     def cookie(self, session: Session) -> str:
-        """The cookie with which a session goes on from now."""
+        """Return the cookie with which a session goes on from now."""
         flag = _SECURE if session.secure else _PLAIN
         body = f"{session.key}.{session.id}.{session.begun}.{int(time.monotonic())}.{flag}"
         return f"{body}.{self._sign(body)}"
 
     def find(self, cookie: str) -> Session | None:
-        """The session of a cookie, unless it was forged, has expired or was ended."""
+        """Return the session of a cookie, unless it was forged, has expired or was ended."""
         found = _VALUE.fullmatch(cookie)
         if found is None or not hmac.compare_digest(found[6], self._sign(cookie.rpartition(".")[0])):
             return None
@@ -98,14 +98,14 @@ class Sessions:
 
 
 def set_cookie(value: str, *, secure: bool) -> str:
-    """The Set-Cookie header of a session; an empty value deletes it."""
+    """Return the Set-Cookie header of a session; an empty value deletes it."""
     age = _SECONDS if value else 0
     flags = "; Secure" if secure else ""
     return f"{COOKIE}={value}; Path=/ui; Max-Age={age}; HttpOnly; SameSite=Strict{flags}"
 
 
 def given_cookie(header: str) -> str:
-    """The value of our cookie in a Cookie header; empty without one."""
+    """Return the value of our cookie in a Cookie header; empty without one."""
     for part in header.split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:

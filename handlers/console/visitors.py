@@ -20,7 +20,7 @@ class Visitors:
         auth.session_key = self.session_key
 
     def visit(self, request: Request) -> tuple[Visit, Session | None]:
-        """The caller by the cookie, or by the Authorization header; raises Unauthenticated."""
+        """Return the caller by the cookie, or by the Authorization header; raises Unauthenticated."""
         headers, auth = request.headers, self._auth
         session = self._session(headers)
         if session is not None and b"authorization" not in headers and auth.needed():
@@ -30,14 +30,14 @@ class Visitors:
         return Visit(with_client_name(auth.caller(headers), CONSOLE), request.query), None
 
     def renewed(self, answer: Answer, session: Session | None) -> Answer:
-        """The answer, with a new cookie where that of the session grows old."""
+        """Return the answer, with a new cookie if that of the session grows old."""
         if session is None or not session.stale:
             return answer
         cookie = set_cookie(self._sessions.cookie(session), secure=session.secure)
         return answer._replace(headers={**answer.headers, "set-cookie": cookie})
 
     def log_in(self, request: Request, fields: Mapping[str, str]) -> str | None:
-        """The cookie of a new session for the key or the code of a form; None where it is none of this server's."""
+        """Return the cookie of a new session for the key or the code of a form; None if it is none of this server's."""
         key = self._codes.take(fields["code"]) if "code" in fields else self._key_of(fields.get("key", ""))
         if key is None or self._auth.caller_of_key(key) is None:
             return None
@@ -50,7 +50,7 @@ class Visitors:
         return set_cookie(self._sessions.begin(key, secure=secure), secure=secure)
 
     def code(self, request: Request) -> str:
-        """A code with which a browser logs in once, for a caller that has sent its key; raises Fault."""
+        """Return a code with which a browser logs in once, for a caller that has sent its key; raises Fault."""
         visit, _ = self.visit(request)
         if visit.by_cookie or self._auth.caller_of_key(visit.caller.key) is None:
             raise Fault("invalid", "A code is made for a key: Authorization: Bearer KEY.")

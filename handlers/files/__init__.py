@@ -18,12 +18,12 @@ _TEXT = "text/plain"
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The text of the contract, or the JSON of a REST method."""
+    """Return the text of the contract, or the JSON of a REST method."""
     return Reply(result.text.encode(), _TEXT) if isinstance(result, Answer) else rest_reply(result)
 
 
 def fail(fault: Fault) -> Reply:
-    """The message as plain text, or the error of a REST method."""
+    """Return the message as plain text, or the error of a REST method."""
     if fault.tool in _REST:
         return rest_fail(fault)
     return Reply(fault.message.encode(), _TEXT, fault.code)

@@ -8,13 +8,15 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """A new file, with the ending of a text unless its name has one."""
+    """Return a new file, with the ending of a text unless its name has one."""
     path = f"{ROOT}/{name.replace(' ', '-')}"
     return ToolCall("memory", {"command": "create", "path": path if "." in name else f"{path}.txt", "file_text": text})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The content of a file, with str_replace of all of it and delete; of other stores with their REST methods."""
+    """Return the content of a file, with str_replace of all of it and delete; of other stores with their REST
+    methods.
+    """
     store = space.removeprefix("files:")
     record = records.by_id(tx, store, key)
     if record is None:

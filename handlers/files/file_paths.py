@@ -15,7 +15,9 @@ _INVISIBLE = {"Cc", "Cf", "Zl", "Zp"}
 
 
 def store_path(given: str) -> str:
-    """The path in the store: NFC, without empty and `.` segments; empty for the root. Raises Fault("invalid")."""
+    """Return the path in the store: NFC, without empty and `.` segments; empty for the root. Raises
+    Fault("invalid").
+    """
     if given != ROOT and not given.startswith(f"{ROOT}/"):
         raise Fault("invalid", f"Path must start with /memories, got: {given}")
     segments = [one for one in unicodedata.normalize("NFC", given[len(ROOT) :]).split("/") if one not in {"", "."}]
@@ -26,18 +28,18 @@ def store_path(given: str) -> str:
 
 
 def shown(path: str) -> str:
-    """A path of the store as the model knows it."""
+    """Return a path of the store as the model knows it."""
     return f"{ROOT}{path}"
 
 
 def ancestors(path: str) -> list[str]:
-    """The directories above a path, without the root."""
+    """Return the directories above a path, without the root."""
     segments = path.split("/")
     return ["/".join(segments[:end]) for end in range(2, len(segments))]
 
 
 def below(path: str) -> dict[str, str]:
-    """The bounds of the paths below a directory: those that begin with it and a slash."""
+    """Return the bounds of the paths below a directory: those that begin with it and a slash."""
     return {"low": f"{path}/", "high": f"{path}0"}
 
 
@@ -52,7 +54,7 @@ def check_path(path: str) -> None:
 
 
 def listed_prefix(prefix: str) -> tuple[str, str]:
-    """The bounds of the paths that begin with a prefix of whole segments; raises Fault("invalid")."""
+    """Return the bounds of the paths that begin with a prefix of whole segments; raises Fault("invalid")."""
     if not (prefix.startswith("/") and prefix.endswith("/")):
         raise Fault("invalid", f"path_prefix: {prefix!r} must begin and end with /")
     bounds = below(prefix[:-1])

@@ -14,7 +14,6 @@ _UNITS = "BKMG"
 
 
 def directory(path: str, sizes: Mapping[str, int]) -> str:
-    """A directory with the sizes of all files below it, by their paths."""
     listed: defaultdict[tuple[str, ...], int] = defaultdict(int)
     files = set[tuple[str, ...]]()
     for file, size in sizes.items():
@@ -36,7 +35,7 @@ def directory(path: str, sizes: Mapping[str, int]) -> str:
 
 
 def file(path: str, content: str, view_range: Sequence[int] | None) -> str:
-    """The lines of a file, or those of a range; raises Fault("invalid") for too many."""
+    """Return the lines of a file, or those of a range; raises Fault("invalid") for too many."""
     lines = content.split("\n")
     if len(lines) > _MAX_LINES:
         raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
@@ -50,7 +49,7 @@ def file(path: str, content: str, view_range: Sequence[int] | None) -> str:
 
 
 def numbered(lines: Sequence[str], first: int, last: int) -> list[str]:
-    """Lines from `first` to `last` with their numbers, from 1."""
+    """Return lines from `first` to `last` with their numbers, from 1."""
     return [f"{number:>6}\t{lines[number - 1]}" for number in range(first, last + 1) if number <= len(lines)]
 
 
@@ -62,7 +61,7 @@ def readable_size(size: int) -> str:
 
 
 def _cut(lines: Sequence[str], hint: str) -> str:
-    """The lines that fit, at least the header and one more, and what to do for the rest."""
+    """Return the lines that fit, at least the header and one more, and what to do for the rest."""
     length, kept = 0, list[str]()
     for line in lines:
         length += len(line) + 1

@@ -15,17 +15,19 @@ _WHOLE = 20  # items of a page with their content
 
 
 def page_size(limit: int, view: str) -> int:
-    """How many items a page has."""
+    """Return how many items a page has."""
     return min(limit, _WHOLE) if view == "full" else limit
 
 
 def token(mark: int | str) -> str:
-    """The token of the page that begins at a mark."""
+    """Return the token of the page that begins at a mark."""
     return base64.urlsafe_b64encode(msgspec.json.encode(mark)).decode().rstrip("=")
 
 
 def mark_of(page: str | None, first: Mark) -> Mark:
-    """The mark of a token, or the first one without a token; raises Fault("invalid") for what is no such token."""
+    """Return the mark of a token, or the first one without a token; raises Fault("invalid") for what is no
+    such token.
+    """
     if page is None:
         return first
     try:
@@ -39,7 +41,7 @@ def mark_of(page: str | None, first: Mark) -> Mark:
 
 
 def bounds(since: str | None, until: str | None) -> dict[str, str | None]:
-    """The bounds of created_at in the format of the store; raises Fault("invalid") for what is no time."""
+    """Return the bounds of created_at in the format of the store; raises Fault("invalid") for what is no time."""
     return {"since": _time("gte", since), "until": _time("lte", until)}
 
 

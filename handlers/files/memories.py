@@ -36,12 +36,12 @@ def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Renam
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The index content of every file."""
+    """Yield the index content of every file."""
     yield from tx.each("files.memories.all_for_index", _source)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The index content of some files."""
+    """Yield the index content of some files."""
     for space, id_ in keys:
         found = records.by_id(tx, space.partition(":")[2], id_)
         if found is not None:
@@ -146,14 +146,14 @@ def _file(tx: Tx, path: str) -> Record | None:
 
 
 def _exists(tx: Tx, path: str) -> bool:
-    """Whether there is a file or a directory; the root always is."""
+    """Return whether there is a file or a directory; the root always is."""
     if not path or _file(tx, path) is not None:
         return True
     return tx.one("files.memories.has_below", int, store=STORE, **below(path)) is not None
 
 
 def _check_ancestors(tx: Tx, path: str) -> None:
-    """Raises Fault("conflict") where a file stands in the way of a directory."""
+    """Raises Fault("conflict") if a file stands in the way of a directory."""
     found = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
     if found is not None:
         raise Fault("conflict", f"Error: The path {shown(found)} is a file")
@@ -171,7 +171,7 @@ def _set_content(tx: Tx, found: Record, content: str) -> None:
 
 
 def _lines(found: Record, part: str) -> str:
-    """The numbers of the lines in which a text begins, each once."""
+    """Return the numbers of the lines in which a text begins, each once."""
     pieces = found.content.split(part)[:-1]
     numbers, line = dict[int, None](), 1
     for piece in pieces:

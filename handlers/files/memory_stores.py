@@ -93,7 +93,7 @@ def delete_memory_store(tx: Tx, request: OneStore) -> DeletedStore:
 
 
 def existing(tx: Tx, id_: str) -> StoreRow:
-    """The store of this id; raises Fault("not_found")."""
+    """Return the store of this id; raises Fault("not_found")."""
     found = records.store_row(tx, id_)
     if found is None:
         raise Fault("not_found", f"There is no memory store {id_[:64]}")

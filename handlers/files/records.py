@@ -48,7 +48,6 @@ class Place(NamedTuple):
 
 
 def store_row(tx: Tx, id_: str) -> StoreRow | None:
-    """The store of this id."""
     return tx.one("files.records.store", StoreRow, id=id_)
 
 
@@ -58,35 +57,35 @@ def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str 
 
 
 def at_path(tx: Tx, store: str, path: str) -> Record | None:
-    """The memory at a path."""
+    """Return the memory at a path."""
     return tx.one("files.records.at_path", Record, store=store, path=path)
 
 
 def by_id(tx: Tx, store: str, id_: str) -> Record | None:
-    """The memory of an id, if it is in this store."""
+    """Return the memory of an id, if it is in this store."""
     return tx.one("files.records.by_id", Record, store=store, id=id_)
 
 
 def slices(tx: Tx, store: str, path: str) -> Iterator[list[Record]]:
-    """The memories at a path and below it, some at a time; the caller removes them from there before the next."""
+    """Yield the memories at a path and below it, some at a time; the caller removes them from there before the next."""
     while found := tx.all("files.records.slice", Record, store=store, path=path, bytes=SLICE_BYTES, **below(path)):
         yield found
 
 
 def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Place | None:
-    """What keeps a memory from this path: one at it, above it or below it."""
+    """Return what keeps a memory from this path: one at it, above it or below it."""
     paths = [*ancestors(path), path]
     return tx.one("files.records.in_the_way", Place, store=store, paths=paths, besides=besides, **below(path))
 
 
 def add(tx: Tx, store: str, path: str, content: str) -> Record:
-    """A new memory at a path where nothing is; raises Fault for too large a content."""
+    """Return a new memory at a path where nothing is; raises Fault for too large a content."""
     made = Record(tx.new_id("mem"), store, path, "", content, "", 0, tx.now, tx.now)
     return _put(tx, made, "created", "created", None)
 
 
 def change(tx: Tx, record: Record, path: str, content: str) -> Record:
-    """The memory with another path or content; with the same ones it is left as it is, and gets no version."""
+    """Return the memory with another path or content; with the same ones it is left as it is, and gets no version."""
     if (path, content) == (record.path, record.content):
         return record
     operation = "modified" if path == record.path else "renamed"
@@ -109,22 +108,22 @@ def drop_document(tx: Tx, record: Record) -> None:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history; a redacted one is empty."""
+    """Return what the index held of texts of the history; a redacted one is empty."""
     return [PastSource(scope_of(one.text.partition("\n")[0]), one.text) if one.text else None for one in texts]
 
 
 def space_of(store: str) -> str:
-    """The index space of a store."""
+    """Return the index space of a store."""
     return f"files:{store}"
 
 
 def scope_of(path: str) -> str:
-    """The first directory of a path."""
+    """Return the first directory of a path."""
     return path[1:].rpartition("/")[0].partition("/")[0]
 
 
 def document_text(path: str, content: str) -> str:
-    """What the index holds of a memory."""
+    """Return what the index holds of a memory."""
     return f"{path}\n{content}"
 
 

@@ -20,12 +20,14 @@ _TYPES: dict[Code, str] = {
 
 
 def rest_reply(result: object) -> Reply:
-    """The result as JSON."""
+    """Return the result as JSON."""
     body = json_bytes(result)
     return Reply(body, _JSON, None, body)
 
 
 def rest_fail(fault: Fault) -> Reply:
-    """`{"type", "message"}`, and what else is known of a conflict; the edge wraps it with the id of the request."""
+    """Return `{"type", "message"}`, and what else is known of a conflict; the edge wraps it with the id of
+    the request.
+    """
     error = {"type": fault.label or _TYPES[fault.code], "message": fault.message, **fault.context}
     return Reply(msgspec.json.encode(error), _JSON, fault.code)

@@ -24,7 +24,7 @@ def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:
 
 
 def _archived_since(tx: Tx, store: str, memory: Restored) -> bool:
-    """Whether the store was archived after the call: what was deleted from an archived one belongs there."""
+    """Return whether the store was archived after the call: what was deleted from an archived one belongs there."""
     row = records.store_row(tx, store)
     if row is None or row.archived_at is None:
         return False

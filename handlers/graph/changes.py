@@ -159,7 +159,7 @@ def _note_deleted(tx: Tx, relations: Sequence[tuple[str, str, str]]) -> None:
 
 
 def _first_of_each_name(entities: Sequence[NewEntity]) -> list[Entity]:
-    """Each name once, and each observation of it."""
+    """Return each name once, and each observation of it."""
     first = {entity.name: entity for entity in reversed(entities)}
     kept = [first.pop(entity.name) for entity in entities if entity.name in first]
     return [Entity(one.name, one.entityType, list(dict.fromkeys(one.observations))) for one in kept]

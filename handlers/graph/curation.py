@@ -8,13 +8,13 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """A new entity with the text as its observation."""
+    """Return a new entity with the text as its observation."""
     entity = {"name": name, "entityType": "note", "observations": [text]}
     return ToolCall("create_entities", {"entities": [entity]})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The texts of an entity, with delete_entities; its observations are changed one by one, not as a text."""
+    """Return the texts of an entity, with delete_entities; its observations are changed one by one, not as a text."""
     for entity in with_names(tx, [key]):
         forget = ToolCall("delete_entities", {"entityNames": [key]})
         observations = {

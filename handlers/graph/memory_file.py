@@ -63,7 +63,7 @@ def import_graph(given: Source) -> Steps[Imported]:
 
 
 def preview_graph(tx: Tx, given: Source) -> Imported:
-    """What `import_graph` would add."""
+    """Return what `import_graph` would add."""
     torn = list[str]()
     counts = {"entities": 0, "observations": 0, "relations": 0}
     known: dict[str, set[int]] = {}
@@ -85,7 +85,7 @@ def preview_graph(tx: Tx, given: Source) -> Imported:
 
 
 def is_memory_file(path: Path) -> bool:
-    """Whether a file begins as one of the reference memory server does."""
+    """Return whether a file begins as one of the reference memory server does."""
     try:
         with path.open("rb") as file:
             head = file.readline(_MAX_LINE)
@@ -95,7 +95,7 @@ def is_memory_file(path: Path) -> bool:
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:
-    """The lines of the file, without their ends: entities, then relations."""
+    """Yield the lines of the file, without their ends: entities, then relations."""
     for entity in each_entity(tx):
         yield msgspec.json.encode(_Entity(entity.name, entity.entityType, entity.observations))
     for relation in each_relation(tx):
@@ -115,7 +115,7 @@ def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
 
 
 def _items(path: Path, torn: list[str]) -> Iterator[_Item]:
-    """The items of a file; of a last line that was cut off `torn` gets a remark. Raises Fault("invalid")."""
+    """Yield the items of a file; of a last line that was cut off `torn` gets a remark. Raises Fault("invalid")."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -141,7 +141,7 @@ def _item(line: bytes, place: str) -> _Item:
 
 
 def _is_torn(line: bytes) -> bool:
-    """Whether this is a last line without its end, as a server that was killed leaves it."""
+    """Return whether this is a last line without its end, as a server that was killed leaves it."""
     if line.endswith((b"\n", b"}")):
         return False
     return not line.isspace()

@@ -41,13 +41,13 @@ def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The index content of every entity."""
+    """Yield the index content of every entity."""
     for entity in each_entity(tx):
         yield _source(entity)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The index content of some entities."""
+    """Yield the index content of some entities."""
     names = [key for space, key in keys if space == SPACE]
     yield from map(_source, with_names(tx, names))
 
@@ -60,22 +60,22 @@ def _source(entity: Entity) -> IndexSource:
 
 
 def each_entity(tx: Tx) -> Iterator[Entity]:
-    """Every entity, in the order of insertion."""
+    """Return every entity, in the order of insertion."""
     return tx.each("graph.nodes.all_entities", _entity)
 
 
 def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
-    """The entities of these names."""
+    """Return the entities of these names."""
     return tx.each("graph.nodes.by_names", _entity, names=names)
 
 
 def relations_of(tx: Tx, names: Sequence[str]) -> Iterator[Relation]:
-    """The relations with one of these names at an end."""
+    """Return the relations with one of these names at an end."""
     return tx.each("graph.nodes.relations_at", Relation, names=names)
 
 
 def each_relation(tx: Tx) -> Iterator[Relation]:
-    """Every relation, in the order of insertion."""
+    """Return every relation, in the order of insertion."""
     return tx.each("graph.nodes.all_relations", Relation)
 
 
@@ -84,12 +84,12 @@ def _entity(name: str, kind: str, observations: str) -> Entity:
 
 
 def fields(entity: Entity) -> tuple[str, ...]:
-    """The texts of an entity that are searched."""
+    """Return the texts of an entity that are searched."""
     return (entity.name, entity.entityType, *entity.observations)
 
 
 def _entities(found: Iterable[Entity], left: list[int]) -> list[Entity]:
-    """The entities as long as they fit into what is left of an answer."""
+    """Return the entities as long as they fit into what is left of an answer."""
     kept = list[Entity]()
     for entity in found:
         _take(left, _ENTITY_BYTES + _OBSERVATION_BYTES * len(entity.observations), fields(entity))
@@ -98,7 +98,7 @@ def _entities(found: Iterable[Entity], left: list[int]) -> list[Entity]:
 
 
 def _relations(found: Iterable[Relation], left: list[int]) -> list[Relation]:
-    """The relations as long as they fit into what is left of an answer."""
+    """Return the relations as long as they fit into what is left of an answer."""
     kept = list[Relation]()
     for relation in found:
         _take(left, _RELATION_BYTES, (relation.from_, relation.to, relation.relationType))
@@ -119,7 +119,7 @@ def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Gra
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:
-    """The entities that fit best by words and meaning, best first."""
+    """Return the entities that fit best by words and meaning, best first."""
     query = query[:_MAX_FALLBACK_QUERY]
     found = index.find(tx, query, within=[(SPACE, "")])
     scored = index.rerank(tx, query, found, index.Weights()).fused.scored(_FALLBACK_ENTITIES)

@@ -15,12 +15,12 @@ _TEXT = "text/plain"
 
 
 def indented(value: object) -> bytes:
-    """JSON with two spaces a level, as JavaScript writes it."""
+    """Return JSON with two spaces a level, as JavaScript writes it."""
     return msgspec.json.format(json_bytes(value), indent=2)
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The result as indented JSON, a list bare; a message as plain text."""
+    """Return the result as indented JSON, a list bare; a message as plain text."""
     structured = json_bytes(result)
     if isinstance(result, Deleted):
         return Reply(result.message.encode(), _TEXT, None, structured)
@@ -40,12 +40,12 @@ def _shown(result: Any) -> object:
 
 
 def fail(fault: Fault) -> Reply:
-    """The message as plain text."""
+    """Return the message as plain text."""
     return Reply(fault.message.encode(), _TEXT, fault.code)
 
 
 def argument_fault(error: ArgumentError) -> Fault:
-    """The beginning that clients know, and the first error."""
+    """Return the beginning that clients know, and the first error."""
     what = error_message(error).removeprefix("Invalid arguments: ")
     return Fault(
         "invalid", f"MCP error -32602: Input validation error: Invalid arguments for tool {error.tool.name}: {what}"

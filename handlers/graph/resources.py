@@ -18,12 +18,11 @@ _GRAPH = Resource(
 
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
-    """The resource."""
     return [_GRAPH], None
 
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
-    """The graph as JSON, or None for another address."""
+    """Return the graph as JSON, or None for another address."""
     if uri != URI:
         return None
     return [ResourceContents(URI, _MEDIA, indented(read_graph(tx, ReadGraph())).decode())]

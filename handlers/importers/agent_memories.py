@@ -20,7 +20,7 @@ _USER_PRIORITY = 50
 
 
 def is_claude_code(path: Path) -> bool:
-    """Whether a path is the auto memory of a project, the folder of a user, or a session."""
+    """Return whether a path is the auto memory of a project, the folder of a user, or a session."""
     if path.is_file():
         return chats.is_session(path)
     in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
@@ -28,12 +28,12 @@ def is_claude_code(path: Path) -> bool:
 
 
 def is_codex(path: Path) -> bool:
-    """Whether a folder holds the memories of Codex."""
+    """Return whether a folder holds the memories of Codex."""
     return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
 
 
 def open_claude_code(given: Source, stack: ExitStack) -> Read:
-    """The memories below a folder and the rules of the user; of a session file its exchanges."""
+    """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
     if given.path.is_file():
         return chats.open_session(given, stack)
     if not given.path.is_dir():
@@ -42,7 +42,7 @@ def open_claude_code(given: Source, stack: ExitStack) -> Read:
 
 
 def open_codex(given: Source, _stack: ExitStack) -> Read:
-    """The handbook and the summaries of sessions."""
+    """Return the handbook and the summaries of sessions."""
     if not given.path.is_dir():
         raise damaged(given.path.name, "is no folder")
     return partial(_codex_items, given.path)

@@ -44,7 +44,7 @@ class Member(NamedTuple):
 
 
 def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
-    """A ZIP archive of which every member is within bounds."""
+    """Return a ZIP archive of which every member is within bounds."""
     try:
         _check_directory(path)
         archive = stack.enter_context(zipfile.ZipFile(path))
@@ -80,7 +80,7 @@ def _check_directory(path: Path) -> None:
 
 
 def open_member(archive: zipfile.ZipFile, name: str, stack: ExitStack, archive_name: str) -> IO[bytes]:
-    """A member as a file to read."""
+    """Return a member as a file to read."""
     try:
         return stack.enter_context(archive.open(name))
     except UNREADABLE as error:
@@ -88,17 +88,17 @@ def open_member(archive: zipfile.ZipFile, name: str, stack: ExitStack, archive_n
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file begins as a ZIP archive does."""
+    """Return whether a file begins as a ZIP archive does."""
     return head_of(path, 4) == b"PK\x03\x04"
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file begins as a gzip file does."""
+    """Return whether a file begins as a gzip file does."""
     return head_of(path, 2) == b"\x1f\x8b"
 
 
 def head_of(path: Path, size: int) -> bytes:
-    """The first bytes of a file; none for what cannot be read."""
+    """Return the first bytes of a file; none for what cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(size)
@@ -107,7 +107,7 @@ def head_of(path: Path, size: int) -> bytes:
 
 
 def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
-    """The files of a compressed TAR archive with one of these endings, copied into a folder."""
+    """Return the files of a compressed TAR archive with one of these endings, copied into a folder."""
     try:
         _check_headers(path)
         with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:

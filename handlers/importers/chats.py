@@ -39,22 +39,22 @@ class _Message(NamedTuple):
 
 
 def is_chatgpt(path: Path) -> bool:
-    """Whether a ZIP archive or a file holds conversations with a mapping of nodes."""
+    """Return whether a ZIP archive or a file holds conversations with a mapping of nodes."""
     return b'"mapping"' in _first_bytes(path)
 
 
 def is_claude(path: Path) -> bool:
-    """Whether a ZIP archive or a file holds conversations with a list of messages."""
+    """Return whether a ZIP archive or a file holds conversations with a list of messages."""
     return b'"chat_messages"' in _first_bytes(path)
 
 
 def is_session(path: Path) -> bool:
-    """Whether a file of JSON lines is a session of Claude Code."""
+    """Return whether a file of JSON lines is a session of Claude Code."""
     return path.suffix == ".jsonl" and path.is_file() and b'"sessionId"' in _first_bytes(path)
 
 
 def _first_bytes(path: Path) -> bytes:
-    """The beginning of the conversations, wherever they are; nothing where there are none."""
+    """Return the beginning of the conversations, wherever they are; nothing if there are none."""
     if not path.is_file():
         return b""
     try:
@@ -77,7 +77,7 @@ def _conversation_files(archive: ZipFile) -> list[str]:
 
 
 def open_export(system: str, given: Source, stack: ExitStack) -> Read:
-    """The conversations of an export, as it was downloaded or unpacked."""
+    """Return the conversations of an export, as it was downloaded or unpacked."""
     if is_zip(given.path):
         archive = open_zip(given.path, stack)
         if not _conversation_files(archive):
@@ -87,7 +87,7 @@ def open_export(system: str, given: Source, stack: ExitStack) -> Read:
 
 
 def open_session(given: Source, _stack: ExitStack) -> Read:
-    """The exchanges of one session."""
+    """Return the exchanges of one session."""
     return partial(_session_items, given.path)
 
 
@@ -126,7 +126,7 @@ def _conversations(system: str, file: IO[bytes], name: str) -> Iterator[Item]:
 def _exchanges(
     system: str, number: str, title: str, at: str, messages: Sequence[_Message], name: str
 ) -> Iterator[Item]:
-    """A memory for each message of the person, with the answers to it."""
+    """Yield a memory for each message of the person, with the answers to it."""
     asked: list[_Message] = []
     groups: list[list[_Message]] = []
     for message in messages:
@@ -162,7 +162,7 @@ def _cut(text: str) -> str:
 
 
 def _chatgpt_messages(row: Row) -> list[_Message]:
-    """The messages from the current node up to the root, oldest first; other branches are answers given up."""
+    """Return the messages from the current node up to the root, oldest first; other branches are answers given up."""
     nodes, number = mapping_in(row.get("mapping")), text_of(row, "current_node")
     found: list[_Message] = []
     seen = set[str]()
@@ -188,14 +188,13 @@ def _claude_messages(row: Row) -> list[_Message]:
 
 
 def _parts(value: object) -> str:
-    """The texts among the parts of a message."""
     parts: list[Any] = list_in(value) or [value]
     texts = (part if isinstance(part, str) else text_of(mapping_in(part), "text") for part in parts)
     return "\n\n".join(text for text in texts if text.strip())
 
 
 def _projects(file: IO[bytes], name: str) -> Iterator[Item]:
-    """A note for each document of a project."""
+    """Yield a note for each document of a project."""
     for element in json_files.elements(file, name):
         project = mapping_in(element.value)
         for doc in map(mapping_in, list_in(project.get("docs"))):

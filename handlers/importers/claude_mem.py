@@ -52,18 +52,18 @@ Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a database of claude-mem."""
+    """Return whether a file is a database of claude-mem."""
     return path.is_file() and has_tables(path, "sdk_sessions", "observations")
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
-    """The observations and summaries of the database."""
+    """Return the observations and summaries of the database."""
     source = open_tables(given, stack, _NEEDED, "observations")
     return partial(_from_database, source, given.path.name)
 
 
 def open_json(given: Source, _stack: ExitStack) -> Read:
-    """The observations and summaries of an export."""
+    """Return the observations and summaries of an export."""
     return partial(_from_json, given.path)
 
 

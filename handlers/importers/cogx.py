@@ -34,14 +34,14 @@ Row = Mapping[str, Any]
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a path is a folder with a manifest of COGX, or an archive that its name says to be one."""
+    """Return whether a path is a folder with a manifest of COGX, or an archive that its name says to be one."""
     if path.is_dir():
         return (path / _MANIFEST).is_file()
     return is_gzip(path) and ".cogx" in path.name
 
 
 def open_archive(given: Source, stack: ExitStack) -> Read:
-    """The records of all files of the folder or archive."""
+    """Return the records of all files of the folder or archive."""
     folder = given.path
     if not folder.is_dir():
         copy = Path(stack.enter_context(TemporaryDirectory(dir=given.copies)))
@@ -99,7 +99,7 @@ def _document(row: Row, base: Record) -> Iterator[Item]:
 
 
 def _episode(row: Row, base: Record) -> Iterator[Item]:
-    """A memory of a session for each turn."""
+    """Yield a memory of a session for each turn."""
     scope = mapping_in(row.get("scope"))
     session = text_of(scope, "session_id", "run_id") or str(row.get("external_id") or "episode")
     for number, turn in enumerate(map(mapping_in, list_in(row.get("turns")))):
@@ -127,7 +127,7 @@ def _entity(row: Row, base: Record) -> Iterator[Item]:
 
 
 def _fact(row: Row, base: Record) -> Iterator[Item]:
-    """A memory, and a link where both ends are entities of the source."""
+    """Yield a memory, and a link if both ends are entities of the source."""
     subject, predicate, target = (text_of(row, name) for name in ("subject_ref", "predicate", "object_ref"))
     confidence = row.get("confidence")
     details = {

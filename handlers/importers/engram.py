@@ -30,17 +30,17 @@ Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a database of engram."""
+    """Return whether a file is a database of engram."""
     return path.is_file() and has_tables(path, "observations", "sessions") and not has_tables(path, "sdk_sessions")
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
-    """The observations of the database."""
+    """Return the observations of the database."""
     return partial(_from_database, open_tables(given, stack, _NEEDED, "observations"), given.path.name)
 
 
 def open_json(given: Source, _stack: ExitStack) -> Read:
-    """The observations of an export."""
+    """Return the observations of an export."""
     return partial(_from_json, given.path)
 
 

@@ -35,7 +35,6 @@ class _Tally(NamedTuple):
 
 
 def run(open_: Open, given: Source) -> Steps[Imported]:
-    """The steps of an import."""
     with ExitStack() as stack:
         read = partial(_guarded, given, open_(given, stack))
         total = _count(given, read)
@@ -63,7 +62,7 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
 
 
 def preview(open_: Open, tx: Tx, given: Source) -> Imported:
-    """What the import would do now; nothing is written."""
+    """Return what the import would do now; nothing is written."""
     with ExitStack() as stack:
         read = partial(_guarded, given, open_(given, stack))
         begin_steps(tx, _count(given, read))
@@ -76,12 +75,12 @@ def preview(open_: Open, tx: Tx, given: Source) -> Imported:
 
 
 def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
-    """`run` for a source."""
+    """Return `run` for a source."""
     return partial(run, open_)
 
 
 def _guarded(given: Source, read: Read) -> Iterator[Item]:
-    """What is read; a file that is not there, or is a folder, is refused as what is damaged is."""
+    """Yield what is read; a file that is not there, or is a folder, is refused as what is damaged is."""
     try:
         yield from (_placed(item, given.into) for item in read())
     except OSError as error:
@@ -89,7 +88,9 @@ def _guarded(given: Source, read: Read) -> Iterator[Item]:
 
 
 def _placed(item: Item, into: str) -> Item:
-    """A record in the place that was named; memory blocks keep their paths, which are unique only as they are."""
+    """Return a record in the place that was named; memory blocks keep their paths, which are unique only as
+    they are.
+    """
     return item._replace(place=into) if into and isinstance(item, Record) and item.dialect != "paths" else item
 
 
@@ -117,7 +118,7 @@ def _take(tx: Tx, given: Source, batch: Sequence[Item], tally: _Tally) -> None:
 
 
 def _screened(record: Item) -> Item:
-    """A record without private text, or why it is left out."""
+    """Return a record without private text, or why it is left out."""
     if isinstance(record, LeftOut):
         return record
     text = without_private(record.text)
@@ -131,7 +132,7 @@ def _screened(record: Item) -> Item:
 
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:
-    """Whether the source had this record before; 64 bits of a hash, so that 100,000 take a few megabytes."""
+    """Return whether the source had this record before; 64 bits of a hash, so that 100,000 take a few megabytes."""
     known = hash((record.dialect, record.kind, record.place, *_identity(record)))
     if known in tally.seen:
         return True
@@ -140,7 +141,7 @@ def _is_repeated(record: Record, tally: _Tally) -> bool:
 
 
 def _identity(record: Record) -> tuple[Hashable, ...]:
-    """What makes a record the same as another for its dialect; so a dry run counts as the import does."""
+    """Return what makes a record the same as another for its dialect; so a dry run counts as the import does."""
     if record.dialect == "sessions":
         return record.text, record.created_at
     return (record.details["ends"], record.title) if record.kind == "link" else (record.key,)

@@ -42,7 +42,7 @@ class _State(Struct):
 
 
 def decoded(data: bytes, place: str) -> Any:
-    """One JSON value; raises Fault naming its place."""
+    """Return one JSON value; raises Fault naming its place."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE as error:
@@ -50,7 +50,7 @@ def decoded(data: bytes, place: str) -> Any:
 
 
 def lines(file: IO[bytes], name: str) -> Iterator[Element]:
-    """The objects of JSON lines; blank lines are skipped."""
+    """Yield the objects of JSON lines; blank lines are skipped."""
     number = 0
     while line := file.readline(MAX_ITEM_BYTES):
         number += 1
@@ -65,7 +65,7 @@ def lines(file: IO[bytes], name: str) -> Iterator[Element]:
 
 
 def elements(file: IO[bytes], name: str) -> Iterator[Element]:
-    """The elements of the list that a document is, or the members of the object that it is.
+    """Yield the elements of the list that a document is, or the members of the object that it is.
 
     Of a member that is a list each element comes by itself. Raises Fault for a document that is not whole.
     """
@@ -87,7 +87,7 @@ def elements(file: IO[bytes], name: str) -> Iterator[Element]:
 
 
 def _tokens(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
-    """The document in segments that each end in a token, with the tokens and the places in the file."""
+    """Yield the document in segments that each end in a token, with the tokens and the places in the file."""
     held, offset = b"", 0
     while chunk := file.read(max(_CHUNK_BYTES, len(held))):
         data, at = held + chunk, 0
@@ -129,7 +129,7 @@ def _open(state: _State, segment: bytes, token: bytes, place: str) -> None:
 
 
 def _close(state: _State, segment: bytes, token: bytes, place: str) -> Iterator[Element]:
-    """A comma or bracket: the end of an element, of a list, or of something inside an element."""
+    """Yield a comma or bracket: the end of an element, of a list, or of something inside an element."""
     if state.depth > state.level:
         state.depth -= 1
         _keep(state, segment, place)

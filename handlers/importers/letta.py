@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 def open_file(given: Source, _stack: ExitStack) -> Read:
-    """The blocks, passages and messages of an agent file, of today's form or of the one with a single agent."""
+    """Return the blocks, passages and messages of an agent file, of today's form or of the one with a single agent."""
     return partial(_items, given.path)
 
 
@@ -61,7 +61,7 @@ def _list(row: Row, name: str) -> Sequence[Any]:
 
 
 def _block(row: Row, agent: str, name: str, used: Counter[tuple[str, str]]) -> Item:
-    """A block at a path of agent and label; agents of one name each keep theirs, by a number."""
+    """Return a block at a path of agent and label; agents of one name each keep theirs, by a number."""
     label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
     used[agent, label] += 1
     label += f"-{used[agent, label]}" if used[agent, label] > 1 else ""

@@ -58,7 +58,7 @@ class Link(NamedTuple):
 
 
 def page(text: str) -> Page:
-    """A file in its parts; front matter that is no YAML is read as lines of key and text."""
+    """Return a file in its parts; front matter that is no YAML is read as lines of key and text."""
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
         return Page({}, text)
@@ -117,18 +117,18 @@ def _is_paragraph(lines: list[str]) -> bool:
 
 
 def first_heading(text: str) -> str:
-    """The first heading; empty where there is none."""
+    """Return the first heading; empty if there is none."""
     headings = (_HEADING.fullmatch(line) for line, is_code in _lines(text) if not is_code)
     return next((_title(found[2]) for found in headings if found), "")
 
 
 def _title(text: str) -> str:
-    """The text of a heading without the marks that may close it."""
+    """Return the text of a heading without the marks that may close it."""
     return text.rstrip().rstrip("#").rstrip() or text.strip()
 
 
 def observations(text: str) -> Iterator[Observation]:
-    """The items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
+    """Yield the items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
     for line, is_code in _lines(text):
         item = None if is_code else _ITEM.fullmatch(line)
         if item is not None and (found := _observation(item[1].strip())) is not None:
@@ -150,7 +150,7 @@ def _observation(text: str) -> Observation | None:
 
 
 def links(text: str) -> Iterator[Link]:
-    """The links of a page: items of a word and a link are relations, any other link is one to `links_to`."""
+    """Yield the links of a page: items of a word and a link are relations, any other link is one to `links_to`."""
     for line, is_code in _lines(text):
         item = None if is_code else _ITEM.fullmatch(line)
         relation = _RELATION.fullmatch(item[1].strip()) if item else None
@@ -166,12 +166,12 @@ def links(text: str) -> Iterator[Link]:
 
 
 def target(link: str) -> str:
-    """What a link in double brackets leads to, without alias, heading and block."""
+    """Return what a link in double brackets leads to, without alias, heading and block."""
     return link.partition("|")[0].partition("#")[0].strip()
 
 
 def span(text: str) -> tuple[str, str]:
-    """The two ends of the time qualifier of an observation; empty where it has none, or only one moment."""
+    """Return the two ends of the time qualifier of an observation; empty if it has none, or only one moment."""
     found = _SPAN.search(text)
     if found is None or found[1] != "effective" or not found[2].startswith("["):
         return "", ""
@@ -180,7 +180,7 @@ def span(text: str) -> tuple[str, str]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines, and whether each is in a block of code or a quotation."""
+    """Yield the lines, and whether each is in a block of code or a quotation."""
     fence = ""
     for line in text.split("\n"):
         found: re.Match[str] | None = _FENCE.match(line)
@@ -196,5 +196,5 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines outside of blocks of code and quotations."""
+    """Return the lines outside of blocks of code and quotations."""
     return [line for line, is_code in _lines(text) if not is_code]

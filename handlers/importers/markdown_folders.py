@@ -40,24 +40,24 @@ _MOST_LOOKED_AT = 50
 
 
 def open_folder(system: str, given: Source, _stack: ExitStack) -> Read:
-    """The notes of a folder, with their observations and links."""
+    """Return the notes of a folder, with their observations and links."""
     if not given.path.is_dir():
         raise damaged(given.path.name, "is no folder")
     return partial(_items, system, given.path)
 
 
 def is_okf(path: Path) -> bool:
-    """Whether the index of a folder names the version of the format."""
+    """Return whether the index of a folder names the version of the format."""
     return path.is_dir() and "okf_version:" in _head(path, "index.md")
 
 
 def is_basic_memory(path: Path) -> bool:
-    """Whether one of the first notes has a permalink, which only basic-memory writes."""
+    """Return whether one of the first notes has a permalink, which only basic-memory writes."""
     return path.is_dir() and any("\npermalink:" in _head(path, name) for name in _first_names(path))
 
 
 def is_obsidian(path: Path) -> bool:
-    """Whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
+    """Return whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
     if not path.is_dir() or (path / ".obsidian").is_dir():
         return path.is_dir()
     return not is_rules(path) and bool(_first_names(path))
@@ -87,7 +87,7 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
 
 
 def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
-    """A note, its observations, and its links to other pages; its key begins with the name of its folder."""
+    """Yield a note, its observations, and its links to other pages; its key begins with the name of its folder."""
     page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
@@ -118,7 +118,7 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
 
 
 def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
-    """A memory for each observation, and a link from it to what the page is about."""
+    """Yield a memory for each observation, and a link from it to what the page is about."""
     entity = _entity_key(system, note.title)
     for found in markdown.observations(page.body):
         start, end = markdown.span(found.text)
@@ -183,7 +183,7 @@ def _compact(value: object) -> str:
 
 
 def _points(system: str, head: dict[str, Any]) -> list[str]:
-    """The key points of a page that Quipu exported, without the one that says where an import found it."""
+    """Return the key points of a page that Quipu exported, without the one that says where an import found it."""
     points = [point for point in list_in(head.get("key_points")) if isinstance(point, str)]
     return [point for point in points if point.strip() and not point.startswith(f"source: {system} ")]
 

@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a database of mcp-memory-service."""
+    """Return whether a file is a database of mcp-memory-service."""
     return path.is_file() and has_tables(path, "memories") and b"content_hash" in _head(path)
 
 
@@ -43,13 +43,13 @@ def _head(path: Path) -> bytes:
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
-    """The memories and their relations."""
+    """Return the memories and their relations."""
     source = open_tables(given, stack, _NEEDED, "memories")
     return partial(_from_database, source, given.path.name)
 
 
 def open_json(given: Source, _stack: ExitStack) -> Read:
-    """The memories of an export."""
+    """Return the memories of an export."""
     return partial(_from_json, given.path)
 
 

@@ -32,17 +32,17 @@ Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is the history database of mem0."""
+    """Return whether a file is the history database of mem0."""
     return path.is_file() and has_tables(path, "history") and not has_tables(path, "doc")
 
 
 def open_json(given: Source, _stack: ExitStack) -> Read:
-    """The memories of a JSON document."""
+    """Return the memories of a JSON document."""
     return partial(_from_json, given.path)
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
-    """The memories as their history leaves them."""
+    """Return the memories as their history leaves them."""
     source = open_tables(given, stack, {"history": ("memory_id", "event")}, "history")
     source.index("history", "memory_id")
     return partial(_from_history, source, given.path.name)

@@ -36,17 +36,17 @@ Item = Record | LeftOut
 
 
 def shown(name: str) -> str:
-    """A name from outside as one printable line."""
+    """Return a name from outside as one printable line."""
     return one_line(name, _SHOWN_NAME)
 
 
 def damaged(name: str, problem: str) -> Fault:
-    """The fault for a source that cannot be read; nothing of it is imported."""
+    """Return the fault for a source that cannot be read; nothing of it is imported."""
     return Fault("invalid", f"{shown(name)}: {shown(problem)}. Nothing was imported.")
 
 
 def text_of(values: Values, *names: str) -> str:
-    """The first of these values that is a text with something in it."""
+    """Return the first of these values that is a text with something in it."""
     for name in names:
         value = values.get(name)
         if isinstance(value, str) and value.strip():
@@ -55,7 +55,7 @@ def text_of(values: Values, *names: str) -> str:
 
 
 def utc_of(value: object) -> str:
-    """A time in any of the forms that other programs write, as stored here; empty for what is none."""
+    """Return a time in any of the forms that other programs write, as stored here; empty for what is none."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         bare = str(value).strip()
         if len(bare) in _COMPACT and (found := _compact(bare)):
@@ -76,7 +76,7 @@ def utc_of(value: object) -> str:
 
 
 def _compact(digits: str) -> str:
-    """A date that is written as one number; empty for what is none, as most numbers of seconds are."""
+    """Return a date that is written as one number; empty for what is none, as most numbers of seconds are."""
     try:
         moment = datetime.strptime(digits, _COMPACT[len(digits)]).replace(tzinfo=UTC)
     except ValueError:
@@ -85,19 +85,19 @@ def _compact(digits: str) -> str:
 
 
 def time_in(values: Values, *names: str) -> str:
-    """The first of these values that is a time."""
+    """Return the first of these values that is a time."""
     return next((found for name in names if (found := utc_of(values.get(name)))), "")
 
 
 def texts_in(value: object) -> list[str]:
-    """The texts of a list, of a JSON list in a text, or between the commas of a text."""
+    """Return the texts of a list, of a JSON list in a text, or between the commas of a text."""
     if isinstance(value, str):
         value = _decoded_list(value) if value.lstrip().startswith("[") else value.split(",")
     return [item.strip() for item in list_in(value) if isinstance(item, str) and item.strip()]
 
 
 def list_in(value: object) -> list[Any]:
-    """A list as it is; an empty one for anything else."""
+    """Return a list as it is; an empty one for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
@@ -109,13 +109,13 @@ def _decoded_list(text: str) -> object:
 
 
 def tags_of(*groups: object) -> tuple[str, ...]:
-    """The tags of several lists, each once; a tag holds no comma, since some dialects separate them by it."""
+    """Return the tags of several lists, each once; a tag holds no comma, since some dialects separate them by it."""
     found = (" ".join(tag.replace(",", " ").split())[:MAX_NAME] for group in groups for tag in texts_in(group))
     return tuple(dict.fromkeys(tag for tag in found if tag and tag.isprintable()))[:MAX_TAGS]
 
 
 def mapping_in(value: object) -> dict[str, Any]:
-    """An object, or one as JSON in a text; empty for anything else."""
+    """Return an object, or one as JSON in a text; empty for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = msgspec.json.decode(value)
@@ -125,12 +125,12 @@ def mapping_in(value: object) -> dict[str, Any]:
 
 
 def filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not empty."""
+    """Return the values that are not empty."""
     return {name: value for name, value in values.items() if value not in (None, "", (), [], {})}
 
 
 def without_private(text: str) -> str:
-    """The text without what stands between <private> and </private>; without an end, to the end of the text."""
+    """Return the text without what stands between <private> and </private>; without an end, to the end of the text."""
     if _OPEN not in text:
         return text
     kept: list[str] = []
@@ -143,10 +143,10 @@ def without_private(text: str) -> str:
 
 
 def headed(parts: Mapping[str, str]) -> str:
-    """Texts below their headings, without those that are empty."""
+    """Return texts below their headings, without those that are empty."""
     return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in parts.items() if text.strip())
 
 
 def clean_line(text: str, limit: int = MAX_NAME) -> str:
-    """A title or name on one line, without what cannot be printed."""
+    """Return a title or name on one line, without what cannot be printed."""
     return one_line(text, limit)

@@ -59,14 +59,14 @@ class _Waiting(NamedTuple):
 
 
 def is_rules(path: Path) -> bool:
-    """Whether a path is a rules file by its name, or a project that has one."""
+    """Return whether a path is a rules file by its name, or a project that has one."""
     if path.is_file():
         return path.name in FILES or path.suffix == ".mdc"
     return any((path / name).exists() for name in (*FILES, *_FOLDERS))
 
 
 def open_rules(given: Source, _stack: ExitStack) -> Read:
-    """The rules of one file, or of a project by its folder."""
+    """Return the rules of one file, or of a project by its folder."""
     if given.path.is_file():
         path = given.path.resolve()
         return partial(_file_of_project, path.parent, path)

@@ -16,12 +16,14 @@ _CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,64})")
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file begins as a SQLite database does."""
+    """Return whether a file begins as a SQLite database does."""
     return head_of(path, len(_MAGIC)) == _MAGIC
 
 
 def has_tables(path: Path, *names: str) -> bool:
-    """Whether a SQLite file has these tables, by what stands in its schema; the file is not opened as a database."""
+    """Return whether a SQLite file has these tables, by what stands in its schema; the file is not opened as a
+    database.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(_LOOKED_AT_BYTES)
@@ -37,7 +39,7 @@ def has_tables(path: Path, *names: str) -> bool:
 def open_tables(
     given: Source, stack: ExitStack, needed: Mapping[str, Sequence[str]], required: str
 ) -> ExternalDatabase:
-    """A copy of the file, with its tables read to their end; raises Fault where the required one is missing."""
+    """Return a copy of the file, with its tables read to their end; raises Fault if the required one is missing."""
     source = stack.enter_context(open_external(given.path, given.copies))
     if required not in source.tables():
         raise damaged(given.path.name, f"has no table {required}")

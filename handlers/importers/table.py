@@ -33,7 +33,9 @@ _Form = tuple[Callable[[Path], bool], Open]
 
 
 def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
-    """An import in the first form that a source has; of a named one that has none, a database is the first form."""
+    """Return an import in the first form that a source has; of a named one that has none, a database is the
+    first form.
+    """
 
     def matches(path: Path) -> bool:
         return any(is_of_form(path) for is_of_form, _ in forms)
@@ -46,7 +48,7 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
-    """Whether a file is JSON that begins as a document with one of these members does."""
+    """Return whether a file is JSON that begins as a document with one of these members does."""
     marks = [f'"{name}"'.encode() for name in names]
     return lambda path: (
         path.is_file()

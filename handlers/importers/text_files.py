@@ -72,7 +72,7 @@ def _text(file: BinaryIO, name: str) -> TextFile:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """UTF-8 text; raises Fault naming the byte that is none."""
+    """Return UTF-8 text; raises Fault naming the byte that is none."""
     if len(data) > MAX_TEXT_BYTES:
         raise damaged(name, f"has more than {MAX_TEXT_BYTES >> 20} MB of text")
     try:
@@ -107,7 +107,6 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
 
 
 def names_below(folder: Path, *suffixes: str) -> Iterator[str]:
-    """Yield the names of the files alone."""
     return (name for name in files_below(folder, *suffixes) if isinstance(name, str))
 
 

@@ -12,13 +12,13 @@ from kernel.store.history import Past
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """The result as JSON."""
+    """Return the result as JSON."""
     body = json_bytes(result)
     return Reply(body, "application/json", None, body)
 
 
 def fail(fault: Fault) -> Reply:
-    """The message without a prefix, as in the original."""
+    """Return the message without a prefix, as in the original."""
     return Reply(fault.message.encode(), "text/plain; charset=utf-8", fault.code)
 
 

@@ -22,7 +22,7 @@ _REQUIRED_KEYS = ("memory_type", "created", "modified")
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 # Links in code are examples.
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-# Where git could not merge; `=======` alone may underline a heading.
+# If git could not merge; `=======` alone may underline a heading.
 _CONFLICT = regex(r"^(?:<{7}|>{7})(?: .*)?$", re.MULTILINE)
 _WIKI_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 
@@ -68,7 +68,7 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
 
 
 def _spoils(issue: Issue) -> bool:
-    """Whether a memory with this issue is not healthy; what cannot be read is not among the memories."""
+    """Return whether a memory with this issue is not healthy; what cannot be read is not among the memories."""
     return issue.type != "unreadable" and issue.severity != "info"
 
 
@@ -77,7 +77,7 @@ def _sort_key(issue: Issue) -> tuple[int, str, str, str]:
 
 
 def _all_types(tx: Tx, known: Sequence[Project]) -> tuple[Set[str], list[tuple[Project, Issue]]]:
-    """The names of all types; a project with an unreadable configuration becomes an issue."""
+    """Return the names of all types; a project with an unreadable configuration becomes an issue."""
     types = set(memory_types.load_types(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
     issues: list[tuple[Project, Issue]] = []
     for project in known:
@@ -89,7 +89,7 @@ def _all_types(tx: Tx, known: Sequence[Project]) -> tuple[Set[str], list[tuple[P
 
 
 def _unreadable_issues(project: Project) -> list[Issue]:
-    """The unreadable entries of a project folder, or the folder itself."""
+    """Return the unreadable entries of a project folder, or the folder itself."""
     try:
         seen = sync.scan_project(project)
     except Fault as fault:
@@ -169,7 +169,7 @@ def _project_issue(project: Project, fault: Fault) -> Issue:
 
 
 def _link_names(page: _MemoryPage) -> Set[str]:
-    """The normalized names by which a link may refer to a memory."""
+    """Return the normalized names by which a link may refer to a memory."""
     stem = page.path.removesuffix(SUFFIX)
     return {_normalized_name(name) for name in (stem, stem.rpartition("/")[2], page.memory.title)}
 

@@ -17,7 +17,7 @@ class _Note(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """The newest architectural decisions of the project with this folder, else of that with this name."""
+    """Return the newest architectural decisions of the project with this folder, else of that with this name."""
     known, name = projects(tx), project.name
     found = [one for one in known if str(one.root) == project.root] or [one for one in known if one.name == name]
     return [

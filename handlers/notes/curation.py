@@ -8,12 +8,12 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """A new file of the type for whatever no other type fits."""
+    """Return a new file of the type for whatever no other type fits."""
     return ToolCall("memory_remember", {"title": name, "content": text, "memoryType": FALLBACK})
 
 
 def curate(tx: Tx, where: str, key: str) -> Curation | None:
-    """The content of the file without its front matter, with memory_remember and memory_forget."""
+    """Return the content of the file without its front matter, with memory_remember and memory_forget."""
     project = next((project for project in projects(tx) if space(project.name) == where), None)
     if project is None:
         return Curation("", obstacle="its project is not among those of this server")

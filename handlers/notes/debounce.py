@@ -12,7 +12,7 @@ clock = time.monotonic
 
 
 def is_recent(database: str, root: Path) -> bool:
-    """Whether a scan of this folder that found no change may stand for another one."""
+    """Return whether a scan of this folder that found no change may stand for another one."""
     return clock() < _clean_until.get((database, root), 0.0)
 
 

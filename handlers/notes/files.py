@@ -44,14 +44,14 @@ class File(NamedTuple):
 
 
 def read(root: Path, path: str) -> File:
-    """One file below `.mnemonics`; raises OSError if it is missing or a link is on the path."""
+    """Return one file below `.mnemonics`; raises OSError if it is missing or a link is on the path."""
     with ExitStack() as stack:
         *folders, name = path.split("/")
         return _read(open_folder(stack, root, folders), name)
 
 
 def exists(root: Path, path: str) -> bool:
-    """Whether the path exists, as a file or anything else."""
+    """Return whether the path exists, as a file or anything else."""
     *folders, name = path.split("/")
     with ExitStack() as stack:
         try:
@@ -114,7 +114,7 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
 
 
 def is_staged(root: Path, path: str, temporary: str, after: str) -> bool:
-    """Whether the content for a file is there, staged or already under its name."""
+    """Return whether the content for a file is there, staged or already under its name."""
     *folders, name = path.split("/")
     with ExitStack() as stack:
         try:
@@ -161,7 +161,6 @@ def sync_folders(root: Path, paths: Iterable[str]) -> None:
 
 
 def file_fault(error: OSError, path: str) -> Fault:
-    """The fault for an error of the file system."""
     if is_disk_full(error):
         return Fault("storage", NO_SPACE)
     if error.errno in LINK_ERRNOS:
@@ -170,12 +169,12 @@ def file_fault(error: OSError, path: str) -> Fault:
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def _digest(folder: OpenFolder, name: str) -> str | None:
-    """The digest of a file; None for none, empty for what is no readable file of ours."""
+    """Return the digest of a file; None for none, empty for what is no readable file of ours."""
     try:
         return digest(_read(folder, name).data)
     except FileNotFoundError:
@@ -244,7 +243,9 @@ def _rename_without_overwrite(source: OpenFolder, old: str, target: OpenFolder, 
 
 
 def _rename_over_placeholder(source: OpenFolder, old: str, target: OpenFolder, name: str) -> bool:
-    """`_rename_without_overwrite` for file systems without hard links: an empty placeholder reserves the name."""
+    """Return `_rename_without_overwrite` for file systems without hard links: an empty placeholder reserves
+    the name.
+    """
     try:
         os.close(os.open(entry_path(target, name), _CREATE, 0o600, dir_fd=target.fd))
     except FileExistsError:

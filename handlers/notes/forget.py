@@ -31,7 +31,7 @@ def memory_forget(tx: Tx, request: Forget) -> Forgotten:
 
 
 def _skip_reason(known: Sequence[Project], given: str) -> str:
-    """Why a path cannot be a memory to delete, judged by the path alone; empty if it can."""
+    """Return why a path cannot be a memory to delete, judged by the path alone; empty if it can."""
     if is_ambiguous(known, given):
         return f"Skipped {given}: could be of any project, {ABSOLUTE_PATH_HINT}"
     places = candidate_files(known, given)

@@ -68,13 +68,13 @@ def parse(text: str) -> Page:
 
 
 def content(page: Page) -> str:
-    """The text after the front matter, without the blank line before it and the line end after it."""
+    """Return the text after the front matter, without the blank line before it and the line end after it."""
     body = page.body if page.entries is None else page.body.removeprefix(page.line_end)
     return body.removesuffix(page.line_end)
 
 
 def render(page: Page, changes: Mapping[str, str], text: str) -> str:
-    """The text of a file: the entries of `page` with `changes` (key to its whole line) applied, then `text`."""
+    """Return the text of a file: the entries of `page` with `changes` (key to its whole line) applied, then `text`."""
     entries = list(page.entries or ())
     for key, line in changes.items():
         lines = (line + page.line_end[:-1],)
@@ -85,20 +85,22 @@ def render(page: Page, changes: Mapping[str, str], text: str) -> str:
 
 
 def value(page: Page, key: str) -> Value:
-    """The value of a key: text, a list of texts, or None. The last of repeated keys counts, as in YAML loaders."""
+    """Return the value of a key: text, a list of texts, or None. The last of repeated keys counts, as in YAML
+    loaders.
+    """
     found = [entry for entry in page.entries or () if entry.key == key]
     return _value(found[-1].lines) if found else None
 
 
 def to_list(given: Value) -> list[str]:
-    """A list written as a list, as one text with commas, or as a list inside a text."""
+    """Return a list written as a list, as one text with commas, or as a list inside a text."""
     if isinstance(given, str):
         given = _flow(given) if given.lstrip().startswith("[") else given.split(",")
     return [part for part in (part.strip() for part in given or []) if part]
 
 
 def _count_leading_comments(entries: Sequence[Entry]) -> int:
-    """The number of comments and blank lines at the start."""
+    """Return the number of comments and blank lines at the start."""
     for number, entry in enumerate(entries):
         line = entry.lines[0].strip(_YAML_SPACE)
         if entry.key or (line and not line.startswith("#")):
@@ -107,7 +109,7 @@ def _count_leading_comments(entries: Sequence[Entry]) -> int:
 
 
 def _key(line: str) -> tuple[str, str] | None:
-    """The key of a line and the text after its colon; None if the line has no key."""
+    """Return the key of a line and the text after its colon; None if the line has no key."""
     quoted = _QUOTED.match(line)
     colon = _COLON.search(line, quoted.end() if quoted else 0)
     if not line or colon is None or (quoted is None and line[0] in _NOT_KEY_START):

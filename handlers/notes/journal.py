@@ -23,7 +23,7 @@ from kernel.store.transaction import Tx
 class Change(NamedTuple):
     """One change of a file: new content, staged under a temporary name, or its deletion.
 
-    `before` and `after` are digests of the content; None where there is no file.
+    `before` and `after` are digests of the content; None if there is no file.
     """
 
     call: str
@@ -47,7 +47,7 @@ def write(
 ) -> File | None:
     """Records new content of a file: of a new one, of the one that held `before`, or of that one when it moves here.
 
-    None, with nothing recorded, where `before` has changed since; raises OSError where the file cannot be written.
+    None, with nothing recorded, if `before` has changed since; raises OSError if the file cannot be written.
     """
     temporary, old = tx.new_id(TEMPORARY_PREFIX), moved_from or path
     folder, slash, _ = path.rpartition("/")
@@ -65,18 +65,18 @@ def write(
 
 
 def remove(tx: Tx, project: Project, path: str, before: File) -> None:
-    """Records that a file is deleted; raises OSError where its folder does not allow it."""
+    """Records that a file is deleted; raises OSError if its folder does not allow it."""
     files.require_writable(project.root, path)
     _record(tx, project, Change("", project.name, path, None, files.digest(before.data), None))
 
 
 def is_waiting(tx: Tx, project: Project) -> bool:
-    """Whether committed changes of a project are still to be made."""
+    """Return whether committed changes of a project are still to be made."""
     return bool(tx.one("notes.journal.is_waiting", int, project=project.name))
 
 
 def settle(tx: Tx, project: Project) -> None:
-    """Makes the changes of a project that are to be made; raises Fault where one cannot be made now.
+    """Makes the changes of a project that are to be made; raises Fault if one cannot be made now.
 
     If the folder of the project is missing, which may be an unmounted disk, they wait.
     """
@@ -92,7 +92,7 @@ def settle(tx: Tx, project: Project) -> None:
 
 
 def recover(tx: Tx) -> None:
-    """Makes all changes that an earlier process left, where that is possible now."""
+    """Makes all changes that an earlier process left, if that is possible now."""
     for project in projects(tx):
         with suppress(Fault):
             settle(tx, project)

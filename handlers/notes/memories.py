@@ -67,7 +67,7 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
 
 
 def remember_texts(request: Remember) -> list[str]:
-    """The text that memory_remember embeds, if the request alone determines it."""
+    """Return the text that memory_remember embeds, if the request alone determines it."""
     if request.filePath or not isinstance(request.tags, list):
         return []
     return [note_file.index_text_of(request.title.strip(), [tag.strip() for tag in request.tags], request.content)]
@@ -97,7 +97,7 @@ def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
 
 
 def _is_same_memory(project: Project, path: str, memory: ParsedMemory) -> bool:
-    """Whether a file holds this memory already, as after a retry of a call that succeeded."""
+    """Return whether a file holds this memory already, as after a retry of a call that succeeded."""
     _, found = next(files.read_all(project.root, [path]), (path, None))
     timeless = {"created": "", "modified": ""}
     return found is not None and note_file.parse_file(path, found)._replace(**timeless) == memory._replace(**timeless)
@@ -135,7 +135,7 @@ def _record_update(tx: Tx, spot: _ExistingFile, target: str, file: File) -> None
 
 
 def _target(project: Project, path: str, kind: str) -> str:
-    """The path of a file in the folder of another type, numbered if its name is taken."""
+    """Return the path of a file in the folder of another type, numbered if its name is taken."""
     stem = path.rpartition("/")[2].removesuffix(SUFFIX)
     return next(target for target in _paths_for(kind, stem) if target == path or not files.exists(project.root, target))
 

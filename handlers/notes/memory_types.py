@@ -51,7 +51,7 @@ BUILT_IN = (
 
 
 def load_types(user: str, roots: Sequence[Path]) -> dict[str, MemoryType]:
-    """All types by name: built-in, from the user's file, from each project; the last definition wins.
+    """Return all types by name: built-in, from the user's file, from each project; the last definition wins.
 
     Raises Fault("invalid") naming an invalid file; with several projects, an invalid project file is skipped.
     """
@@ -66,7 +66,7 @@ def load_types(user: str, roots: Sequence[Path]) -> dict[str, MemoryType]:
 
 
 def project_types(root: Path) -> list[MemoryType]:
-    """The types of a project's file; raises Fault("invalid") naming an invalid one."""
+    """Return the types of a project's file; raises Fault("invalid") naming an invalid one."""
     try:
         file = next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
     except OSError as error:
@@ -97,7 +97,7 @@ def _strip_jsonc(found: re.Match[str]) -> str:
 
 
 def resolve_type(kinds: Mapping[str, MemoryType], given: str) -> str:
-    """The name of a given type in kebab-case; raises Fault("invalid") for an unknown one."""
+    """Return the name of a given type in kebab-case; raises Fault("invalid") for an unknown one."""
     name = kebab(given)
     if name not in kinds:
         raise Fault(

@@ -31,27 +31,27 @@ class ParsedMemory(NamedTuple):
 
 
 def decode_exact(data: bytes) -> str:
-    """The text of a file; `encode_exact` restores bytes that are not UTF-8."""
+    """Return the text of a file; `encode_exact` restores bytes that are not UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def encode_exact(text: str) -> bytes:
-    """The bytes of a text from `decode_exact`."""
+    """Return the bytes of a text from `decode_exact`."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decode_lossy(data: bytes) -> str:
-    """The text of a file as stored and returned, with U+FFFD for bytes that are not UTF-8."""
+    """Return the text of a file as stored and returned, with U+FFFD for bytes that are not UTF-8."""
     return data.decode("utf-8", "replace")
 
 
 def parse_file(path: str, file: File) -> ParsedMemory:
-    """The memory in a file that was just read."""
+    """Return the memory in a file that was just read."""
     return parse_memory(path, decode_lossy(file.data), file.stamp.modified)
 
 
 def parse_memory(path: str, text: str, modified_ns: int) -> ParsedMemory:
-    """The memory in the file at `path` below `.mnemonics`; its path and time replace missing front matter."""
+    """Return the memory in the file at `path` below `.mnemonics`; its path and time replace missing front matter."""
     page, own = front_matter.parse(text), iso_time(modified_ns)
     return ParsedMemory(
         _text(page, "title") or title_of(path) or path,
@@ -64,33 +64,32 @@ def parse_memory(path: str, text: str, modified_ns: int) -> ParsedMemory:
 
 
 def time_of(page: Page, key: str) -> str:
-    """A time of the front matter in ISO 8601, UTC; empty if it is missing or invalid."""
+    """Return a time of the front matter in ISO 8601, UTC; empty if it is missing or invalid."""
     return utc_time(_text(page, key)) or ""
 
 
 def index_text(memory: ParsedMemory) -> str:
-    """The text that the index holds for a memory."""
     return index_text_of(memory.title, memory.tags, memory.content)
 
 
 def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
-    """The text that the index holds for a memory of this title, these tags and this content."""
+    """Return the text that the index holds for a memory of this title, these tags and this content."""
     return "\n".join(part for part in (title, ", ".join(tags), content) if part)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history."""
+    """Return what the index held of texts of the history."""
     parsed = [parse_memory(text.key, text.text, 0) for text in texts]
     return [PastSource(memory.memory_type, index_text(memory)) for memory in parsed]
 
 
 def new_text(path: str, memory: ParsedMemory) -> str:
-    """The text of a new file: the front matter of the contract, and the title unless the path gives it."""
+    """Return the text of a new file: the front matter of the contract, and the title unless the path gives it."""
     return front_matter.render(_EMPTY_PAGE, _lines(memory._asdict()) | title_line(path, memory.title), memory.content)
 
 
 def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemory) -> str:
-    """The text of a file with type, time, content and, if they differ, tags replaced; other lines are kept.
+    """Return the text of a file with type, time, content and, if they differ, tags replaced; other lines are kept.
 
     A title or creation time that so far followed from the path or the file's time is written out if it would change.
     """
@@ -106,7 +105,7 @@ def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemor
 
 
 def title_line(path: str, title: str) -> dict[str, str]:
-    """The front matter line for a title that differs from the one of the file name."""
+    """Return the front matter line for a title that differs from the one of the file name."""
     return {} if title_of(path) == title else {"title": _line("title", title)}
 
 
@@ -132,6 +131,6 @@ def _text(page: Page, key: str) -> str:
 
 
 def iso_time(nanoseconds: int) -> str:
-    """A time of the file system in ISO 8601, UTC."""
+    """Return a time of the file system in ISO 8601, UTC."""
     seconds = min(max(nanoseconds / 1e9, _MIN_SECONDS), _MAX_SECONDS)
     return iso(datetime.fromtimestamp(seconds, UTC))

@@ -54,7 +54,7 @@ SETTINGS = (
 
 
 def folders(settings: Mapping[str, Any], data: Path) -> list[tuple[str, Path]]:
-    """The folder with the memories of each project."""
+    """Return the folder with the memories of each project."""
     return [(project.name, project.root / FOLDER) for project in _configured(settings, data)]
 
 
@@ -63,12 +63,12 @@ def _configured(settings: Mapping[str, Any], data: Path) -> tuple[Project, ...]:
 
 
 def projects(tx: Tx) -> tuple[Project, ...]:
-    """The configured projects, or the one in the data directory."""
+    """Return the configured projects, or the one in the data directory."""
     return _configured(tx.context.settings, data_folder(tx))
 
 
 def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:
-    """The project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown one."""
+    """Return the project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown one."""
     found = [project for project in known if project.name == name] if name else known
     if not found:
         names = ", ".join(project.name for project in known)
@@ -77,12 +77,12 @@ def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:
 
 
 def space(project: str) -> str:
-    """The index and history space of a project."""
+    """Return the index and history space of a project."""
     return f"{SPACE}:{project}"
 
 
 def candidate_files(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
-    """The files below `.mnemonics` that a path may refer to, the likeliest first; empty if it leads elsewhere.
+    """Return the files below `.mnemonics` that a path may refer to, the likeliest first; empty if it leads elsewhere.
 
     A path is absolute, or with one project also relative to it or to its `.mnemonics`, or `qmd://type/file.md`. This
     does not touch the file system; links are refused when the file is opened.
@@ -103,7 +103,7 @@ def candidate_files(known: Sequence[Project], given: str) -> list[tuple[Project,
 
 
 def is_ambiguous(known: Sequence[Project], given: str) -> bool:
-    """Whether a path could refer to a file of any of several projects."""
+    """Return whether a path could refer to a file of any of several projects."""
     return len(known) > 1 and (given.startswith(_QMD_SCHEME) or not PurePath(given).is_absolute())
 
 
@@ -115,5 +115,5 @@ def _below(path: PurePath, root: Path) -> str | None:
 
 
 def absolute(project: Project, path: str) -> str:
-    """The absolute path of a file below `.mnemonics`."""
+    """Return the absolute path of a file below `.mnemonics`."""
     return str(project.root.joinpath(FOLDER, *path.split("/")))

@@ -44,7 +44,7 @@ class OpenFolder(NamedTuple):
 
 
 def open_folder(stack: ExitStack, root: Path, folders: Sequence[str], *, make: bool = False) -> OpenFolder:
-    """`<root>/.mnemonics` or a folder below it, open until `stack` closes; `make` creates missing folders."""
+    """Return `<root>/.mnemonics` or a folder below it, open until `stack` closes; `make` creates missing folders."""
     fd = os.open(root, _OPEN_DIRECTORY) if _HAS_DIR_FD else None
     if fd is not None:
         stack.callback(os.close, fd)
@@ -57,7 +57,7 @@ def open_folder(stack: ExitStack, root: Path, folders: Sequence[str], *, make: b
 
 
 def open_subfolder(stack: ExitStack, parent: OpenFolder, name: str) -> OpenFolder:
-    """A folder in another one, open until `stack` closes; raises OSError for a link."""
+    """Return a folder in another one, open until `stack` closes; raises OSError for a link."""
     if name in _NOT_NAMES or any(mark in name for mark in _SEPARATORS):
         raise FileNotFoundError(errno.ENOENT, "not a name")
     path = parent.path / name
@@ -84,22 +84,22 @@ def _make(parent: OpenFolder, name: str) -> None:
 
 
 def entry_path(folder: OpenFolder, name: str) -> str:
-    """The path argument of an `os` call with `dir_fd=folder.fd`."""
+    """Return the path argument of an `os` call with `dir_fd=folder.fd`."""
     return name if folder.fd is not None else str(folder.path / name)
 
 
 def stat_entry(folder: OpenFolder, name: str) -> os.stat_result:
-    """The stat result of an entry; links are not followed."""
+    """Return the stat result of an entry; links are not followed."""
     return os.stat(entry_path(folder, name), dir_fd=folder.fd, follow_symlinks=False)
 
 
 def is_missing(error: OSError) -> bool:
-    """Whether an error means that a file does not exist, rather than that it cannot be read now."""
+    """Return whether an error means that a file does not exist, rather than that it cannot be read now."""
     return error.errno in _MISSING_ERRNOS
 
 
 def stamp_of(seen: os.stat_result) -> Stamp:
-    """The stamp of a file, its times clamped to 64 bits for a column of the store."""
+    """Return the stamp of a file, its times clamped to 64 bits for a column of the store."""
     return Stamp(seen.st_size, _clamp_int64(seen.st_mtime_ns), _clamp_int64(seen.st_ctime_ns))
 
 

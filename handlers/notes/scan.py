@@ -44,7 +44,7 @@ class Scan(NamedTuple):
 
 
 def is_memory(path: str) -> bool:
-    """Whether a path below `.mnemonics` is a memory: not hidden, not too deep, not a wiki file."""
+    """Return whether a path below `.mnemonics` is a memory: not hidden, not too deep, not a wiki file."""
     *folders, name = path.split("/")
     hidden = any(part.startswith(".") for part in folders) or (name.startswith(".") and name != SUFFIX)
     deep = len(folders) > _MAX_DEPTH
@@ -52,7 +52,7 @@ def is_memory(path: str) -> bool:
 
 
 def scan(root: Path) -> Scan | None:
-    """The memories below `<root>/.mnemonics`; None if `root` does not exist. Raises OSError if it is a link."""
+    """Return the memories below `<root>/.mnemonics`; None if `root` does not exist. Raises OSError if it is a link."""
     found = Scan({}, [], {}, [])
     with ExitStack() as stack:
         try:

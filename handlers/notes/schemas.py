@@ -73,7 +73,7 @@ class Lint(Struct, forbid_unknown_fields=True):
 
 
 class Types(Struct):
-    """Answer of memory_list_types; `projects` only where there are several."""
+    """Answer of memory_list_types; `projects` only if there are several."""
 
     types: list[MemoryType]
     fallbackType: str
@@ -105,7 +105,7 @@ class Memory(Struct):
 
 
 class Recalled(Struct):
-    """Answer of memory_recall; `message` where nothing was found, `error` where there was nothing to look for."""
+    """Answer of memory_recall; `message` if nothing was found, `error` if there was nothing to look for."""
 
     memories: list[Memory]
     count: int
@@ -141,7 +141,7 @@ class Summary(Struct):
 class Issue(Struct):
     """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder.
 
-    `project` is its name, only where there are several.
+    `project` is its name, only if there are several.
     """
 
     type: str

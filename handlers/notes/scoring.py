@@ -6,7 +6,7 @@ from kernel.search.index import Scored
 
 
 def reaching(found: Sequence[Scored], floor: float) -> list[tuple[float, Scored]]:
-    """The hits of at least this strength, best first, with their scores.
+    """Return the hits of at least this strength, best first, with their scores.
 
     A score is the strength, or that of a hit further down if it is larger: the order is that of all evidence.
     """

@@ -16,12 +16,14 @@ _DEFAULT_STEM = "memory"
 
 
 def kebab(name: str) -> str:
-    """`Architectural Decision`, `architecturalDecision` and `architectural/decision` as `architectural-decision`."""
+    """Return `Architectural Decision`, `architecturalDecision` and `architectural/decision` as
+    `architectural-decision`.
+    """
     return _join_with_hyphens(_CAMEL_CASE.sub(r"\1-\2", name.strip())).lower()
 
 
 def slug(title: str) -> str:
-    """The file stem of a title: ASCII letters and digits as in the original, and letters of every script.
+    """Return the file stem of a title: ASCII letters and digits as in the original, and letters of every script.
 
     A title without any gets `memory`.
     """
@@ -31,7 +33,7 @@ def slug(title: str) -> str:
 
 
 def title_of(path: str) -> str:
-    """The title of a file without a title: its name with spaces for hyphens and capitalized words."""
+    """Return the title of a file without a title: its name with spaces for hyphens and capitalized words."""
     words = path.rpartition("/")[2].removesuffix(SUFFIX).replace("-", " ").split()
     return " ".join(word[:1].upper() + word[1:] for word in words)
 

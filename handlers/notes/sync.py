@@ -63,7 +63,7 @@ class FileChanges(NamedTuple):
 
 
 def check(tx: Tx, request: object) -> FileChanges | None:
-    """The changes since the last write, found by one `stat` of every file; None if there are none.
+    """Return the changes since the last write, found by one `stat` of every file; None if there are none.
 
     Restricted to the project that the request names, if any. With several projects, one that cannot be read is skipped.
     """
@@ -71,7 +71,9 @@ def check(tx: Tx, request: object) -> FileChanges | None:
 
 
 def check_for_common(tx: Tx, request: object) -> FileChanges | None:
-    """`check` for a search over every dialect, unless it leaves notes out; a project that cannot be read is skipped."""
+    """Return `check` for a search over every dialect, unless it leaves notes out; a project that cannot be read is
+    skipped.
+    """
     dialects, spaces = getattr(request, "dialects", ()), getattr(request, "spaces", ())
     places = [name.partition(":")[0] for name in (*spaces, *getattr(request, "ids", ()))]
     if (dialects and SPACE not in dialects) or (places and SPACE not in places):
@@ -80,7 +82,7 @@ def check_for_common(tx: Tx, request: object) -> FileChanges | None:
 
 
 def check_all(tx: Tx, request: object) -> FileChanges | None:
-    """`check` by reading every file; files of unknown projects count as missing."""
+    """Return `check` by reading every file; files of unknown projects count as missing."""
     known = projects(tx)
     found = _find_changes(tx, known, every=True)
     unknown = tx.all("notes.sync.unknown_projects", _key_and_stamp, projects=[project.name for project in known])
@@ -105,12 +107,12 @@ def write(tx: Tx, request: object, found: FileChanges) -> bool:
 
 
 def texts(found: FileChanges) -> list[str]:
-    """The texts that `write` embeds."""
+    """Return the texts that `write` embeds."""
     return [note_file.index_text(note_file.parse_file(change.path, change.file)) for change in found.changes]
 
 
 def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
-    """The rows of the given files, with their content."""
+    """Return the rows of the given files, with their content."""
     return {_key(row): row for row in tx.all("notes.sync.by_keys", FileRow, keys=keys)}
 
 
@@ -177,13 +179,13 @@ def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The index content of every memory."""
+    """Return the index content of every memory."""
 
     return tx.each("notes.sync.all_for_index", _source)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The index content of some memories."""
+    """Return the index content of some memories."""
     found = rows(tx, [(where.partition(":")[2], path) for where, path in keys])
     return (_source(row.project, row.path, row.modified, row.content) for row in found.values())
 
@@ -195,7 +197,7 @@ def _source(project: str, path: str, modified: int, content: str) -> IndexSource
 
 
 def scan_project(project: Project) -> Scan | None:
-    """The files of a project; None if its folder does not exist. Raises Fault if it cannot be read."""
+    """Return the files of a project; None if its folder does not exist. Raises Fault if it cannot be read."""
     try:
         return scan(project.root)
     except OSError as error:
@@ -285,7 +287,7 @@ def _compare(
 
 
 def _parts(paths: Sequence[str], sizes: Mapping[str, tuple[int, int, int]], most: int) -> Iterator[list[str]]:
-    """The paths in parts whose files are few and small enough to be in memory together."""
+    """Yield the paths in parts whose files are few and small enough to be in memory together."""
     part, size = list[str](), 0
     for path in paths:
         if part and (len(part) == most or size + sizes[path][0] > _WRITE_BYTES):
@@ -298,12 +300,12 @@ def _parts(paths: Sequence[str], sizes: Mapping[str, tuple[int, int, int]], most
 
 
 def _abandoned(tx: Tx, time: int) -> bool:
-    """Whether a temporary file is too old to belong to a running write."""
+    """Return whether a temporary file is too old to belong to a running write."""
     return time < nanoseconds(tx.now) - _LEFTOVER_AGE_NS
 
 
 def _doubtful(tx: Tx, stamp: Stamp) -> int:
-    """Whether a file may still change without changing this stamp."""
+    """Return whether a file may still change without changing this stamp."""
     return int(max(stamp.modified, stamp.changed) > nanoseconds(tx.now) - _TIMESTAMP_GRAIN_NS)
 
 
@@ -320,5 +322,5 @@ def _stored_stamp(held: Mapping[Key, FileRow], key: Key) -> Stamp | None:
 
 
 def nanoseconds(time: str) -> int:
-    """An ISO 8601 time as nanoseconds since 1970."""
+    """Return an ISO 8601 time as nanoseconds since 1970."""
     return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000

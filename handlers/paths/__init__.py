@@ -28,12 +28,12 @@ _LABELS = {
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """The result as a YAML mapping, keys in the contract's order, and the same as JSON."""
+    """Return the result as a YAML mapping, keys in the contract's order, and the same as JSON."""
     return Reply(yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, json_bytes(result))
 
 
 def fail(fault: Fault) -> Reply:
-    """The contract's error mapping: status, error_code, message."""
+    """Return the contract's error mapping: status, error_code, message."""
     label = fault.label or _LABELS.get(fault.code, "INVALID_ARGS")
     pairs = {"status": "error", "error_code": label, "message": fault.message}
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)

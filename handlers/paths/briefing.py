@@ -16,7 +16,7 @@ class _Content(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """The memories below the name of the project that were changed last."""
+    """Return the memories below the name of the project that were changed last."""
     folder = f"{unicodedata.normalize('NFC', project.name)}/"
     bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
     found = tx.all("paths.newest_in", _Content, limit=_MOST, **bounds)

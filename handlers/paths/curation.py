@@ -11,13 +11,13 @@ _NOT_IN_PATHS = regex(r"[^\w./-]+")
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """A new memory at the path that its name makes."""
+    """Return a new memory at the path that its name makes."""
     words = _NOT_IN_PATHS.sub(" ", name).split()
     return ToolCall("add_memory", {"path": "-".join(words) or "memory", "content": text})
 
 
 def curate(tx: Tx, _space: str, key: str) -> Curation | None:
-    """The content at a path, with replace_memory and drop_memory."""
+    """Return the content at a path, with replace_memory and drop_memory."""
     content = tx.one("paths.content", str, path=key)
     if content is None:
         return None

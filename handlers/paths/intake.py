@@ -34,7 +34,7 @@ def _take(tx: Tx, record: Record) -> bool:
 
 
 def path_of(place: str, key: str) -> str:
-    """A path that `paths` allows, from names that may hold anything."""
+    """Return a path that `paths` allows, from names that may hold anything."""
     segments = [_segment(part) for part in f"{place}/{key}".split("/")]
     return "/".join([part for part in segments if part][:_MAX_SEGMENTS]) or "imported"
 

@@ -57,7 +57,9 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
-    """`add_memory` for several calls; if a path is taken, the batch fails and the queue runs each call by itself."""
+    """Return `add_memory` for several calls; if a path is taken, the batch fails and the queue runs each call by
+    itself.
+    """
     checked = [_path_and_size(request) for request in requests]
     pairs = list(zip(checked, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
@@ -145,25 +147,25 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The index content of every memory."""
+    """Yield the index content of every memory."""
     for row in tx.each("paths.all_for_index", _Content):
         yield _source(row.path, row.content)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The index content of some memories."""
+    """Yield the index content of some memories."""
     for _, path in keys:
         if (found := get_memory(tx, path)) is not None:
             yield _source(path, found.content)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history."""
+    """Return what the index held of texts of the history."""
     return [PastSource("", index_text(text.key, text.text)) for text in texts]
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
-    """The memory at a normalized path, or None."""
+    """Return the memory at a normalized path, or None."""
 
     def row(*values: Any) -> Memory:
         return Memory("ok", *values)
@@ -177,7 +179,7 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 
 
 def index_text(path: str, content: str) -> str:
-    """What the index holds of a memory."""
+    """Return what the index holds of a memory."""
     return f"{path}\n{content}"
 
 
@@ -186,7 +188,7 @@ def _source(path: str, content: str) -> IndexSource:
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
-    """The text that a write embeds."""
+    """Return the text that a write embeds."""
     return [index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
@@ -221,7 +223,7 @@ def _checked_path(given: str) -> str:
 
 
 def checked_size(content: str) -> int:
-    """The bytes of a content; raises Fault for none and for too many."""
+    """Return the bytes of a content; raises Fault for none and for too many."""
     size = len(content.encode())
     if not size:
         raise Fault("invalid", "Memory content is required (content)")

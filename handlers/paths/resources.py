@@ -13,14 +13,14 @@ SCHEME = "memory://paths/"
 
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
-    """One page of the memories as resources; the cursor is the last path of the page before."""
+    """Return one page of the memories as resources; the cursor is the last path of the page before."""
     entries = tx.all("paths.page", ListedMemory, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE_SIZE + 1)
     page = [_resource(entry) for entry in entries[:PAGE_SIZE]]
     return page, entries[PAGE_SIZE - 1].path if len(entries) > PAGE_SIZE else None
 
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
-    """The content of one memory, or None where there is none."""
+    """Return the content of one memory, or None if there is none."""
     found = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
     return None if found is None else [ResourceContents(uri, "text/plain", found.content)]
 

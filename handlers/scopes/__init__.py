@@ -32,7 +32,7 @@ from kernel.store.transaction import Tx
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The result as compact JSON, which is also the structured content."""
+    """Return the result as compact JSON, which is also the structured content."""
     return _result(result)
 
 
@@ -42,7 +42,9 @@ def _result(result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """The contract's error object: error, code, and context if there is one; a result that was rolled back as it is."""
+    """Return the contract's error object: error, code, and context if there is one; a result that was rolled back as it
+    is.
+    """
     if fault.label == errors.ROLLED_BACK:
         return _result(fault.context["result"])
     body: dict[str, Any] = {"error": fault.message, "code": fault.label or errors.LABELS.get(fault.code, "E5000")}

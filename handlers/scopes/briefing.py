@@ -34,7 +34,7 @@ class _Decision(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """The guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
+    """Return the guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
     roots = [project.root, f"{project.root}/"] if project.root else []
     found = tx.one("scopes.briefing.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
     own = f"project:{found.id}" if found else ""

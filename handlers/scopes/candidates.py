@@ -55,7 +55,7 @@ class _EntryText(NamedTuple):
 
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
-    """Candidates with their scores, best first."""
+    """Return candidates with their scores, best first."""
     levels = {
         scope: (depth, scoring.scope_points(depth, len(query.scopes))) for depth, scope in enumerate(query.scopes)
     }
@@ -78,7 +78,9 @@ def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
 
 
 def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """The candidates of a query; without a text or a filter only those that can be on the page, with the full count."""
+    """Return the candidates of a query; without a text or a filter only those that can be on the page, with the full
+    count.
+    """
     if query.text:
         return _find_by_text(tx, query)
     if _is_unfiltered(query) and not query.include_inactive:
@@ -88,12 +90,12 @@ def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _is_unfiltered(query: EntryQuery) -> bool:
-    """Whether no filter requires a tag or a relation."""
+    """Return whether no filter requires a tag or a relation."""
     return query.related_ids is None and query.tags.include is None and not query.tags.require
 
 
 def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """Every entry that can be among the first `limit` of any kind.
+    """Return every entry that can be among the first `limit` of any kind.
 
     Within one scope, entries sort by the column `standing` (which includes recency) while they are fresh, and by
     priority afterwards, so the first of both orders are enough.
@@ -110,8 +112,8 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
-    """The same as of a time: the first of both orders of what is as it was, and all that was deactivated since or
-    given another category or priority.
+    """Return the same as of a time: the first of both orders of what is as it was, and all that was deactivated since
+    or given another category or priority.
     """
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
@@ -137,7 +139,7 @@ def _julian_day(time: str) -> float:
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:
-    """The number of matches: the index holds exactly the active entries, so it can count them."""
+    """Return the number of matches: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _partitions(query))
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed", int, kinds=query.kinds, scopes=query.scopes) or 0
@@ -145,7 +147,7 @@ def _count(tx: Tx, query: EntryQuery) -> int:
 
 
 def _count_excluded(tx: Tx, query: EntryQuery) -> int:
-    """The number of entries that only the excluded tags keep from matching."""
+    """Return the number of entries that only the excluded tags keep from matching."""
     if not query.tags.exclude:
         return 0
     ids = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
@@ -153,7 +155,7 @@ def _count_excluded(tx: Tx, query: EntryQuery) -> int:
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
-    """The ids that pass the most selective filter, or all in the scopes."""
+    """Return the ids that pass the most selective filter, or all in the scopes."""
     if query.related_ids is not None:
         return query.related_ids
     required = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
@@ -163,7 +165,7 @@ def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
 
 
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """Every entry that holds the words, and the nearest hundred by meaning, or more where filters leave too few."""
+    """Return every entry that holds the words, and the nearest hundred by meaning, or more if filters leave too few."""
     within, width = _partitions(query), max(index.CANDIDATES, query.limit)
     filtered_ids = None if _is_unfiltered(query) else _filtered_ids(tx, query)
     if filtered_ids == []:
@@ -184,7 +186,9 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _relevance(best: Sequence[index.Scored], ranks: Mapping[str, float]) -> dict[str, float]:
-    """The evidence of each entry: that of all signals for the best, for the others that of their words, and no more."""
+    """Return the evidence of each entry: that of all signals for the best, for the others that of their words, and no
+    more.
+    """
     known = {one.hit.id: one.score for one in best}
     most = index.Weights().words * min(known.values(), default=1.0) / max(ranks.values(), default=1.0)
     return {key: most * rank for key, rank in ranks.items()} | known
@@ -208,7 +212,7 @@ def _similar_ids(hits: Iterable[index.Hit], threshold: float | None) -> set[str]
 def _add_substring_matches(
     tx: Tx, query: EntryQuery, pool: CandidateSet, filtered_ids: Sequence[str] | None, *, text_matched: bool
 ) -> CandidateSet:
-    """The pool with entries that hold each word of the text as a substring.
+    """Return the pool with entries that hold each word of the text as a substring.
 
     Of what only the rows have, inactive entries and older versions, all of them; of what the index has only if nothing
     else matches and the index holds none of the words. `filtered_ids` limits the rows to be read, unless it is None.
@@ -228,7 +232,7 @@ def _add_substring_matches(
 
 
 def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, words: Sequence[str]) -> set[str]:
-    """The entries that hold the words in a version which the index does not have."""
+    """Return the entries that hold the words in a version which the index does not have."""
     if query.as_of is None and not query.include_inactive:
         return set()
     if filtered_ids is None:

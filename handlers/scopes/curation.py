@@ -8,12 +8,12 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """A new piece of knowledge in the global scope."""
+    """Return a new piece of knowledge in the global scope."""
     return ToolCall("memory_knowledge", {"action": "add", "scopeType": "global", "title": name, "content": text})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The content of an active entry, or the description of a tool."""
+    """Return the content of an active entry, or the description of a tool."""
     kind = next((kind for kind in KINDS.values() if kind.space == space), None)
     if kind is None:
         return None
@@ -43,5 +43,5 @@ def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
 
 
 def _space(kind: str) -> str:
-    """The space of a kind of entry; empty for a project, which is no memory."""
+    """Return the space of a kind of entry; empty for a project, which is no memory."""
     return next((known.space for known in KINDS.values() if known.name == kind), "")

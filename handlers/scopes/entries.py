@@ -156,7 +156,9 @@ def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
 
 
 def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
-    """An entry, active or not, with its current version or that of the time `at`; raises a Fault if there is none."""
+    """Return an entry, active or not, with its current version or that of the time `at`; raises a Fault if there is
+    none.
+    """
     if at is None:
         found = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
     else:
@@ -167,14 +169,16 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
 
 
 def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> EntryPair | None:
-    """The active entry of a name in the first of the scopes that has one, now or at the time `at`."""
+    """Return the active entry of a name in the first of the scopes that has one, now or at the time `at`."""
     if at is None:
         return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=scopes)
     return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
 def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dict[str, str | None]]:
-    """The end of the names of the list statements, and their filters: one scope, all of a type or an id, or all."""
+    """Return the end of the names of the list statements, and their filters: one scope, all of a type or an
+    id, or all.
+    """
     if scope_type == GLOBAL or (scope_type and scope_id):
         return "in", {"scope": scope_key(scope_type, scope_id)}
     return "all", {"scope_type": scope_type, "scope_id": scope_id}
@@ -183,27 +187,27 @@ def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dic
 def list_page(
     tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], page: Mapping[str, int]
 ) -> tuple[list[EntryPair], Count]:
-    """A page of entries and its totals; `which` is in, all, or chain for what a chain of scopes sees."""
+    """Return a page of entries and its totals; `which` is in, all, or chain for what a chain of scopes sees."""
     rows, count = _LISTS[which]
     found = tx.all(rows, entry_and_version, kind=kind.name, **filters, **page)
     return found, count_rows(tx, count, len(found), page, kind=kind.name, **filters)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[AnyVersion]:
-    """The versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
+    """Return the versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
     row, _ = get(tx, kind, entry_id)
     found = tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
     return to_versions(row, found, tx.all("scopes.entries.replaced", Standing, ids=[entry_id]))
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The documents that the index must hold: every active entry."""
+    """Yield the documents that the index must hold: every active entry."""
     for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
         yield _source(row, current)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The documents of some entries, as far as they are active."""
+    """Yield the documents of some entries, as far as they are active."""
     names = {kind.space: kind.name for kind in KINDS.values()}
     for space, key in keys:
         found = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
@@ -219,14 +223,14 @@ def _source(row: EntryRow, current: VersionRow) -> IndexSource:
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history; an entry never leaves its scope."""
+    """Return what the index held of texts of the history; an entry never leaves its scope."""
     scopes = dict(tx.all("scopes.entries.scopes_of", _Place, ids=[text.key for text in texts]))
     spaces = {kind.space for kind in KINDS.values()}
     return [PastSource(scopes.get(text.key, ""), text.text) if text.space in spaces else None for text in texts]
 
 
 def texts_to_embed(request: Struct) -> list[str]:
-    """The texts that a call embeds: that of the new entry for add, none for other actions."""
+    """Return the texts that a call embeds: that of the new entry for add, none for other actions."""
     kind = _KIND_OF_REQUEST.get(type(request))
     if kind is None:
         return []
@@ -235,17 +239,17 @@ def texts_to_embed(request: Struct) -> list[str]:
 
 
 def entry_scope_key(row: EntryRow) -> str:
-    """The index partition of an entry."""
+    """Return the index partition of an entry."""
     return scope_key(row.scope_type, row.scope_id)
 
 
 def entry_text(row: EntryRow, current: VersionRow) -> str:
-    """The indexed text of an entry."""
+    """Return the indexed text of an entry."""
     return index_text(KINDS[row.kind], row.name, current._asdict())
 
 
 def within_conflict_window(earlier: str, later: str) -> bool:
-    """Whether two stored times are less than `CONFLICT_WINDOW` apart."""
+    """Return whether two stored times are less than `CONFLICT_WINDOW` apart."""
     return abs(stored_time(later) - stored_time(earlier)) < CONFLICT_WINDOW
 
 
@@ -254,7 +258,7 @@ def _name(request: Any) -> str:
 
 
 def _given_or_default(request: Any, field: str) -> Any:
-    """The value of a field of a new entry: the argument, or its default for null."""
+    """Return the value of a field of a new entry: the argument, or its default for null."""
     given = getattr(request, field, None)
     return _DEFAULTS.get(field) if given is None and hasattr(request, field) else given
 
@@ -262,7 +266,7 @@ def _given_or_default(request: Any, field: str) -> Any:
 def _version_columns(
     kind: Kind, request: entry_requests.Add | entry_requests.Update, before: VersionRow | None = None
 ) -> dict[str, Any]:
-    """The columns of a new version: the arguments, completed from the previous version."""
+    """Return the columns of a new version: the arguments, completed from the previous version."""
     columns = dict(_NO_VERSION_COLUMNS)
     for field in kind.version_fields:
         given = getattr(request, field)

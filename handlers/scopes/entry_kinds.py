@@ -66,5 +66,5 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TOOL, GUIDELINE, KNOWL
 
 
 def index_text(kind: Kind, name: str, values: Mapping[str, Any]) -> str:
-    """The indexed text of an entry: its name, then its indexed fields, separated by line breaks."""
+    """Return the indexed text of an entry: its name, then its indexed fields, separated by line breaks."""
     return "\n".join([name, *(text for field in kind.indexed_fields if (text := values[field]))])

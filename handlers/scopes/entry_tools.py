@@ -98,7 +98,7 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.G
 
 
 def _with_expiry(entry: AnyEntry, now: str) -> AnyEntry:
-    """The entry, marked as expired if it is knowledge whose time is over."""
+    """Return the entry, marked as expired if it is knowledge whose time is over."""
     if isinstance(entry, Knowledge) and entry.current_version is not UNSET:
         end = entry.current_version.valid_until
         entry.expired = True if end is not None and end <= now else UNSET

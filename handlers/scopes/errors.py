@@ -31,41 +31,41 @@ _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
 def rolled_back(result: Any, message: str) -> Fault:
-    """A fault that returns a result of which nothing was written: raising it rolls the call back."""
+    """Return a fault that returns a result of which nothing was written: raising it rolls the call back."""
     return Fault("invalid", message, ROLLED_BACK, {"result": result})
 
 
 def required(field: str, condition: str = "") -> Fault:
-    """`name is required`, followed by the condition, such as `for non-global scope`."""
+    """Return `name is required`, followed by the condition, such as `for non-global scope`."""
     return Fault("invalid", f"{field} is required{condition and ' '}{condition}", MISSING, {"field": field})
 
 
 def invalid(field: str, problem: str, suggestion: str = "") -> Fault:
-    """`Validation error: field - problem`; the context holds the field and the suggestion."""
+    """Return `Validation error: field - problem`; the context holds the field and the suggestion."""
     more = {"suggestion": suggestion} if suggestion else {}
     hint = f". Suggestion: {suggestion}" if suggestion else ""
     return Fault("invalid", f"Validation error: {field} - {problem}{hint}", MISSING, {"field": field, **more})
 
 
 def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
-    """`Project not found: x`; `field` is the argument that holds the identifier."""
+    """Return `Project not found: x`; `field` is the argument that holds the identifier."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field}
     return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
 
 
 def exists(resource: str, identifier: str, where: str, field: str, holder: str | None) -> Fault:
-    """`Tool already exists: x in project:y`; the context holds the id of the entry that has the name."""
+    """Return `Tool already exists: x in project:y`; the context holds the id of the entry that has the name."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field, "id": holder}
     return Fault("conflict", f"{resource} already exists: {identifier} in {where}", EXISTS, context)
 
 
 def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
-    """A conflict with the stored state; the context describes that state."""
+    """Return a conflict with the stored state; the context describes that state."""
     return Fault("conflict", message, label, context)
 
 
 def argument_fault(error: ArgumentError) -> Fault:
-    """The fault for arguments that do not match the request type, worded as in the contract."""
+    """Return the fault for arguments that do not match the request type, worded as in the contract."""
     if error.field == "action" and error.problem != "unknown":
         return _unknown_action(error)
     if not error.field:
@@ -85,7 +85,7 @@ def argument_fault(error: ArgumentError) -> Fault:
 
 
 def _required_fields(error: ArgumentError) -> set[str]:
-    """The arguments that at least one action of the tool requires."""
+    """Return the arguments that at least one action of the tool requires."""
     arms = get_args(error.tool.request) or (error.tool.request,)
     needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
     return {field for fields in needed for field in fields}

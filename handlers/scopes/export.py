@@ -142,7 +142,7 @@ def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document
 
 
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:
-    """The scopes of these entries and their parents; every scope for None."""
+    """Return the scopes of these entries and their parents; every scope for None."""
 
     def ids_of(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
         if rows is None:
@@ -169,7 +169,7 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
 
 
 def _custom_tags(tx: Tx, names: set[str] | None) -> list[Document]:
-    """The tags of these names that are not predefined, by name; all of them for None."""
+    """Return the tags of these names that are not predefined, by name; all of them for None."""
     return msgspec.to_builtins(
         tx.all("scopes.export.definitions", _tag_row, names=None if names is None else sorted(names))
     )

@@ -80,7 +80,7 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
 
 
 def render(found: Mapping[str, Any], shape: Format) -> str:
-    """A document as text."""
+    """Return a document as text."""
     if shape == "markdown":
         return markdown.render_page(found)
     if shape == "yaml":
@@ -154,7 +154,7 @@ def import_file(source: Source) -> Steps[Imported]:
 
 
 def _content(path: Path, shape: Format) -> str | mmap:
-    """The content of a file; JSON is mapped, so that a large file takes no memory."""
+    """Return the content of a file; JSON is mapped, so that a large file takes no memory."""
     if shape == "yaml" or not path.stat().st_size:
         return path.read_text(encoding="utf-8")
     with path.open("rb") as file:
@@ -171,7 +171,7 @@ def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
 
 
 def _max_separators(tx: Tx, request: Import) -> int | None:
-    """How many separators the document of a request may hold; None for a file of the import command."""
+    """Return how many separators the document of a request may hold; None for a file of the import command."""
     if tx.call_context.tool != "memory_import":
         return None
     _, limit = MAX_SEPARATORS.get(request.format or "json", ("", 0))
@@ -179,7 +179,7 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
 
 
 def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
-    """The document, its entries as lists by kind; a Problem for content that is none."""
+    """Return the document, its entries as lists by kind; a Problem for content that is none."""
     if shape == "markdown":
         return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
     if limit is not None and sum(str(content).count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
@@ -201,7 +201,7 @@ def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, An
 
 
 def _read_json(content: str | mmap) -> Any:
-    """A document whose entries are still JSON, each for itself: decoded, they take many times the memory."""
+    """Return a document whose entries are still JSON, each for itself: decoded, they take many times the memory."""
     parts = _members(content)
     if not isinstance(parts, dict):
         return None
@@ -211,7 +211,7 @@ def _read_json(content: str | mmap) -> Any:
 
 
 def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None:
-    """The members of an object, as JSON; None for anything else."""
+    """Return the members of an object, as JSON; None for anything else."""
     try:
         return msgspec.json.decode(content, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
@@ -219,7 +219,7 @@ def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None
 
 
 def _items(part: msgspec.Raw) -> list[msgspec.Raw] | Literal[False] | None:
-    """The items of a list, as JSON; None for null, False for anything else."""
+    """Return the items of a list, as JSON; None for null, False for anything else."""
     try:
         return msgspec.json.decode(part, type=list[msgspec.Raw] | None)
     except msgspec.ValidationError:
@@ -236,7 +236,7 @@ def _import_result(problems: list[Problem], state: ImportState | None, *, dry_ru
 
 
 def _strict_refusal(state: ImportState) -> Fault:
-    """The fault of a strict import, with the first reasons; raising it rolls the import back."""
+    """Return the fault of a strict import, with the first reasons; raising it rolls the import back."""
     found = [*state.conflicts, *state.problems]
     context = {
         "field": "content",
@@ -250,7 +250,7 @@ def _strict_refusal(state: ImportState) -> Fault:
 
 
 def _reasons(found: Sequence[Problem]) -> str:
-    """The first problem, and the number of the others."""
+    """Return the first problem, and the number of the others."""
     if not found:
         return ""
     return f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")

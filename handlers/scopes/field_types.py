@@ -61,7 +61,7 @@ def _validate_part(path: str, part: Struct) -> None:
 
 
 def nested_deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists are nested more than `levels` deep."""
+    """Return whether objects and lists are nested more than `levels` deep."""
     level = [value]
     for _ in range(levels):
         level = [part for one in level for part in _children(one) if isinstance(part, dict | list)]
@@ -77,7 +77,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def timestamp(field: str, given: str | None) -> str | None:
-    """An ISO 8601 time in UTC with milliseconds; None for None. Raises a Fault for any other text."""
+    """Return an ISO 8601 time in UTC with milliseconds; None for None. Raises a Fault for any other text."""
     if given is None:
         return None
     found = utc_time(given)
@@ -87,21 +87,23 @@ def timestamp(field: str, given: str | None) -> str | None:
 
 
 def end_time(field: str, given: str | None) -> str | None:
-    """An ISO 8601 time as by `timestamp`; a date stands for the end of that day in UTC."""
+    """Return an ISO 8601 time as by `timestamp`; a date stands for the end of that day in UTC."""
     found = timestamp(field, given)
     return found and end_of_day(given or "", found)
 
 
 def end_of_day(given: str, found: str) -> str:
-    """The last millisecond of the day if `given` is a date, else `found`, the time it was read as."""
+    """Return the last millisecond of the day if `given` is a date, else `found`, the time it was read as."""
     return found if _HAS_TIME.search(given.strip()) else f"{found[:10]}T23:59:59.999Z"
 
 
 def normal_name(given: str) -> str:
-    """A name as it is stored: composed (NFC), without blanks at its ends and without characters that never show."""
+    """Return a name as it is stored: composed (NFC), without blanks at its ends and without characters that
+    never show.
+    """
     return _INVISIBLE.sub("", unicodedata.normalize("NFC", given)).strip()
 
 
 def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:
-    """The parameters `limit` and `offset` of a statement: `default` rows for None, at most `MAX_PAGE_ROWS`."""
+    """Return the parameters `limit` and `offset` of a statement: `default` rows for None, at most `MAX_PAGE_ROWS`."""
     return {"limit": min(default if limit is None else limit, MAX_PAGE_ROWS), "offset": offset or 0}

@@ -48,7 +48,7 @@ class EntryQuery(NamedTuple):
 
 
 def visible(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
-    """The candidates that pass every filter but the text, and the number of tags of `include` that each has."""
+    """Return the candidates that pass every filter but the text, and the number of tags of `include` that each has."""
     found = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
     tags = query.tags
     if tags == TagIds():

@@ -73,14 +73,14 @@ def import_database(given: Source) -> Steps[Imported]:
 
 
 def _lost_scope(tx: Tx, row: Row) -> str | None:
-    """The scope of an entry if it does not exist."""
+    """Return the scope of an entry if it does not exist."""
     name, number = text(row, "scope_type") or GLOBAL, text(row, "scope_id")
     exists = name == GLOBAL or tx.one("scopes.inheritance.exists", int, type=name, id=number)
     return None if exists else scope_key(name, number)
 
 
 def _lost_remarks(lost: Counter[str]) -> list[str]:
-    """A remark if the scopes of some entries do not exist."""
+    """Return a remark if the scopes of some entries do not exist."""
     names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
     count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
     return [f"{count}: they are kept, and an import of their export leaves them out."] if lost else []
@@ -137,7 +137,6 @@ _SCOPES: Mapping[str, Callable[[Tx, Row], int]] = MappingProxyType(
 
 
 def _import_entries(kind: Kind, source: ExternalDatabase, remarks: list[str], lost: Counter[str]) -> Steps[int]:
-    """Imports the entries of a kind with their versions. The number of new entries."""
     new = 0
     for row in source.rows(kind.plural):
         tx = yield

@@ -52,7 +52,6 @@ def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
 
 
 def _import_mark(ids: Mapping[str | None, str], lost: Counter[str], tx: Tx, row: Row) -> int:
-    """Attaches a tag, or counts it as lost."""
     tag = ids.get(text(row, "tag_id"))
     if tag is None:
         lost["tags"] += 1

@@ -133,12 +133,12 @@ class SessionItem(Struct, rename="camel"):
 
 
 def plain(raw: Any) -> Any:
-    """An item of a document as data: those of JSON are decoded one by one, when they are used."""
+    """Return an item of a document as data: those of JSON are decoded one by one, when they are used."""
     return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
 
 
 def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
-    """One entry of a document, in its target scope; raises ValueError naming the invalid field.
+    """Return one entry of a document, in its target scope; raises ValueError naming the invalid field.
 
     `scope_mapping` maps `type:id` of a scope in the document to the type and id of the target scope.
     """
@@ -159,13 +159,13 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
 
 
 def entry_label(kind: Kind, raw: Any, number: int) -> str:
-    """A label for an item that may be invalid: its name, or else its position in the document."""
+    """Return a label for an item that may be invalid: its name, or else its position in the document."""
     name = as_object(raw).get(kind.name_field)
     return name if isinstance(name, str) and name.strip() else f"{kind.plural}[{number}]"
 
 
 def convert(raw: Any, shape: Any) -> Any:
-    """Data as an instance of `shape`; raises ValueError naming the invalid field."""
+    """Return data as an instance of `shape`; raises ValueError naming the invalid field."""
     if nested_deeper(raw, _MAX_ENTRY_DEPTH):
         raise ValueError(f"nested deeper than {_MAX_ENTRY_DEPTH} levels")
     try:
@@ -181,7 +181,8 @@ def convert(raw: Any, shape: Any) -> Any:
 
 
 def scope_keys(document: Mapping[str, Any]) -> set[str]:
-    """The keys of `scopeMapping` that fit a document: `type:id` of its entries, its scopes and the projects they name.
+    """Return the keys of `scopeMapping` that fit a document: `type:id` of its entries, its scopes and the projects they
+    name.
 
     Items that are not valid count too, since each of them is reported on its own.
     """
@@ -207,17 +208,17 @@ def _scope_id(entry: Mapping[str, Any]) -> str:
 
 
 def as_object(raw: Any) -> dict[str, Any]:
-    """`raw` if it is an object, else an empty one."""
+    """Return `raw` if it is an object, else an empty one."""
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
 
 
 def as_list(raw: Any) -> list[Any]:
-    """`raw` if it is a list, else an empty one."""
+    """Return `raw` if it is a list, else an empty one."""
     return cast("list[Any]", raw) if isinstance(raw, list) else []
 
 
 def timestamp(field: str, given: str | None) -> str | None:
-    """A time as stored; None for None; raises ValueError for any other text."""
+    """Return a time as stored; None for None; raises ValueError for any other text."""
     found = None if given is None else utc_time(given)
     if given is not None and found is None:
         raise ValueError(f"Validation error: {field} - is not an ISO 8601 time")
@@ -225,7 +226,7 @@ def timestamp(field: str, given: str | None) -> str | None:
 
 
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
-    """The current version, and all versions oldest first, each with a number and with times as stored."""
+    """Return the current version, and all versions oldest first, each with a number and with times as stored."""
     given = [*(item.versions or ())]
     current = (
         item.current_version
@@ -257,7 +258,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
 
 
 def _end_time(given: str) -> str:
-    """An expiry as stored: a date stands for the end of that day; any other text stays as it is."""
+    """Return an expiry as stored: a date stands for the end of that day; any other text stays as it is."""
     found = utc_time(given)
     return end_of_day(given, found) if found else given
 
@@ -267,14 +268,16 @@ def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> Vers
 
 
 def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
-    """Whether two versions of one entry are the same version, by id or else by number."""
+    """Return whether two versions of one entry are the same version, by id or else by number."""
     if one.id is not None and other.id is not None:
         return one.id == other.id
     return one is other or (one.version_num is not None and one.version_num == other.version_num)
 
 
 def _same_twice(kind: Kind, one: VersionItem, current: VersionItem) -> VersionItem:
-    """A version that the document holds twice; raises ValueError for a field that was edited in one place only."""
+    """Return a version that the document holds twice; raises ValueError for a field that was edited in one
+    place only.
+    """
     filled: dict[str, Any] = {}
     for field, wire in zip(one.__struct_fields__, one.__struct_encode_fields__, strict=True):
         listed, shown = getattr(one, field), getattr(current, field)
@@ -291,7 +294,7 @@ def _version_of_flat_entry(item: EntryItem) -> VersionItem:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text of an item, except within its JSON fields."""
+    """Yield every text of an item, except within its JSON fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Struct):

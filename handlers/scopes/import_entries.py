@@ -197,7 +197,6 @@ def _add_version(
 
 
 def _version_columns(kind: Kind, item: VersionItem) -> dict[str, Any]:
-    """The columns of a version."""
     own = {field: getattr(item, field) for field in kind.version_fields}
     if "confidence" in own and own["confidence"] is None:
         own["confidence"] = 1.0

@@ -104,7 +104,7 @@ def _project_exists(tx: Tx, project_id: str) -> bool:
 
 
 def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
-    """The next entries of a document in their target scopes; for an invalid one its problem."""
+    """Return the next entries of a document in their target scopes; for an invalid one its problem."""
     return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
@@ -162,7 +162,7 @@ def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
 
 
 def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
-    """Writes one entry, or only counts it where the strategy keeps the existing one."""
+    """Writes one entry, or only counts it if the strategy keeps the existing one."""
     one, (kind, item) = named.entry, named.entry[:2]
     if problem := _scope_problem(tx, one):
         state.problems.append(Problem(named.label, problem))
@@ -195,7 +195,7 @@ def _none_if_unset(values: Any) -> Any:
 
 
 def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
-    """The problem with the scope of an entry; None for a valid scope."""
+    """Return the problem with the scope of an entry; None for a valid scope."""
     if one.scope_type == GLOBAL:
         return None
     if one.scope_type not in LABELS:
@@ -209,7 +209,8 @@ def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
 
 
 def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None:
-    """The existing entry by id, or by name in the same scope, unless another entry of the document was matched with it.
+    """Return the existing entry by id, or by name in the same scope, unless another entry of the document was matched
+    with it.
 
     An entry that is inactive in the document matches an active one here by id only.
     """

@@ -28,7 +28,6 @@ class DocumentScopes(NamedTuple):
 
 
 def parse_scopes(raw: Any) -> DocumentScopes:
-    """The scopes in a document."""
     found = DocumentScopes([], [], [], [])
     for at, (many, shape) in enumerate(_ITEM_TYPES.items()):
         for number, item in enumerate(as_list(as_object(raw).get(many))):

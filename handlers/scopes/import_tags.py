@@ -43,7 +43,7 @@ class Attached(NamedTuple):
 def attach_all(
     tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
 ) -> Steps[Attached]:
-    """Attaches tags, created as the document defines them where missing, and relations: a chunk a step.
+    """Attaches tags, created as the document defines them if missing, and relations: a chunk a step.
 
     `ids` maps kind and id of an entry in the document to its id here. A relation without an existing
     target is a problem.
@@ -66,7 +66,6 @@ def attach_all(
 
 
 def _parse_definitions(definitions: Any) -> tuple[dict[str, TagItem], list[Problem]]:
-    """The tags that a document defines, by name, and the problems of the invalid definitions."""
     defined: dict[str, TagItem] = {}
     problems: list[Problem] = []
     for number, raw in enumerate(as_list(definitions)):
@@ -83,7 +82,7 @@ def _parse_definitions(definitions: Any) -> tuple[dict[str, TagItem], list[Probl
 
 
 def _tag_ids(tx: Tx, defined: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
-    """The id of each tag, created where missing."""
+    """Return the id of each tag, created if missing."""
     known: dict[str, str] = {}
     for given in dict.fromkeys(names):
         name = normal_name(given)
@@ -155,7 +154,7 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
 
 
 def _checked_time(tx: Tx, link: RelationItem, target: str) -> str:
-    """The creation time of a relation; raises ValueError if its target type, time or target is invalid."""
+    """Return the creation time of a relation; raises ValueError if its target type, time or target is invalid."""
     if link.target_type not in LABELS:
         unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(LABELS)}"
         raise ValueError(f"Relation {link.relation_type} left out: {unknown}")

@@ -12,19 +12,19 @@ LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "sessi
 
 
 class _Ancestors(NamedTuple):
-    """The scopes above a scope; None where there is none."""
+    """The scopes above a scope; None if there is none."""
 
     project_id: str | None
     org_id: str | None
 
 
 def scope_key(scope_type: str, scope_id: str | None) -> str:
-    """The scope as one key, as in `scopes_entry.scope` and the index: `global`, `project:ID`."""
+    """Return the scope as one key, as in `scopes_entry.scope` and the index: `global`, `project:ID`."""
     return scope_type if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
 
 
 def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
-    """The keys of an existing scope and of those it inherits from, nearest first."""
+    """Return the keys of an existing scope and of those it inherits from, nearest first."""
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
@@ -43,7 +43,9 @@ def _ancestors(tx: Tx, scope_type: str, scope_id: str | None) -> _Ancestors:
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
-    """The id of a scope: None for global; raises a Fault if global has one, or if another type of scope has none."""
+    """Return the id of a scope: None for global; raises a Fault if global has one, or if another type of scope has
+    none.
+    """
     if scope_type == GLOBAL:
         check_no_global_id(scope_type, scope_id, field)
         return None
@@ -67,7 +69,7 @@ def check_scope_filter(tx: Tx, scope_type: ScopeType | None, scope_id: str | Non
 
 
 def scope_to_read(tx: Tx, scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
-    """The id of a scope to read: None for global; raises a Fault for an invalid scope and for an unknown one."""
+    """Return the id of a scope to read: None for global; raises a Fault for an invalid scope and for an unknown one."""
     found = required_scope_id(scope_type, scope_id, field)
     if found is not None:
         check_known_scope(tx, scope_type, found, field)

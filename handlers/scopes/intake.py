@@ -71,7 +71,7 @@ def _index(tx: Tx, record: Record, number: str, created: str) -> None:
 
 
 def _project(tx: Tx, record: Record) -> str:
-    """The project of the name of a place; a new one where there is none."""
+    """Return the project of the name of a place; a new one if there is none."""
     name = normal_name(record.place)
     here = {"fold": name.casefold(), "org_id": None}
     found = tx.one("scopes.import_scopes.projects_by_name", str, **here)

@@ -12,7 +12,7 @@ _PARENT_SEGMENT = regex(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
 
 
 def normal_path(path: str) -> str:
-    """A valid path in NFC, without empty segments, `.` segments and a separator at its end.
+    """Return a valid path in NFC, without empty segments, `.` segments and a separator at its end.
 
     A drive is in upper case with slashes, `C:/src/a.py`; a network path has backslashes, `\\\\host\\share`.
     """
@@ -37,7 +37,9 @@ def check_path(path: str) -> None:
 
 
 def accepts(path: str, agent: str) -> bool:
-    """Whether these tools would accept a lock of this path and holder; a lock they reject could not be released."""
+    """Return whether these tools would accept a lock of this path and holder; a lock they reject could not be
+    released.
+    """
     fits = len(path) <= MAX_PATH_LENGTH and len(agent) <= MAX_AGENT_LENGTH and bool(agent.strip())
     plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
     return fits and plain and bool(_ABSOLUTE_PATH.match(path)) and not _PARENT_SEGMENT.search(path)

@@ -103,7 +103,7 @@ class ForcedUnlock(Struct, rename="camel"):
 
 
 class LockStatus(Struct, rename="camel"):
-    """Result of status; `force_unlocks` are the last ten of the file, newest first, absent where there are none."""
+    """Result of status; `force_unlocks` are the last ten of the file, newest first, absent if there are none."""
 
     success: bool
     is_locked: bool

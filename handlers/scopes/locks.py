@@ -55,7 +55,7 @@ def memory_file_lock(
 
 
 def _path_of(tx: Tx, given: str) -> str:
-    """The normal form of a path; as it is given where a lock of an earlier release has it in that form."""
+    """Return the normal form of a path; as it is given if a lock of an earlier release has it in that form."""
     check_path(given)
     path = normal_path(given)
     return path if path == given else tx.one("scopes.locks.stored_path", str, path=path, given=given) or path
@@ -153,7 +153,7 @@ def _force_unlock(tx: Tx, path: str, request: ForceUnlock) -> LockReleased:
 
 
 def _active_lock(tx: Tx, path: str) -> Lock | None:
-    """The lock on a file, unless it has expired."""
+    """Return the lock on a file, unless it has expired."""
     lock = tx.one("scopes.locks.get", _lock_row, path=path)
     return None if lock is None or _is_expired(lock, tx.now) else lock
 
@@ -187,7 +187,7 @@ def _expiry(now: str, seconds: float | None) -> str | None:
 
 
 def _holder(held: Lock | None, agent: str) -> str:
-    """The holder in words; the session too if it is what distinguishes the holder from the caller."""
+    """Return the holder in words; the session too if it is what distinguishes the holder from the caller."""
     if held is None:
         return "another agent"
     session = f" in session {held.session_id}" if held.checked_out_by == agent else ""
@@ -195,7 +195,9 @@ def _holder(held: Lock | None, agent: str) -> str:
 
 
 def _unlocked_by_force(tx: Tx, path: str, agent: str) -> ForcedUnlock | None:
-    """The forced unlock that ended the last lock of an agent on a file; None if its last lock ended in another way."""
+    """Return the forced unlock that ended the last lock of an agent on a file; None if its last lock ended in another
+    way.
+    """
     return tx.one("scopes.locks.unlocked_by_force", ForcedUnlock, path=path, agent_id=agent)
 
 
@@ -212,7 +214,7 @@ def _not_locked_fault(path: str, by_force: ForcedUnlock | None = None) -> Fault:
 
 
 def _with_forced_unlock(fault: Fault, by_force: ForcedUnlock | None) -> Fault:
-    """The fault, and who broke the lock of the caller, when and why."""
+    """Return the fault, and who broke the lock of the caller, when and why."""
     if by_force is None:
         return fault
     reason = f": {by_force.reason}" if by_force.reason else ", without a reason"

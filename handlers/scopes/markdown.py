@@ -22,7 +22,7 @@ _JSON_FIELDS = (("parameters", "Parameters"), ("examples", "Examples"))
 
 
 def render_page(document: Mapping[str, Any]) -> str:
-    """The document as Markdown: names and labels escaped, texts as quotations, data as fenced JSON."""
+    """Return the document as Markdown: names and labels escaped, texts as quotations, data as fenced JSON."""
     entries: Mapping[str, list[dict[str, Any]]] = document["entries"]
     metadata: Mapping[str, Any] = document["metadata"]
     lines = [
@@ -59,7 +59,6 @@ def _entry(kind: Kind, item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _properties(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The properties that have a value, as label and Markdown."""
     scope = item["scopeType"] if item["scopeId"] is None else f"{item['scopeType']} / {item['scopeId']}"
     yield "ID", _code_span(item["id"])
     yield "Scope", _escaped(scope)
@@ -88,12 +87,11 @@ def _version_line(version: Mapping[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text on one line with all markup escaped."""
     return _SPECIAL.sub(r"\\\1", _CONTROLS.sub(" ", text)).strip() or "\\_"
 
 
 def _code_span(text: str) -> str:
-    """Text as a code span, with a fence longer than any run of backticks in it."""
+    """Return text as a code span, with a fence longer than any run of backticks in it."""
     plain = _CONTROLS.sub(" ", text)
     fence = "`" * (_longest_run(plain) + 1)
     # CommonMark strips one space from both ends of a code span that has them.
@@ -106,7 +104,7 @@ def _quotation(text: str) -> list[str]:
 
 
 def _json_block(value: Any) -> list[str]:
-    """Data as fenced JSON; strings in it hold no line breaks, so no line can begin with a fence."""
+    """Return data as fenced JSON; strings in it hold no line breaks, so no line can begin with a fence."""
     shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return ["```json", *shown.split("\n"), "```"]
 

@@ -85,7 +85,7 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
 
 
 def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
-    """The request as a query; None if no entry can match because a required tag does not exist."""
+    """Return the request as a query; None if no entry can match because a required tag does not exist."""
     at = timestamp("asOf", request.as_of)
     scopes, related_ids = _searched_scopes(tx, request.scope), _related_ids(tx, request.related_to)
     tags = _tag_ids(tx, request.tags)
@@ -119,7 +119,7 @@ def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
 
 
 def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
-    """The tags as ids; None if a required tag, or every tag to include, does not exist."""
+    """Return the tags as ids; None if a required tag, or every tag to include, does not exist."""
     if tags is None:
         return TagIds()
     include, require, exclude = _casefolded(tags.include), _casefolded(tags.require), _casefolded(tags.exclude)
@@ -136,7 +136,6 @@ def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
 
 
 def _unknown_tags(tx: Tx, tags: TagFilter | None) -> list[str]:
-    """The names of a filter that no tag has, as they were given."""
     given = [*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())] if tags else []
     return [name for name in dict.fromkeys(given) if id_by_name(tx, normal_name(name)) is None]
 
@@ -161,12 +160,12 @@ def _related_ids(tx: Tx, anchor: RelationFilter | None) -> frozenset[str] | None
 
 
 def _reach(request: Search | GetContext) -> int:
-    """How many results have to be ranked: those that are skipped too."""
+    """Return how many results have to be ranked: those that are skipped too."""
     return (request.offset or 0) + (request.limit or DEFAULT_LIMIT)
 
 
 def _page(ranked: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
-    """How many results are skipped, and those to return."""
+    """Return how many results are skipped, and those to return."""
     skipped = len(ranked[: offset or 0])
     return skipped, ranked[skipped:reach]
 
@@ -176,7 +175,7 @@ def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:
-    """The results of a page; one statement each for entries, tags and versions."""
+    """Return the results of a page; one statement each for entries, tags and versions."""
     if not page:
         return []
     # One statement for each part of the page, not for each entry.

@@ -32,7 +32,7 @@ class FoundEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
 class FoundVersion(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """The version of an entry.
 
-    Left out are time and author where they are those of the entry, a `confidence` of 1 and the reason of a first
+    Left out are time and author if they are those of the entry, a `confidence` of 1 and the reason of a first
     version; `conflict_flag` is true or left out.
     """
 
@@ -74,7 +74,7 @@ class QueryResult(Struct, rename="camel", kw_only=True):
 
 
 def compact_result(row: EntryRow, score: float, tags: list[TagRef], *, expired: bool) -> QueryResult:
-    """An entry by its name, category and priority."""
+    """Return an entry by its name, category and priority."""
     inside: dict[str, Any] = {row.kind: FoundEntry(**_naming(row))}
     return QueryResult(
         type=row.kind,
@@ -96,7 +96,6 @@ def full_result(
     *,
     expired: bool,
 ) -> QueryResult:
-    """An entry with its version, and with all its versions if they are given."""
     inside: dict[str, Any] = {row.kind: _entry(row)}
     return QueryResult(
         type=row.kind,

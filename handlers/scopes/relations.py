@@ -92,7 +92,7 @@ def memory_relation(
 
 
 def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
-    """The link between two ends, created if there is none."""
+    """Return the link between two ends, created if there is none."""
     created = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
     found = created or tx.one("scopes.relations.get", Relation, **ends)
     if found is None:

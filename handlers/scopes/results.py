@@ -48,7 +48,7 @@ class Session(Struct, rename="camel"):
 
 
 class ToolVersion(Struct, rename="camel"):
-    """One version of a tool; `category` is that of its time, left out where it was never changed."""
+    """One version of a tool; `category` is that of its time, left out if it was never changed."""
 
     id: str
     tool_id: str
@@ -65,7 +65,7 @@ class ToolVersion(Struct, rename="camel"):
 
 
 class GuidelineVersion(Struct, rename="camel"):
-    """One version of a guideline; category and priority are those of its time, left out where neither was changed."""
+    """One version of a guideline; category and priority are those of its time, left out if neither was changed."""
 
     id: str
     guideline_id: str
@@ -84,7 +84,7 @@ class GuidelineVersion(Struct, rename="camel"):
 class KnowledgeVersion(Struct, rename="camel"):
     """One version of a knowledge entry; `confidence` in [0, 1].
 
-    `category` is that of its time, left out where it was never changed.
+    `category` is that of its time, left out if it was never changed.
     """
 
     id: str
@@ -105,7 +105,7 @@ AnyVersion = ToolVersion | GuidelineVersion | KnowledgeVersion
 
 
 class Tool(Struct, rename="camel"):
-    """A tool; `current_version` is left out where the result holds the version beside it."""
+    """A tool; `current_version` is left out if the result holds the version beside it."""
 
     id: str
     scope_type: str
@@ -204,7 +204,7 @@ class Conflict(Struct, rename="camel"):
 
 
 class Done(Struct):
-    """Whether something was changed; false where the row did not exist."""
+    """Whether something was changed; false if the row did not exist."""
 
     success: bool
 
@@ -250,17 +250,17 @@ ENTRY_COLUMNS = len(EntryRow._fields)
 
 
 def loads(text: str | None) -> Any:
-    """A JSON column as data; None where it is NULL."""
+    """Return a JSON column as data; None if it is NULL."""
     return None if text is None else msgspec.json.decode(text)
 
 
 def dumps(value: Any) -> str | None:
-    """Data as the text of a JSON column; None for None."""
+    """Return data as the text of a JSON column; None for None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
 def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
-    """A row factory for `shape` that applies `convert` to the column `field`."""
+    """Return a row factory for `shape` that applies `convert` to the column `field`."""
     at = shape.__struct_fields__.index(field)
     make: Callable[..., S] = shape
 
@@ -271,7 +271,7 @@ def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Ca
 
 
 def to_version(kind: str, row: VersionRow) -> AnyVersion:
-    """The result type of a version."""
+    """Return the result type of a version."""
     head = (row.id, row.entry_id, row.version_num)
     tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
     if kind == "tool":
@@ -292,7 +292,7 @@ class Standing(NamedTuple):
 
 
 def to_versions(row: EntryRow, versions: Sequence[VersionRow], replaced: Sequence[Standing]) -> list[AnyVersion]:
-    """Return versions of an entry, of which each has the category and priority of its time where any are `replaced`."""
+    """Return versions of an entry, of which each has the category and priority of its time if any are `replaced`."""
     made = [to_version(row.kind, version) for version in versions]
     for version in made if replaced else ():
         then = next((one for one in replaced if one.until > version.created_at), row)
@@ -307,7 +307,7 @@ def _priority(stored: int | None) -> int:
 
 
 def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
-    """The result type of an entry, including its version if one is given."""
+    """Return the result type of an entry, including its version if one is given."""
     head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
     tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
     inside: Any = UNSET if current is None else to_version(row.kind, current)
@@ -319,5 +319,5 @@ def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
 
 
 def entry_and_version(*columns: Any) -> tuple[EntryRow, VersionRow]:
-    """A row factory for statements that select the columns of an entry, then those of a version."""
+    """Return a row factory for statements that select the columns of an entry, then those of a version."""
     return EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:])

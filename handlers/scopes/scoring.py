@@ -27,7 +27,7 @@ _EVEN_COSINE, _COSINE_SCALE = 0.12, 0.094
 
 
 def scope_points(depth: int, levels: int) -> float:
-    """The points for a scope in a chain of `levels`; depth 0 is the nearest."""
+    """Return the points for a scope in a chain of `levels`; depth 0 is the nearest."""
     return SCOPE_POINTS * (levels - depth) / levels
 
 
@@ -40,7 +40,7 @@ def score(
     related: bool = False,
     relevance: float | None = None,
 ) -> float:
-    """The score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
+    """Return the score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
 
     `scope` are the `scope_points` of its scope; `tags` is the number of requested tags it has; `relevance` in [0, 1] is
     the fused evidence of the text, None without a text.
@@ -56,7 +56,7 @@ def score(
 
 
 def recency_points(age_days: float) -> float:
-    """`RECENCY_POINTS` for a new entry, falling linearly to 0 over `FRESH_DAYS`."""
+    """Return `RECENCY_POINTS` for a new entry, falling linearly to 0 over `FRESH_DAYS`."""
     if age_days >= FRESH_DAYS:
         return 0.0
     return RECENCY_POINTS if age_days <= 0 else RECENCY_POINTS * (1 - age_days / FRESH_DAYS)
@@ -68,7 +68,9 @@ def age_days(created_at: str, now: datetime) -> float:
 
 
 def cosine(similarity: float) -> float:
-    """The cosine for a similarity in [0, 1]: .5 is between what is related and what is not, a logistic elsewhere."""
+    """Return the cosine for a similarity in [0, 1]: .5 is between what is related and what is not, a logistic
+    elsewhere.
+    """
     if not 0 < similarity < 1:
         return 2 * similarity - 1
     return _EVEN_COSINE + _COSINE_SCALE * math.log(similarity / (1 - similarity))

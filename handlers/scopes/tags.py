@@ -123,7 +123,7 @@ def memory_tag(
 
 
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
-    """The tag of a name in any case, created if there is none, and whether it existed."""
+    """Return the tag of a name in any case, created if there is none, and whether it existed."""
     key = {"name": normal_name(name), "fold": normal_name(name).casefold()}
     existing = _by_name(tx, normal_name(name))
     if existing is not None:
@@ -136,7 +136,7 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
 
 
 def id_by_name(tx: Tx, name: str) -> str | None:
-    """The id of the tag of a normal name in any case; None if there is none."""
+    """Return the id of the tag of a normal name in any case; None if there is none."""
     found = _by_name(tx, name)
     return found and found.id
 
@@ -156,7 +156,7 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
 
 
 def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The active entries with one of these tags."""
+    """Return the active entries with one of these tags."""
 
     def place(kind: str, key: str) -> tuple[str, str]:
         return (KINDS[kind].space, key)
@@ -165,7 +165,7 @@ def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:
-    """The id of the tag to attach; a name without a tag creates one."""
+    """Return the id of the tag to attach; a name without a tag creates one."""
     if request.tag_id is not None:
         if tx.one("scopes.tags.get", _tag_row, id=request.tag_id) is None:
             raise errors.not_found("Tag", request.tag_id, "tagId")

@@ -17,7 +17,9 @@ class Count(Struct, rename="camel"):
 
 
 def count_rows(tx: Tx, statement: str, returned: int, page: Mapping[str, int], /, **filters: Any) -> Count:
-    """The totals of a page of a list; `statement` counts the rows that match, and runs only if the page is full."""
+    """Return the totals of a page of a list; `statement` counts the rows that match, and runs only if the
+    page is full.
+    """
     limit, offset = page["limit"], page["offset"]
     last = returned < limit and (returned > 0 or offset == 0)
     total = offset + returned if last else tx.one(statement, int, **filters) or 0

@@ -22,7 +22,7 @@ _LISTS = (MemoryList, SearchResults, MentionedEntities)
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The result as JSON; the text of a list is the bare array, and an empty list has no text block."""
+    """Return the result as JSON; the text of a list is the bare array, and an empty list has no text block."""
     structured = json_bytes(result)
     if not isinstance(result, _LISTS):
         return Reply(structured, _JSON, None, structured)
@@ -31,19 +31,19 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """`{"status": "error", "error", "tool"}`."""
+    """Return `{"status": "error", "error", "tool"}`."""
     body = msgspec.json.encode({"status": "error", "error": fault.message, "tool": fault.tool})
     return Reply(body, _JSON, fault.code, body)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The documents that the index must hold: every memory and every entity."""
+    """Yield the documents that the index must hold: every memory and every entity."""
     yield from memories.sources(tx)
     yield from graph.sources(tx)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """The documents of some memories with the entities that rest on them, and of some entities."""
+    """Yield the documents of some memories with the entities that rest on them, and of some entities."""
     memory_ids = [int(key) for space, key in keys if space == memories.SPACE]
     yield from memories.sources_of(tx, memory_ids)
     yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], memory_ids)

@@ -223,7 +223,7 @@ def _check_arguments(request: Maintenance) -> None:
 
 
 def _selection(tx: Tx, request: Maintenance) -> dict[str, str | None]:
-    """Which memories to delete: those of a session, those before a time, or all."""
+    """Return which memories to delete: those of a session, those before a time, or all."""
     session, before = None, None
     if request.action == "purge_session":
         session = (request.session_id or "").strip()
@@ -237,7 +237,9 @@ def _selection(tx: Tx, request: Maintenance) -> dict[str, str | None]:
 
 
 def _days_before(now: str, days: int) -> str:
-    """The time `days` days ago; the empty string, which sorts before every time, if that is before the year 1."""
+    """Return the time `days` days ago; the empty string, which sorts before every time, if that is before the
+    year 1.
+    """
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
     # datetime has no years before 1.

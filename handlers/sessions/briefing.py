@@ -31,7 +31,7 @@ class _Replaced(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """The newest handoff or summary and the newest decisions whose metadata names the project or its folder."""
+    """Return the newest handoff or summary and the newest decisions whose metadata names the project or its folder."""
     names = [name for name in project if name]
     return [
         Remark(part, memories.SPACE, str(row.id), row.content)

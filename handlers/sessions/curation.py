@@ -14,12 +14,12 @@ class _Relation(NamedTuple):
 
 
 def compose(text: str, _name: str) -> ToolCall:
-    """A new memory, in a session that people at terminals share."""
+    """Return a new memory, in a session that people at terminals share."""
     return ToolCall("remember", {"content": text, "session_id": "terminal", "kind": "note"})
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """The entities of a memory; the relations of an entity, and the memories that mention it."""
+    """Return the entities of a memory; the relations of an entity, and the memories that mention it."""
     number = int(key) if key.isascii() and key.isdigit() and len(key) < 16 else 0
     if space == memories.SPACE:
         if tx.one("sessions.graph.memory_id", int, id=number) is None:

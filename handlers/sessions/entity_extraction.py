@@ -1,4 +1,4 @@
-"""Finds the entities that a text mentions: by regular expressions, and by tree-sitter grammars where installed."""
+"""Finds the entities that a text mentions: by regular expressions, and by tree-sitter grammars if installed."""
 
 import re
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ class Mention(NamedTuple):
 
 
 def extract_mentions(text: str) -> list[Mention]:
-    """The mentions in a text, each type and name once, at most 50; those by grammars first."""
+    """Return the mentions in a text, each type and name once, at most 50; those by grammars first."""
     text = text[:_MAX_TEXT]
     found: dict[tuple[str, str], Mention] = {}
     known_names: set[str] = set()
@@ -117,7 +117,7 @@ def extract_mentions(text: str) -> list[Mention]:
 
 
 def has_grammars() -> bool:
-    """Whether the tree-sitter language pack is installed."""
+    """Return whether the tree-sitter language pack is installed."""
     return find_spec(_PACKAGE) is not None
 
 
@@ -143,7 +143,7 @@ def _by_grammar(text: str) -> Iterator[Mention]:
 
 
 def _definitions(language: str, code: str) -> Iterator[Mention]:
-    """The functions and classes that a piece of code defines."""
+    """Yield the functions and classes that a piece of code defines."""
     parser: Any = import_module(_PACKAGE).get_parser(language)
     pending: list[Any] = [parser.parse(code.encode()).root_node]
     while pending:
@@ -156,7 +156,7 @@ def _definitions(language: str, code: str) -> Iterator[Mention]:
 
 
 def _definition_type(node: str) -> str:
-    """`function` or `class` for the node types of a grammar that define one; empty for others."""
+    """Return `function` or `class` for the node types of a grammar that define one; empty for others."""
     if not node.endswith(("_definition", "_declaration", "_item", "_specifier")) and node not in {"class", "method"}:
         return ""
     if "function" in node or "method" in node:

@@ -244,12 +244,12 @@ def clear_steps(tx: Tx, operation: str, upto: int) -> Steps[None]:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The documents that the index must hold: every entity."""
+    """Return the documents that the index must hold: every entity."""
     return map(_source, _all_texts(tx))
 
 
 def sources_of(tx: Tx, entities: Sequence[int], memories: Sequence[int]) -> Iterator[IndexSource]:
-    """The documents of these entities, and of those that rest on these memories."""
+    """Return the documents of these entities, and of those that rest on these memories."""
     ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories)
     return map(_source, tx.each("sessions.graph.index_texts", _EntityText, ids=sorted({*entities, *ids})))
 
@@ -264,7 +264,9 @@ def _source(row: _EntityText) -> IndexSource:
 
 
 def checked_name(field: str, given: str) -> str:
-    """The name without surrounding blanks; raises a Fault for an empty one or one with unprintable characters."""
+    """Return the name without surrounding blanks; raises a Fault for an empty one or one with unprintable
+    characters.
+    """
     name = given.strip()
     if not name:
         raise Fault("invalid", f"{field} is required")
@@ -274,7 +276,7 @@ def checked_name(field: str, given: str) -> str:
 
 
 def parse_observations(given: str | None) -> list[str]:
-    """The observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
+    """Return the observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
     if not given or not given.strip():
         return []
     try:
@@ -294,7 +296,7 @@ def _existing_memory(tx: Tx, number: int | None) -> int | None:
 
 
 def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
-    """The entities of this name, then the hits of the index; if there are none, a match of parts of names."""
+    """Return the entities of this name, then the hits of the index; if there are none, a match of parts of names."""
     same_name = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
     hits = index.search(
         tx,

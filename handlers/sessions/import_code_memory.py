@@ -47,7 +47,7 @@ def _note_id(ids: _NewIds, old: object, new: int) -> None:
 
 
 def _new_id(ids: _NewIds, old: object) -> int | None:
-    """The new id; None for an id that was not added."""
+    """Return the new id; None for an id that was not added."""
     at = bisect_left(ids.old, old) if isinstance(old, int) else len(ids.old)
     return ids.new[at] if at < len(ids.old) and ids.old[at] == old else None
 
@@ -153,7 +153,7 @@ def _import_entity(tx: Tx, name: str, columns: Columns, source: ExternalDatabase
 
 
 def _is_importable(columns: Columns, numbers: _NewIds) -> bool:
-    """Whether the memory of a row was imported, if it has one, and its text holds no secret."""
+    """Return whether the memory of a row was imported, if it has one, and its text holds no secret."""
     memory = columns.get("memory_id")
     return (memory is None or _new_id(numbers, memory) is not None) and not find_secret([_text(columns.get("content"))])
 
@@ -163,7 +163,7 @@ def _text(value: Any) -> str:
 
 
 def _metadata(value: Any) -> str:
-    """The metadata as a JSON object; any other value becomes its field `metadata`."""
+    """Return the metadata as a JSON object; any other value becomes its field `metadata`."""
     if not isinstance(value, str) or not value.strip():
         return "{}"
     try:

@@ -124,12 +124,12 @@ def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) 
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """The documents that the index must hold: every memory."""
+    """Return the documents that the index must hold: every memory."""
     return map(_source, tx.each("sessions.memories.all_for_index", MemoryRow))
 
 
 def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
-    """The documents of some memories."""
+    """Return the documents of some memories."""
     return map(_source, tx.each("sessions.memories.some_for_index", MemoryRow, ids=ids))
 
 
@@ -149,17 +149,17 @@ def keep_deleted(tx: Tx, gone: Sequence[Deleted], action: str) -> None:
 
 
 def deleted_key(session: str, digest: str) -> str:
-    """What a deleted memory of an import is known by."""
+    """Return what a deleted memory of an import is known by."""
     return stable_id("gone", session, digest)
 
 
 def deletion_reason(session: str) -> str:
-    """The reason of a deletion: it holds the session, which nothing else does then."""
+    """Return the reason of a deletion: it holds the session, which nothing else does then."""
     return f"{_OF_SESSION}{session}"
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """What the index held of texts of the history; in the index a memory never leaves its session."""
+    """Return what the index held of texts of the history; in the index a memory never leaves its session."""
     return [PastSource(_session(text), text.text) if text.space == SPACE else None for text in texts]
 
 
@@ -171,12 +171,14 @@ def _session(text: PastText) -> str:
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """The memories with one of these tags."""
+    """Return the memories with one of these tags."""
     return [(SPACE, str(number)) for number in tx.all("sessions.memories.tagged", int, tags=tags)]
 
 
 def extra_index_text(row: MemoryRow) -> str:
-    """The text indexed as words beside the content: summary, tags and metadata, unless they are generated or empty."""
+    """Return the text indexed as words beside the content: summary, tags and metadata, unless they are generated or
+    empty.
+    """
     parts = (_given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")
     return "\n".join(part for part in parts if part)
 
@@ -190,7 +192,7 @@ def _given_tags(row: MemoryRow) -> str:
 
 
 def resolve_session(tx: Tx, given: str | None) -> str:
-    """The session of a call: its argument, or the configured one; raises a Fault if there is neither."""
+    """Return the session of a call: its argument, or the configured one; raises a Fault if there is neither."""
     session = (given or "").strip() or option(tx, "SESSION_ID")
     if not session:
         raise Fault("invalid", "session_id is required")
@@ -200,7 +202,7 @@ def resolve_session(tx: Tx, given: str | None) -> str:
 
 
 def normalized_metadata(given: str | None) -> str:
-    """The metadata as compact JSON text, `{}` for none; raises a Fault for anything but a JSON object."""
+    """Return the metadata as compact JSON text, `{}` for none; raises a Fault for anything but a JSON object."""
     if not given or not given.strip():
         return "{}"
     try:
@@ -216,17 +218,17 @@ def normalized_metadata(given: str | None) -> str:
 
 
 def content_hash(content: str) -> str:
-    """The SHA-256 of a content, in hexadecimal."""
+    """Return the SHA-256 of a content, in hexadecimal."""
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def time_before(now: str, seconds: float) -> str:
-    """The time `seconds` before `now`, in the same form."""
+    """Return the time `seconds` before `now`, in the same form."""
     return later(now, -timedelta(seconds=seconds))
 
 
 def _summary_and_tags(request: Remember) -> tuple[str, str]:
-    """Summary and tags: the arguments, or generated from the content where they are empty."""
+    """Return summary and tags: the arguments, or generated from the content if they are empty."""
     given, tags = request.summary or "", request.tags or ""
     content = request.content
     return given if given.strip() else summary.first_line(content), tags if tags.strip() else summary.default_tags(
@@ -235,7 +237,7 @@ def _summary_and_tags(request: Remember) -> tuple[str, str]:
 
 
 def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:
-    """The texts of a call that must not hold a secret, by the name of their parameter."""
+    """Return the texts of a call that must not hold a secret, by the name of their parameter."""
     return {
         "content": request.content,
         "kind": request.kind or "",
@@ -261,7 +263,9 @@ def _nesting_depth(value: Any) -> int:
 
 
 def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
-    """The generation of a missing summary by the configured model, which is too slow to run inside the write lock."""
+    """Return the generation of a missing summary by the configured model, which is too slow to run inside the write
+    lock.
+    """
     model = None if request.summary else summary.configured_model(settings)
     texts = _searchable_fields(request, request.metadata_json or "")
     if model is None or not request.content.strip() or find_secret([*texts.values()]):
@@ -270,7 +274,7 @@ def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable
 
 
 def _texts_to_embed(request: Remember) -> list[str]:
-    """The texts that `remember` embeds."""
+    """Return the texts that `remember` embeds."""
     return [request.content]
 
 

@@ -243,7 +243,7 @@ class ContextGraph(Struct, omit_defaults=True):
 
 
 def with_session(request: type[Remember] | type[SearchMemory]) -> Schema:
-    """The input schema with `session_id` required and not nullable, as in the contract.
+    """Return the input schema with `session_id` required and not nullable, as in the contract.
 
     The request type leaves it optional, because `CODE_MEMORY_SESSION_ID` may supply it.
     """

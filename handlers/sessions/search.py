@@ -67,7 +67,7 @@ def list_entities(tx: Tx, request: ListEntities) -> MentionedEntities:
 
 
 def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, index.Scored]:
-    """The best memories by all evidence that the settings allow, best first."""
+    """Return the best memories by all evidence that the settings allow, best first."""
     lexical, semantic = option(tx, "ENABLE_FTS"), option(tx, "ENABLE_VEC") and index.has_model(tx)
     if not lexical and not semantic:
         return {}
@@ -77,7 +77,7 @@ def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, in
 
 
 def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str | None) -> list[MemoryRow]:
-    """The memories with evidence and those equal to the query, best first, of equal ones the newest."""
+    """Return the memories with evidence and those equal to the query, best first, of equal ones the newest."""
     ids, digest = [*evidence], content_hash(query)
     rows = tx.all("sessions.search.by_ids_or_hash", MemoryRow, ids=ids, hash=digest, session_id=scope)
     rows.sort(key=lambda row: (row.created_at, row.id), reverse=True)
@@ -112,7 +112,7 @@ def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
 
 
 def _display_time(moment: str) -> str:
-    """A time as the contract shows it: `YYYY-MM-DD HH:MM:SS` in UTC."""
+    """Return a time as the contract shows it: `YYYY-MM-DD HH:MM:SS` in UTC."""
     return moment[:19].replace("T", " ")
 
 

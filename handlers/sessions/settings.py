@@ -33,10 +33,10 @@ SETTINGS = (
 
 
 def option(tx: Tx, name: str) -> Any:
-    """The value of `CODE_MEMORY_<name>`."""
+    """Return the value of `CODE_MEMORY_<name>`."""
     return setting(tx, f"CODE_MEMORY_{name}")
 
 
 def weights(tx: Tx) -> ScoreWeights:
-    """The configured weights of the ranking."""
+    """Return the configured weights of the ranking."""
     return ScoreWeights(option(tx, "FTS_BONUS"), option(tx, "PRIORITY_WEIGHT"), option(tx, "RECENCY_WEIGHT"))

@@ -56,25 +56,27 @@ class SummaryModel(NamedTuple):
 
 
 def default_tags(content: str) -> str:
-    """The tags with at least one word in the content, in a fixed order, separated by commas; `general` for none."""
+    """Return the tags with at least one word in the content, in a fixed order, separated by commas; `general`
+    for none.
+    """
     start = content[:_TAG_SCAN_LENGTH]
     return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
 
 
 def first_line(content: str) -> str:
-    """The first line that holds a letter or digit, at most 240 characters."""
+    """Return the first line that holds a letter or digit, at most 240 characters."""
     lines = [line.strip() for line in content.strip().splitlines()]
     line = next((line for line in lines if any(letter.isalnum() for letter in line)), lines[0] if lines else "")
     return line if len(line) <= MAX_SUMMARY_LENGTH else line[: MAX_SUMMARY_LENGTH - len(_ELLIPSIS)].rstrip() + _ELLIPSIS
 
 
 def has_library() -> bool:
-    """Whether llama-cpp-python is installed."""
+    """Return whether llama-cpp-python is installed."""
     return find_spec(_LIBRARY) is not None
 
 
 def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
-    """The configured model; None without one or without llama-cpp-python."""
+    """Return the configured model; None without one or without llama-cpp-python."""
     if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
         return None
     return SummaryModel(
@@ -97,7 +99,7 @@ def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
 
 
 def model_summary(model: SummaryModel, content: str) -> str:
-    """A summary by the model, at most 240 characters; the first line if the model fails or returns nothing."""
+    """Return a summary by the model, at most 240 characters; the first line if the model fails or returns nothing."""
     try:
         with _model_lock:
             library = _cached_model(model.path, model.context, model.threads, model.gpu_layers)
@@ -116,7 +118,7 @@ def model_summary(model: SummaryModel, content: str) -> str:
 
 
 def _prompt(model: SummaryModel, library: Any, content: str) -> str:
-    """The instruction, and as much of the content as leaves room for the completion."""
+    """Return the instruction, and as much of the content as leaves room for the completion."""
     before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
     fixed = len(library.tokenize((before + after).encode()))
     tokens = library.tokenize(content.encode(), add_bos=False)

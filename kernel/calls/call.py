@@ -63,12 +63,12 @@ class ToolEntry:
         return msgspec.json.Decoder(self.tool.request).decode
 
     def visible_to(self, grant: Grant) -> bool:
-        """Whether the grant allows at least one action of the tool, so that lists show it."""
+        """Return whether the grant allows at least one action of the tool, so that lists show it."""
         return grant.allows_dialect(self.dialect.name) and self.required.least <= grant.permission
 
 
 def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
-    """The tool with the `follow` of these dialects as its precheck, unless it has one."""
+    """Return the tool with the `follow` of these dialects as its precheck, unless it has one."""
     follows = [dialect.files.follow for dialect in dialects if dialect.files.follow is not None]
     if not follows or tool.hooks.precheck is not None:
         return tool
@@ -120,24 +120,24 @@ class CheckedRead(NamedTuple):
     work: Work
 
     def check_and_read(self, tx: Tx) -> Any:
-        """The answer of the read, or what is to be written before it."""
+        """Return the answer of the read, or what is to be written before it."""
         found = self.precheck.check(tx, self.request)
         return self.work(tx) if found is None else NeedsWrite(found, self.precheck.texts(found))
 
 
 def outcome_of(answer: Answer) -> str:
-    """`ok`, `asked` for input required from the client, or the code of the fault."""
+    """Return `ok`, `asked` for input required from the client, or the code of the fault."""
     return "asked" if isinstance(answer, InputRequired) else answer.fault or "ok"
 
 
 def fail(entry: ToolEntry, fault: Fault) -> Reply:
-    """The dialect's reply to a failed call of this tool."""
+    """Return the dialect's reply to a failed call of this tool."""
     fault.tool = entry.tool.name
     return entry.dialect.fail(fault)
 
 
 def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
-    """The Fault for arguments that could not be decoded."""
+    """Return the Fault for arguments that could not be decoded."""
     to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error)
     return to_fault(found) if to_fault else Fault("invalid", error_message(found))
 
@@ -159,7 +159,7 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
 
 
 def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
-    """Only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
+    """Return only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
     for _ in range(_MAX_WHOLE_NUMBERS):
         try:
             return entry.decode(json_bytes(arguments))
@@ -179,7 +179,7 @@ def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
-    """The tool's batch hook, with rendered replies instead of results."""
+    """Return the tool's batch hook, with rendered replies instead of results."""
     batch, reply = tool.hooks.batch, dialect.reply
     if batch is None:
         return None
@@ -205,7 +205,7 @@ def reporting(observers: Sequence[Observer], call: Call) -> Callable[[Answer | s
 
 
 def check_grant(call: Call, request: Request | Fault) -> None:
-    """Raises Forbidden where the caller's grant does not allow the call, whose arguments were decoded as `request`."""
+    """Raises Forbidden if the caller's grant does not allow the call, whose arguments were decoded as `request`."""
     entry, grant = call.entry, call.caller.grant
     if grant.dialects and entry.dialect.name not in grant.dialects:
         raise Forbidden(entry.tool.name, None)
@@ -215,7 +215,7 @@ def check_grant(call: Call, request: Request | Fault) -> None:
 
 
 def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:
-    """The work of a call: its handler, and the rendered reply within the limit of an answer."""
+    """Return the work of a call: its handler, and the rendered reply within the limit of an answer."""
     handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
     arguments = (request, interaction) if tool.interactive else (request,)
     slices: Slices[Result] | None = None
@@ -234,7 +234,7 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
 
 
 def checked_size(tx: Tx, reply: Reply) -> Reply:
-    """The reply; raises Fault("invalid") where its body exceeds the limit of an answer."""
+    """Return the reply; raises Fault("invalid") if its body exceeds the limit of an answer."""
     limit = tx.context.call_limits.answer
     if len(reply.body) > limit:
         raise Fault("invalid", f"The answer would be larger than {limit} bytes, ask for less.")
@@ -242,7 +242,6 @@ def checked_size(tx: Tx, reply: Reply) -> Reply:
 
 
 def after_read_writes(tool: Tool, request: Request) -> list[AfterRead]:
-    """The writes that follow a read of this tool."""
     writes: list[AfterRead] = [lambda tx, _result: audit.record(tx)] if tool.audited else []
     if (after_read := tool.hooks.after_read) is not None:
         writes.append(lambda tx, result: after_read(tx, request, result))
@@ -255,7 +254,7 @@ def progress_of(interaction: Interaction) -> Progress:
 
 
 def with_call_id(id_: str, work: Work) -> Work:
-    """The same work, on any thread, with its unexpected errors logged under this id."""
+    """Return the same work, on any thread, with its unexpected errors logged under this id."""
 
     def named(tx: Tx) -> Answer:
         current_call.set(id_)

@@ -51,7 +51,9 @@ _context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tool
 
 
 def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Fault:
-    """`work(*args)`, or the Fault it raised; any error that is neither a Fault nor SQLite's is logged as a bug."""
+    """Return `work(*args)`, or the Fault it raised; any error that is neither a Fault nor SQLite's is logged
+    as a bug.
+    """
     try:
         return work(*args)
     except Fault as fault:
@@ -88,11 +90,10 @@ class Dispatch:
                 self.tools[tool.name] = ToolEntry(dialect, whole)
 
     def entry(self, name: str) -> ToolEntry | None:
-        """Return a tool by name, also one that no list has."""
         return self.tools.get(name) or self._unlisted.get(name)
 
     def over(self, store: Store) -> "Dispatch":
-        """The same tools over another store."""
+        """Return the same tools over another store."""
         other = copy(self)
         other.store = store
         return other
@@ -126,7 +127,7 @@ class Dispatch:
     async def call(
         self, entry: ToolEntry, arguments: RawJson, caller: Caller, interaction: Interaction | None = None
     ) -> Answer:
-        """`submit`, awaited; a task that is cancelled cancels its call."""
+        """Return `submit`, awaited; a task that is cancelled cancels its call."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def done(answer: Answer) -> None:
@@ -143,7 +144,7 @@ class Dispatch:
             raise
 
     async def read(self, dialect: Dialect, work: Callable[[Tx], R], caller: Caller) -> R:
-        """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
+        """Return `work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
         context = CallContext(dialect.name, "", caller.actor)
         answer = await self._queued(partial(self.store.begin_read, work, context))
         if isinstance(answer, Fault):
@@ -214,7 +215,7 @@ class Dispatch:
         return fail(entry, answer) if isinstance(answer, Fault) else answer
 
     async def _prepared(self, prepare: Prepare, request: Request, context: CallContext) -> Request:
-        """The request after its prepare hook, or the Fault of the hook."""
+        """Return the request after its prepare hook, or the Fault of the hook."""
         work = catch_faults(prepare, self.store.context.settings, request)
         if work is None or isinstance(work, Fault):
             return work or request
@@ -223,7 +224,7 @@ class Dispatch:
     def _begin_checked_read(
         self, entry: ToolEntry, checked: CheckedRead, context: CallContext, done: Done
     ) -> Answer | Pending:
-        """`_checked_read` that takes a task only where there is something to write."""
+        """Return `_checked_read` that takes a task only if there is something to write."""
         under_way: list[Pending] = []
 
         def deliver(job: Job) -> None:
@@ -245,7 +246,7 @@ class Dispatch:
         return Pending(cancel)
 
     async def _checked_read(self, checked: CheckedRead, context: CallContext, answer: Any = None) -> Any:
-        """The answer of a read, after writing what its precheck finds; the number of rounds is limited.
+        """Return the answer of a read, after writing what its precheck finds; the number of rounds is limited.
 
         `answer` is that of the first round, if it has run.
         """
@@ -270,7 +271,7 @@ class Dispatch:
         return Fault("busy", "What is being read changes all the time, try again.")
 
     async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
-        """The answer of the job that `put` queues, a Fault included; cancelled with the awaiting task."""
+        """Return the answer of the job that `put` queues, a Fault included; cancelled with the awaiting task."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def deliver(job: Job) -> None:
@@ -287,7 +288,9 @@ class Dispatch:
             raise
 
     def _work(self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None) -> Work:
-        """What runs in the transaction: the handler, its rendered reply, and the queueing of writes after a read."""
+        """Return what runs in the transaction: the handler, its rendered reply, and the queueing of writes after a
+        read.
+        """
         work = handler_work(entry, request, interaction)
         writes = after_read_writes(entry.tool, request)
         if writes:

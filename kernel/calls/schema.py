@@ -18,13 +18,15 @@ _NULL = {"type": "null"}
 
 
 def input_schema(tool: Tool) -> Schema:
-    """The schema of the arguments as one object; the arms of a tagged union are merged, with only the tag required."""
+    """Return the schema of the arguments as one object; the arms of a tagged union are merged, with only the tag
+    required.
+    """
     return tool.input or _object(tool.request)
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
-    """The dialect with configured values in the schemas of its tools, where they differ from the defaults, and without
-    requiring the parameters that settings supply.
+    """Return the dialect with configured values in the schemas of its tools, if they differ from the defaults, and
+    without requiring the parameters that settings supply.
     """
     configured = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
     choices = {name: settings[setting.name] for setting in configured for name in setting.lists}
@@ -35,7 +37,7 @@ def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Di
 
 
 def _optional(tool: Tool, names: set[str]) -> Tool:
-    """The tool without these names among its required parameters."""
+    """Return the tool without these names among its required parameters."""
     schema = input_schema(tool)
     required = schema.get("required", [])
     rest = [name for name in required if name not in names]
@@ -59,7 +61,7 @@ def _with_enum(schema: object, values: Sequence[str]) -> object:
 
 
 def output_schema(tool: Tool) -> Schema | None:
-    """The schema of structured content, or None where the result is not one object."""
+    """Return the schema of structured content, or None if the result is not one object."""
     parts = result_types(tool)
     one = parts[0] if len(parts) == 1 else None
     if not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
@@ -78,7 +80,9 @@ def result_types(tool: Tool) -> tuple[type, ...]:
 
 
 def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
-    """The `required_keys` of the structs in a result, by name: of rows whose other keys a request may leave out."""
+    """Return the `required_keys` of the structs in a result, by name: of rows whose other keys a request may
+    leave out.
+    """
     found = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
     return {part.__name__: part.required_keys for part in found if hasattr(part, "required_keys")}
 
@@ -118,7 +122,7 @@ def _arms(root: Schema) -> list[str]:
 
 
 def _needs(kind: type[Request]) -> dict[str, str]:
-    """What the arms of a union that have a `needs` say there: for arms that take one of several parameters."""
+    """Return what the arms of a union that have a `needs` say there: for arms that take one of several parameters."""
     return {arm.__name__: arm.needs for arm in get_args(kind) if hasattr(arm, "needs")}
 
 
@@ -143,9 +147,9 @@ def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternati
 
 
 def _either(shapes: list[Schema]) -> Schema:
-    """A schema that accepts what any of these does, with their first description and the default that all share.
+    """Return a schema that accepts what any of these does, with their first description and the default that all share.
 
-    null is left out where there is another choice, since every property of the merged object is optional.
+    null is left out if there is another choice, since every property of the merged object is optional.
     """
     choices: list[Schema] = []
     for shape in shapes:
@@ -161,7 +165,7 @@ def _either(shapes: list[Schema]) -> Schema:
 
 
 def _choices(shape: Schema) -> list[Schema]:
-    """The choices of a shape without what only describes them, so that equal ones are one choice."""
+    """Return the choices of a shape without what only describes them, so that equal ones are one choice."""
     return [
         {key: value for key, value in choice.items() if key not in {"default", "description"}}
         for choice in shape.get("anyOf", [shape])
@@ -169,7 +173,7 @@ def _choices(shape: Schema) -> list[Schema]:
 
 
 def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
-    """The names of the definitions that a schema refers to, directly or through another one."""
+    """Return the names of the definitions that a schema refers to, directly or through another one."""
     found: set[str] = set()
     pending: list[object] = [schema]
     while pending:
@@ -219,7 +223,7 @@ def _without_nulls(value: Any, declared: inspect.Type) -> Any:
 
 
 def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
-    """The types that a value may have, without what only describes them."""
+    """Return the types that a value may have, without what only describes them."""
     if isinstance(declared, inspect.Metadata):
         return _alternative_types(declared.type)
     if isinstance(declared, inspect.UnionType):
@@ -245,7 +249,7 @@ _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 def argument_error(tool: Tool, error: Exception) -> ArgumentError:
-    """Which field of the arguments is wrong, and how, in the terms of JSON."""
+    """Return which field of the arguments is wrong, and how, in the terms of JSON."""
     if not isinstance(error, msgspec.ValidationError):
         return ArgumentError(tool, "unreadable", "", "not valid JSON")
     path, message = error_place(error)
@@ -261,7 +265,7 @@ def argument_error(tool: Tool, error: Exception) -> ArgumentError:
 
 
 def error_message(error: ArgumentError) -> str:
-    """The message for arguments that cannot be decoded, with the name of the field."""
+    """Return the message for arguments that cannot be decoded, with the name of the field."""
     message, place = error.message.removeprefix("Object "), error.field
     if error.problem in {"missing", "unknown"}:
         place = error.field.rpartition(".")[0]
@@ -269,14 +273,14 @@ def error_message(error: ArgumentError) -> str:
 
 
 def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
-    """The path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
+    """Return the path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
     text = str(error)
     place = _PLACE.search(text)
     return (place[1], text[: place.start()]) if place else ("", text)
 
 
 def allowed_values(schema: Schema, path: str) -> list[str]:
-    """The values of the enum at a path of a schema; none where there is no enum."""
+    """Return the values of the enum at a path of a schema; none if there is no enum."""
     nodes = _alternatives(schema, schema)
     for step in path_steps(path):
         found = [child for node in nodes for child in _children(node, step)]
@@ -286,12 +290,12 @@ def allowed_values(schema: Schema, path: str) -> list[str]:
 
 
 def path_steps(path: str) -> list[str | int]:
-    """The names and positions of a path; the key of an object whose names are free is an empty name."""
+    """Return the names and positions of a path; the key of an object whose names are free is an empty name."""
     return [name or (int(at) if at.isdigit() else "") for name, at in _STEP.findall(path)]
 
 
 def _alternatives(node: Schema, root: Schema) -> list[Schema]:
-    """A schema without references, as the list of what may be there."""
+    """Return a schema without references, as the list of what may be there."""
     if "$ref" in node:
         return _alternatives(root["$defs"][str(node["$ref"]).removeprefix(_PREFIX)], root)
     return [node, *(part for one in node.get("anyOf", ()) for part in _alternatives(one, root))]
@@ -306,7 +310,7 @@ def _children(node: Schema, step: str | int) -> list[Schema]:
 
 
 def json_terms(message: str) -> str:
-    """A message of msgspec in the terms of JSON instead of those of Python and of regular expressions."""
+    """Return a message of msgspec in the terms of JSON instead of those of Python and of regular expressions."""
     if (form := _FORM.fullmatch(message)) is not None:
         return _FORMS.get(form[1], "Expected `string` of another form")
     words = _TYPES.sub(lambda found: _JSON_TYPES[found[0]], message)

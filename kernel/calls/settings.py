@@ -29,7 +29,9 @@ class Setting(NamedTuple):
 
 
 def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:
-    """The value of each setting; an empty variable counts as unset. Raises Fault("invalid") naming the variable."""
+    """Return the value of each setting; an empty variable counts as unset. Raises Fault("invalid") naming the
+    variable.
+    """
     values: dict[str, Any] = {}
     for setting in settings:
         applies = tenant == MAIN or not setting.personal
@@ -42,12 +44,11 @@ def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], t
 
 
 def setting(tx: Tx, name: str) -> Any:
-    """The value of a setting, by the name of its variable."""
     return tx.context.settings[name]
 
 
 def data_folder(tx: Tx) -> Path:
-    """The absolute path of the data directory; raises Fault("storage") where the store has none."""
+    """Return the absolute path of the data directory; raises Fault("storage") if the store has none."""
     folder = tx.context.data
     if folder is None:
         raise Fault("storage", "There is no data directory.")
@@ -63,7 +64,7 @@ def flag(given: str) -> bool:
 
 
 def number(low: int, high: int) -> Parse:
-    """A whole number from `low` to `high`."""
+    """Return a whole number from `low` to `high`."""
 
     def parse(given: str) -> int:
         if not given.isascii() or not given.removeprefix("-").isdigit() or not low <= int(given) <= high:
@@ -74,7 +75,7 @@ def number(low: int, high: int) -> Parse:
 
 
 def fraction(low: float, high: float) -> Parse:
-    """A number from `low` to `high`."""
+    """Return a number from `low` to `high`."""
 
     def parse(given: str) -> float:
         try:
@@ -97,7 +98,7 @@ def names(given: str) -> tuple[str, ...]:
 
 
 def choice(*choices: str) -> Parse:
-    """One of these words; case is ignored."""
+    """Return one of these words; case is ignored."""
 
     def parse(given: str) -> str:
         if given.lower() not in choices:
@@ -108,5 +109,4 @@ def choice(*choices: str) -> Parse:
 
 
 def text(given: str) -> str:
-    """Any text."""
     return given

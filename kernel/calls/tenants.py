@@ -61,7 +61,7 @@ class Tenants:
         self._sweeper: asyncio.Task[None] | None = None
 
     def open_dispatch(self, name: str) -> Dispatch | None:
-        """The tools of a tenant that is open, or None; valid until the caller awaits."""
+        """Return the tools of a tenant that is open, or None; valid until the caller awaits."""
         if name == MAIN:
             return self.main
         seat = self._seats.get(name)
@@ -72,7 +72,7 @@ class Tenants:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncGenerator[Dispatch]:
-        """The tools of a tenant, open until the end of the block; raises Fault where it cannot be opened."""
+        """The tools of a tenant, open until the end of the block; raises Fault if it cannot be opened."""
         if name == MAIN:
             yield self.main
             return
@@ -83,7 +83,6 @@ class Tenants:
             self._leave(seat)
 
     def open_dispatches(self) -> Mapping[str, Dispatch]:
-        """The tools of all open tenants, by name."""
         return {MAIN: self.main, **{name: seat.opened.dispatch for name, seat in self._seats.items()}}
 
     def close(self) -> None:
@@ -147,7 +146,9 @@ class Tenants:
         return seat
 
     async def _free_seat(self) -> str:
-        """The tenant without users that was used least recently; the one open longest takes no new ones meanwhile."""
+        """Return the tenant without users that was used least recently; the one open longest takes no new ones
+        meanwhile.
+        """
         longest = next(iter(self._seats.values()))
         longest.wanted = True
         try:

@@ -98,7 +98,7 @@ class Tool(NamedTuple):
 
 
 class ArgumentError(NamedTuple):
-    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none.
+    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty if there is none.
 
     `given` is the value that an enum refused.
     """
@@ -138,9 +138,9 @@ class Interaction(NamedTuple):
 
 
 def confirmation(interaction: Interaction | None, what: str) -> InputRequired | None:
-    """A question to the user before much is destroyed; None where the client cannot ask, or the user has agreed.
+    """Return a question to the user before much is destroyed; None if the client cannot ask, or the user has agreed.
 
-    Raises Fault("blocked") where the user has not.
+    Raises Fault("blocked") if the user has not.
     """
     offered = None if interaction is None else interaction.capabilities.get("elicitation")
     if interaction is None or offered is None or ("url" in offered and "form" not in offered):
@@ -171,22 +171,23 @@ class ToolOptions(TypedDict, total=False):
 
 
 def read(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
-    """A tool that only reads: it runs on a connection opened read-only."""
+    """Return a tool that only reads: it runs on a connection opened read-only."""
     return _tool("read", handler, hints, options)
 
 
 def write(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
-    """A tool that writes: its calls share a transaction and an fsync with their neighbours in the queue."""
+    """Return a tool that writes: its calls share a transaction and an fsync with their neighbours in the queue."""
     return _tool("write", handler, hints, options)
 
 
 def exclusive(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
-    """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
+    """Return a tool that writes in a transaction of its own, for work that is long or touches more than the
+    database.
+    """
     return _tool("exclusive", handler, hints, options)
 
 
 def _tool(mode: Mode, handler: Handler, hints: Hints, options: ToolOptions) -> Tool:
-    """The tool of a handler, with its name, docstring and annotations."""
     types = get_type_hints(handler)
     request = types[handler.__code__.co_varnames[1]]
     description = " ".join((handler.__doc__ or "").split())

@@ -65,7 +65,7 @@ def _show_all(target: Path, made: Manifest, *, as_json: bool) -> None:
 
 
 def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
-    """One dated backup beside those before it, or one after the other until it is interrupted."""
+    """Return one dated backup beside those before it, or one after the other until it is interrupted."""
     if arguments.target is not None or arguments.all is not None or config.tenant != MAIN:
         raise Fault("invalid", "--to DIR takes everything of every tenant: leave FILE, --all and --tenant out")
     schedule = Schedule(arguments.to, arguments.every or 0, arguments.keep)
@@ -81,7 +81,7 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _left_out(config: Config) -> list[str]:
-    """What a copy of the database alone does not hold."""
+    """Return what a copy of the database alone does not hold."""
     shared = app.context_of(config)
     found = [f"the files of {folder.dialect}" for folder in app.folders_of(config, shared) if folder.path.is_dir()]
     if (config.data / api_keys.FILE).exists():
@@ -115,7 +115,7 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def describe_backups(config: Config) -> Iterator[tuple[Literal["ok", "wrong"], str, str, str]]:
-    """What `quipu doctor` finds of the scheduled backups: that one is overdue by as long as two should take."""
+    """Yield what `quipu doctor` finds of the scheduled backups: that one is overdue by as long as two should take."""
     folder = config.backup_to
     if folder is None:
         return

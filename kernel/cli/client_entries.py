@@ -37,7 +37,7 @@ _NOT_PASSED_ON = (
     "QUIPU_OPEN",
     "QUIPU_PUBLIC_URL",
 )
-# What clients and the SDKs of MCP let a server inherit of the variables that decide where its data lies.
+# What clients and the SDKs of MCP let a server inherit of the variables that decide if its data lies.
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 # Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
 _UVX_FOLDERS = {"archive-v0", "environments-v2"}
@@ -80,14 +80,14 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
 
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
-    """The target for a running server at `url`, or only these dialects of it; raises Fault("invalid")."""
+    """Return the target for a running server at `url`, or only these dialects of it; raises Fault("invalid")."""
     parts, key = parse_url(url), checked_key(key)
     path = "/".join((parts.path.rstrip("/"), *([",".join(dialects)] if dialects else [])))
     return Target(url=parts._replace(path=path).geturl(), key=key)
 
 
 def checked_key(key: str) -> str:
-    """A key as it was given; raises Fault("invalid") where it cannot be one."""
+    """Return a key as it was given; raises Fault("invalid") if it cannot be one."""
     if key and not _KEY.fullmatch(key):
         raise Fault("invalid", "A key is printable ASCII without spaces")
     return key
@@ -106,7 +106,7 @@ def parse_url(url: str) -> SplitResult:
 
 
 def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
-    """The target for a server that the client starts, with the settings of this process."""
+    """Return the target for a server that the client starts, with the settings of this process."""
     words = [*started.words, "stdio", *data_option(config, platform)]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
@@ -129,17 +129,17 @@ def data_option(config: Config, platform: str) -> list[str]:
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:
-    """The entry as the only content of a configuration file."""
+    """Return the entry as the only content of a configuration file."""
     return _with_entry(client, "", name, entry)
 
 
 def url_of(entry: Entry) -> str:
-    """The URL in an entry; empty if the client starts the server."""
+    """Return the URL in an entry; empty if the client starts the server."""
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
 
 
 def is_local(url: str, port: int) -> bool:
-    """Whether a URL is of a server on this port of this machine."""
+    """Return whether a URL is of a server on this port of this machine."""
     try:
         parts = urlsplit(url)
         return on_loopback(parts.hostname or "") and parts.port == port
@@ -148,32 +148,34 @@ def is_local(url: str, port: int) -> bool:
 
 
 def bearer_of(entry: Entry) -> str:
-    """The key in an entry; empty without one."""
+    """Return the key in an entry; empty without one."""
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
     return str(given).partition("Bearer ")[2]
 
 
 def argv_of(entry: Entry) -> list[str]:
-    """The argument vector in an entry; empty if it has a URL."""
+    """Return the argument vector in an entry; empty if it has a URL."""
     given: Any = entry.get("command", [])
     words = cast("list[Any]", given if isinstance(given, list) else [given, *entry.get("args", [])])
     return [str(word) for word in words]
 
 
 def describe_target(entry: Entry) -> str:
-    """The URL or the shell command line of an entry."""
+    """Return the URL or the shell command line of an entry."""
     return url_of(entry) or shlex.join(argv_of(entry))
 
 
 def find_entry(client: Client, file: Path, name: str) -> Entry | None:
-    """The entry called `name` in a client's file, or None; raises Fault if the file cannot be read or parsed."""
+    """Return the entry called `name` in a client's file, or None; raises Fault if the file cannot be read or parsed."""
     document = _read(client, _decoded(file, _bytes(file)))
     return _table(_value_at(document, (*_keys(client, document), name)))
 
 
 def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]) -> str | None:
-    """The name of the first entry whose command names one of these programs; raises Fault as `find_entry` does."""
+    """Return the name of the first entry whose command names one of these programs; raises Fault as
+    `find_entry` does.
+    """
     document = _read(client, _decoded(file, _bytes(file)))
     entries = _table(_value_at(document, _keys(client, document))) or {}
     for name, entry in entries.items():
@@ -184,7 +186,7 @@ def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL is of this machine."""
+    """Return whether a URL is of this machine."""
     try:
         return on_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -192,7 +194,7 @@ def is_loopback(url: str) -> bool:
 
 
 def text_of(file: Path) -> str:
-    """The content of a client's file, empty without one; raises Fault where it cannot be read."""
+    """Return the content of a client's file, empty without one; raises Fault if it cannot be read."""
     return _decoded(file, _bytes(file))
 
 

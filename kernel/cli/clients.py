@@ -16,7 +16,7 @@ class ConfigPath(NamedTuple):
     """A file below one of the user's directories; the environment variable `moved` overrides the directory of the file.
 
     `home` is the home directory, `apps` the platform's directory for application data, `dotfiles` the same except on
-    macOS, where some programs use `.config` as on Linux.
+    macOS, if some programs use `.config` as on Linux.
     """
 
     base: Base
@@ -157,7 +157,6 @@ BY_NAME = {client.name: client for client in CLIENTS}
 
 
 def config_file(client: Client, values: Mapping[str, str], platform: str) -> Path:
-    """The path of the client's configuration file for this user and platform."""
     base, path, moved = client.config_path
     if moved and values.get(moved):
         return Path(values[moved]) / Path(path).name
@@ -172,7 +171,7 @@ def config_file(client: Client, values: Mapping[str, str], platform: str) -> Pat
 
 
 def entry_of(client: Client, target: Target) -> Entry | None:
-    """The entry for `target`; None if the client does not support that kind of target."""
+    """Return the entry for `target`; None if the client does not support that kind of target."""
     shape = client.http if target.url else client.stdio
     if shape is None:
         return None
@@ -189,7 +188,7 @@ def entry_of(client: Client, target: Target) -> Entry | None:
 
 
 def install_link_of(client: Client, name: str, entry: Entry) -> str:
-    """The link that installs an entry; empty if the client has no such links."""
+    """Return the link that installs an entry; empty if the client has no such links."""
     whole = json.dumps({"name": name, **entry}, separators=(",", ":"), ensure_ascii=False)
     alone = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
     packed = base64.b64encode(alone.encode()).decode()

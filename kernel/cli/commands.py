@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
-    """Raises Fault for what is done with files, where a database is configured."""
+    """Raises Fault for what is done with files, if a database is configured."""
     if config.store and arguments.command in _OF_FILES:
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
@@ -148,7 +148,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
 
 
 def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
-    """Tells what can no longer be undone, and asks; raises Fault where nobody can be asked, or the answer is no."""
+    """Tells what can no longer be undone, and asks; raises Fault if nobody can be asked, or the answer is no."""
     with open_reader(config.file, shared) as db:
         kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
     if not kept.calls:
@@ -214,7 +214,7 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
 
 
 _STORE_COMMANDS = {"audit": show_calls, "export": export_data, "quarantine": show_quarantine}
-# These take turns with servers that have the database open: they work in slices where they are not alone.
+# These take turns with servers that have the database open: they work in slices if they are not alone.
 _LONG_COMMANDS = {
     "check": check,
     "compact": compact_store,

@@ -21,7 +21,7 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def script(shell: str, top: argparse.ArgumentParser) -> str:
-    """What the shell runs, as its completion of `quipu`."""
+    """Return what the shell runs, as its completion of `quipu`."""
     known = dict(help_text.subcommands(top))
     if shell == "fish":
         return "\n".join(_fish(known, top))
@@ -34,7 +34,7 @@ def script(shell: str, top: argparse.ArgumentParser) -> str:
 
 
 def _words(command: argparse.ArgumentParser) -> list[str]:
-    """The options of a command, and the words that may stand there: commands below it, or choices."""
+    """Return the options of a command, and the words that may stand there: commands below it, or choices."""
     found = list[str]()
     for action in help_text.actions_of(command):
         found += action.option_strings[-1:] or (map(str, action.choices) if action.choices else ())

@@ -85,7 +85,7 @@ def with_value(document: Object, keys: Sequence[str], value: object) -> Object:
 
 
 def unsafe(keys: Sequence[str]) -> Fault:
-    """The refusal of an edit that could not be made without changing other parts of the file."""
+    """Return the refusal of an edit that could not be made without changing other parts of the file."""
     return Fault("invalid", f"{'.'.join(keys)} cannot be set without changing other parts of the file")
 
 
@@ -145,7 +145,7 @@ def _has_trailing_comma(rest: str) -> bool:
 
 
 def rendered(text: str, value: object, depth: int) -> str:
-    """A value as it is written at nesting level `depth` of a document, in the indentation of the document."""
+    """Return a value as it is written at nesting level `depth` of a document, in the indentation of the document."""
     return _rendered(value, _indent_unit(text), depth, newline_of(text))
 
 
@@ -160,12 +160,12 @@ def _indent_unit(text: str) -> str:
 
 
 def newline_of(text: str) -> str:
-    """The line ending of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def parses_as(text: str, wanted: Object) -> bool:
-    """Whether a text is TOML of this content."""
+    """Return whether a text is TOML of this content."""
     try:
         return tomllib.loads(text) == wanted
     except tomllib.TOMLDecodeError:

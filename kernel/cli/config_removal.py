@@ -47,7 +47,7 @@ def without(document: Any, keys: Sequence[str]) -> Object | None:
 
 
 def _cut_member(text: str, keys: Sequence[str]) -> str:
-    """The text without the member at `keys`, its line, and the comma that it needed."""
+    """Return the text without the member at `keys`, its line, and the comma that it needed."""
     here = parse(text)
     for key in keys[:-1]:
         here = next(node for name, _, node in here.members if name == key) if here else None
@@ -70,13 +70,13 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
 
 
 def _comma_behind(text: str, at: int) -> int | None:
-    """The offset of the comma behind a value, None if none follows."""
+    """Return the offset of the comma behind a value, None if none follows."""
     found = skip_blank(text, at)
     return found if text[found : found + 1] == "," else None
 
 
 def _cut_tables(text: str, keys: Sequence[str]) -> str:
-    """The text without the lines of a table and of the tables below it; comments before the next header stay."""
+    """Return the text without the lines of a table and of the tables below it; comments before the next header stay."""
     kept: list[str] = []
     held: list[str] = []
     cutting = False
@@ -95,7 +95,7 @@ def _cut_tables(text: str, keys: Sequence[str]) -> str:
 
 
 def _header(line: str) -> list[str]:
-    """The keys of a TOML table header."""
+    """Return the keys of a TOML table header."""
     keys: list[str] = []
     try:
         here: Any = tomllib.loads(line)
@@ -108,7 +108,7 @@ def _header(line: str) -> list[str]:
 
 
 def _delete_table(text: str, keys: Sequence[str]) -> str:
-    """The text without a table that is not written as one, such as an inline table; "" on failure."""
+    """Return the text without a table that is not written as one, such as an inline table; "" on failure."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

@@ -18,7 +18,7 @@ _DEEP = (doctor.database, doctor.model, doctor.server)
 
 
 def guide(config: Config) -> Guide:
-    """The guide to the server of a configuration."""
+    """Return the guide to the server of a configuration."""
     return Guide(partial(_clients, config), partial(_findings, config), _price())
 
 

@@ -52,7 +52,7 @@ class Diagnosis(NamedTuple):
     remedy: str = ""
 
     def line(self, environment: Mapping[str, str]) -> str:
-        """The check as a line of text, its grade coloured where the terminal allows it."""
+        """Return the check as a line of text, its grade coloured if the terminal allows it."""
         grade = output.paint(f"{self.grade:5}", _COLOURS[self.grade], sys.stdout, environment)
         return f"{grade}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
 
@@ -79,7 +79,7 @@ def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) 
 
 
 def sqlite(_config: Config) -> Iterator[Diagnosis]:
-    """The version of the bundled SQLite."""
+    """Yield the version of the bundled SQLite."""
     number = sqlite_version()
     version = f"SQLite {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
     if number < OLDEST_SQLITE:
@@ -91,7 +91,7 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
 
 
 def folder(config: Config) -> Iterator[Diagnosis]:
-    """The data directory: writable, on a local file system and private to its user."""
+    """Yield the data directory: writable, on a local file system and private to its user."""
     data = config.data.absolute()
     there = file_systems.existing_parent(data)
     try:
@@ -120,7 +120,7 @@ def folder(config: Config) -> Iterator[Diagnosis]:
 
 
 def settings(config: Config) -> Iterator[Diagnosis]:
-    """The settings of the dialects parse."""
+    """Yield the settings of the dialects parse."""
     found = catch_faults(app.context_of, config._replace(model=None))
     if isinstance(found, Fault):
         yield Diagnosis("wrong", "settings", found.message, "correct this setting")
@@ -129,7 +129,7 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 
 def database(config: Config) -> Iterator[Diagnosis]:
-    """Each database file: readable, of a supported version, intact, with a vector for each document."""
+    """Yield each database file: readable, of a supported version, intact, with a vector for each document."""
     if config.store:
         yield Diagnosis(*describe_database(config))
         return
@@ -161,7 +161,7 @@ def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
 
 
 def _documents_without_vector(config: Config, shared: StoreContext) -> int:
-    """The number of documents without a vector; raises Fault for a file that cannot be used."""
+    """Return the number of documents without a vector; raises Fault for a file that cannot be used."""
     file = config.file
     check_log(file)
     if not file.is_file():
@@ -180,7 +180,7 @@ def _count_without_vector(tx: Tx) -> int:
 
 
 def model(config: Config) -> Iterator[Diagnosis]:
-    """The embedding model loads and embeds a word."""
+    """Check that the embedding model loads and embeds a word."""
     if config.model is None:
         remedy = "unset QUIPU_MODEL for the bundled model"
         yield Diagnosis("hint", "model", "none is configured: search uses full text alone", remedy)
@@ -219,12 +219,12 @@ def disk(config: Config) -> Iterator[Diagnosis]:
 
 
 def backups(config: Config) -> Iterator[Diagnosis]:
-    """The scheduled backups are made."""
+    """Check that the scheduled backups are made."""
     yield from (Diagnosis(*found) for found in describe_backups(config))
 
 
 def server(config: Config) -> Iterator[Diagnosis]:
-    """The program that listens on the configured address."""
+    """Yield the program that listens on the configured address."""
     host = connectable(config.host)
     where = f"{host}:{config.port}"
     try:
@@ -248,7 +248,7 @@ def server(config: Config) -> Iterator[Diagnosis]:
 
 
 def access(config: Config) -> Iterator[Diagnosis]:
-    """The keys admit authorized clients and no others."""
+    """Yield the keys admit authorized clients and no others."""
     known = catch_faults(api_keys.read, config.data)
     if isinstance(known, Fault):
         yield Diagnosis(
@@ -270,7 +270,7 @@ def access(config: Config) -> Iterator[Diagnosis]:
 
 
 def clients(config: Config, platform: str) -> Iterator[Diagnosis]:
-    """The entries for Quipu in the configuration files of supported clients."""
+    """Yield the entries for Quipu in the configuration files of supported clients."""
     found = False
     for client in CLIENTS:
         file = config_file(client, config.environment, platform)

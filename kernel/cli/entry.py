@@ -26,7 +26,9 @@ def main() -> int:
 
 
 def _recall(words: list[str]) -> int | None:
-    """The exit status; None for what is left to the whole command line: other options, no server, any failure."""
+    """Return the exit status; None for what is left to the whole command line: other options, no server, any
+    failure.
+    """
     body, style = _request(words)
     if not body or os.environ.get("QUIPU_STORE"):  # then the server of the folder may have another store
         return None
@@ -45,7 +47,7 @@ def _recall(words: list[str]) -> int | None:
 
 
 def _request(words: list[str]) -> tuple[bytes, str]:
-    """The body and the style of a request; no body for options that are not known here."""
+    """Return the body and the style of a request; no body for options that are not known here."""
     from _json import encode_basestring_ascii as quoted
 
     asked: list[str] = []

@@ -13,22 +13,22 @@ _SYNCHRONIZED = ("onedrive", "dropbox", "google drive", "googledrive", "icloud",
 
 
 def existing_parent(path: Path) -> Path:
-    """The path itself, or its nearest ancestor that exists."""
+    """Return the path itself, or its nearest ancestor that exists."""
     return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
 
 
 def readable_by_others(path: Path) -> bool:
-    """Whether other users of this machine can reach it; on Windows the user's folder keeps them out."""
+    """Return whether other users of this machine can reach it; on Windows the user's folder keeps them out."""
     return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
 
 
 def synchronized_folder(path: Path) -> str:
-    """The folder above a path, or the path itself, that a program copies elsewhere; empty where there is none."""
+    """Return the folder above a path, or the path itself, that a program copies elsewhere; empty if there is none."""
     return next((part for part in path.parts if part.lower().startswith(_SYNCHRONIZED)), "")
 
 
 def kind_of(path: Path) -> str:
-    """The type of the file system; empty if the system does not expose it."""
+    """Return the type of the file system; empty if the system does not expose it."""
     if path.drive.startswith("\\\\"):  # a share on Windows
         return "smbfs"
     try:

@@ -215,7 +215,7 @@ def add_texts(top: argparse.ArgumentParser) -> None:
 
 
 def subcommands(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command below a parser, by its words."""
+    """Yield every command below a parser, by its words."""
     action = _action(parser)
     if action is None:
         return
@@ -225,18 +225,18 @@ def subcommands(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[t
 
 
 def briefs(top: argparse.ArgumentParser) -> dict[str, str]:
-    """The commands with a few words on each."""
+    """Return the commands with a few words on each."""
     return {choice.dest: choice.help or "" for choice in _action(top)._choices_actions}
 
 
 def actions_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
-    """The options and arguments of a command; argparse has no public way to them."""
+    """Return the options and arguments of a command; argparse has no public way to them."""
     actions: Any = parser
     return actions._actions
 
 
 def _action(parser: argparse.ArgumentParser) -> Any:
-    """The action that chooses a command; argparse has no public way to it."""
+    """Return the action that chooses a command; argparse has no public way to it."""
     return next((action for action in actions_of(parser) if isinstance(action.choices, dict)), None)
 
 

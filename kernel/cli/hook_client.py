@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kernel.cli import local_client
     from kernel.core import checkout
-elif __name__ == "quipu_memory.hook_client":  # in the wheel, where another package may be called `kernel`
+elif __name__ == "quipu_memory.hook_client":  # in the wheel, if another package may be called `kernel`
     from quipu_memory import checkout, local_client
 else:
     from kernel.cli import local_client
@@ -60,18 +60,18 @@ def main(words: list[str]) -> None:
 
 
 def is_event(words: list[str]) -> bool:
-    """Whether these words of a command line are for `main`, and not to be explained or refused."""
+    """Return whether these words of a command line are for `main`, and not to be explained or refused."""
     return len(words) > 1 and words[0] == "hook" and words[1] in EVENTS and option(words, "--client") in CLIENTS
 
 
 def option(words: list[str], name: str) -> str:
-    """The value of an option, empty without it."""
+    """Return the value of an option, empty without it."""
     at = words.index(name) if name in words else len(words)
     return words[at + 1] if at + 1 < len(words) else ""
 
 
 def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes:
-    """The output of a hook; empty where there is nothing to say, or where it is switched off."""
+    """Return the output of a hook; empty if there is nothing to say, or if it is switched off."""
     given = _read(0)
     if not given or environment.get("QUIPU_HOOKS") == "0":
         return b""
@@ -109,7 +109,9 @@ def read_intro(root: str) -> tuple[str, str]:
 
 
 def project_root(folder: str) -> str:
-    """The root of the repository that holds a folder, that of its main worktree; the folder itself outside of one."""
+    """Return the root of the repository that holds a folder, that of its main worktree; the folder itself outside of
+    one.
+    """
     here = os.path.abspath(folder)
     while True:
         git = os.path.join(here, ".git")
@@ -124,14 +126,14 @@ def project_root(folder: str) -> str:
 
 
 def is_off(root: str, environment: dict[str, str]) -> bool:
-    """Whether the user has switched hooks off: everywhere, in a list of folders, or by a file in the project."""
+    """Return whether the user has switched hooks off: everywhere, in a list of folders, or by a file in the project."""
     folders = [one for one in environment.get("QUIPU_HOOKS_OFF", "").split(os.pathsep) if one]
     below = any(os.path.join(root, "").startswith(os.path.join(os.path.abspath(one), "")) for one in folders)
     return environment.get("QUIPU_HOOKS") == "0" or below or os.path.exists(os.path.join(root, OFF_FILE))
 
 
 def post(url: str, path: str, key: str, body: bytes, data: str, deadline: float) -> bytes:
-    """The body of the answer to a POST, empty unless it is whole and says 200.
+    """Return the body of the answer to a POST, empty unless it is whole and says 200.
 
     Over http nothing is sent before the server has proved that it can read the data directory, or knows the key.
     """
@@ -155,7 +157,9 @@ def post(url: str, path: str, key: str, body: bytes, data: str, deadline: float)
 
 
 def _is_proved(connection: "socket", authority: str, port: int, key: str, data: str, deadline: float) -> bool:
-    """Whether the server knows a secret that no other user of this machine does: its token, or the hash of the key."""
+    """Return whether the server knows a secret that no other user of this machine does: its token, or the hash of the
+    key.
+    """
     nonce = os.urandom(16).hex()
     lines = [f"GET {PROOF_PATH} HTTP/1.1", f"host: {authority}", f"{NONCE_HEADER}: {nonce}"]
     lines += [f"{KEY_ID_HEADER}: {key[6:14]}"] if key.startswith("quipu_") else []
@@ -193,7 +197,7 @@ def _answer(connection: "socket", deadline: float) -> bytes:
 
 
 def _length(head: bytes) -> int:
-    """The bytes of the body that a head announces; -2 if it says nothing of them."""
+    """Return the bytes of the body that a head announces; -2 if it says nothing of them."""
     lines = head.lower().split(b"\r\n")
     given = next((one.partition(b":")[2].strip() for one in lines if one.startswith(b"content-length:")), b"")
     return int(given) if given.isdigit() and len(given) < 10 else -2
@@ -211,7 +215,7 @@ def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: f
 
 
 def _key(words: list[str], environment: dict[str, str]) -> str:
-    """The key: that of the environment, or the content of a file."""
+    """Return the key: that of the environment, or the content of a file."""
     file = option(words, "--key-file")
     if environment.get("QUIPU_KEY") or not file:
         return environment.get("QUIPU_KEY", "")
@@ -220,7 +224,8 @@ def _key(words: list[str], environment: dict[str, str]) -> str:
 
 
 def _main_worktree(here: str) -> str:
-    """The root of the repository of a linked worktree, from its `.git` file; empty if that repository does not say so.
+    """Return the root of the repository of a linked worktree, from its `.git` file; empty if that repository does not
+    say so.
 
     Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
     """
@@ -243,7 +248,7 @@ def _main_worktree(here: str) -> str:
 
 
 def _read(descriptor: int) -> bytes:
-    """All of an input; empty where it is too long, which is read to its end all the same."""
+    """Return all of an input; empty if it is too long, which is read to its end all the same."""
     parts: list[bytes] = []
     size = 0
     while part := os.read(descriptor, 1 << 16):

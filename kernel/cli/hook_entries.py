@@ -37,7 +37,6 @@ class HookClient(NamedTuple):
     remark: str = ""
 
     def events(self, level: Level) -> Mapping[str, str]:
-        """The events of a level."""
         return {} if level == "none" else self.prime if level == "prime" else {**self.prime, **self.recall}
 
 
@@ -94,7 +93,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
 
 
 def entries(client: HookClient, level: Level, program: Sequence[str], options: Sequence[str], platform: str) -> Entries:
-    """Our entry for each event of a level; `program` starts Quipu, `options` follow the event."""
+    """Return our entry for each event of a level; `program` starts Quipu, `options` follow the event."""
     return {
         name: _entry(client, [*program, "hook", event, "--client", client.short, *options], platform)
         for name, event in client.events(level).items()
@@ -102,7 +101,7 @@ def entries(client: HookClient, level: Level, program: Sequence[str], options: S
 
 
 def own(text: str) -> Entries:
-    """Our entries in a file; raises Fault where it cannot be read."""
+    """Return our entries in a file; raises Fault if it cannot be read."""
     document = config_files.read_json(text)
     hooks: Any = cast("dict[str, Any]", document).get(_HOOKS) if isinstance(document, dict) else None
     if not isinstance(hooks, dict):
@@ -116,12 +115,14 @@ def own(text: str) -> Entries:
 
 
 def events_of(found: Entries) -> list[str]:
-    """Our names of the events of entries."""
+    """Return our names of the events of entries."""
     return [match[1] for entry in found.values() if (match := _OURS.search(_command(entry)))]
 
 
 def put(text: str, client: HookClient, wanted: Entries) -> str:
-    """The file with exactly these entries of ours; everything else stays. Raises Fault where it cannot be edited."""
+    """Return the file with exactly these entries of ours; everything else stays. Raises Fault if it cannot be
+    edited.
+    """
     if own(text) == wanted:
         return text
     text = take(text)
@@ -136,7 +137,7 @@ def put(text: str, client: HookClient, wanted: Entries) -> str:
 
 
 def take(text: str) -> str:
-    """The file without our entries, and without the lists that held nothing else."""
+    """Return the file without our entries, and without the lists that held nothing else."""
     for event in own(text):
         text = _cut(text, (_HOOKS, event))
     root = parse(text)
@@ -160,7 +161,7 @@ def _is_ours(item: Any) -> bool:
 
 
 def _command(item: Any) -> str:
-    """The command line of an entry that has one handler, whatever its form."""
+    """Return the command line of an entry that has one handler, whatever its form."""
     if not isinstance(item, dict):
         return ""
     entry = cast("dict[str, Any]", item)
@@ -174,7 +175,7 @@ def _command(item: Any) -> str:
 
 
 def _append(text: str, keys: Sequence[str], value: Any) -> str:
-    """The document with `value` behind the items of the list at `keys`, which is made if there is none."""
+    """Return the document with `value` behind the items of the list at `keys`, which is made if there is none."""
     here = _node(text, keys)
     if here is None or here.value == []:
         return config_files.set_json(text, keys, [value])
@@ -192,7 +193,9 @@ def _append(text: str, keys: Sequence[str], value: Any) -> str:
 
 
 def _cut(text: str, keys: Sequence[str]) -> str:
-    """The document without our items of the list at `keys`; without the list, and without `hooks`, if that was all."""
+    """Return the document without our items of the list at `keys`; without the list, and without `hooks`, if that was
+    all.
+    """
     here = _node(text, keys)
     assert here is not None, "it has an item of ours"
     kept = [item for item in here.value if not _is_ours(item)]

@@ -21,7 +21,7 @@ _KEY_FILE = "hook.key"
 
 
 def of_client(name: str) -> HookClient:
-    """The client of this name, in either form; raises Fault("invalid")."""
+    """Return the client of this name, in either form; raises Fault("invalid")."""
     for client in HOOK_CLIENTS:
         if name in (client.name, client.short):
             return client
@@ -83,7 +83,7 @@ def status(arguments: argparse.Namespace, config: Config, platform: str = sys.pl
 
 
 def installed(client: HookClient, file: Path) -> list[str]:
-    """The events for which a client calls Quipu; none where its file cannot be read."""
+    """Return the events for which a client calls Quipu; none if its file cannot be read."""
     try:
         text = _text(file)
         if client.form == "plugin":
@@ -95,7 +95,7 @@ def installed(client: HookClient, file: Path) -> list[str]:
 
 
 def _original(file: Path, text: str, client: HookClient) -> str:
-    """The text without our entries: the copy of the file that becomes this text with them, if there is one."""
+    """Return the text without our entries: the copy of the file that becomes this text with them, if there is one."""
     ours = own(text)
     if not ours:
         return text
@@ -111,7 +111,9 @@ def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
 
 
 def _before(file: Path) -> Sequence[str]:
-    """What a file held before: the copies that `setup` has made of it, or nothing if all of them had our entries."""
+    """Return what a file held before: the copies that `setup` has made of it, or nothing if all of them had our
+    entries.
+    """
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
     texts = [text for copy in copies if (text := _text_at(copy)) is not None]
     return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
@@ -167,7 +169,7 @@ def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Se
 
 
 def _write_key(config: Config, key: str) -> Path:
-    """The key in a file of its own that only the user can read: a command line is shown to everybody."""
+    """Return the key in a file of its own that only the user can read: a command line is shown to everybody."""
     file = (config.data / _KEY_FILE).absolute()
     if _text_at(file) != key:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -180,7 +182,6 @@ def _write_key(config: Config, key: str) -> Path:
 
 
 def file_of(client: HookClient, values: Mapping[str, str], platform: str) -> Path:
-    """Return the file in which a client has its hooks."""
     place = Client(client.name, client.title, client.path, (), None, {})
     return config_file(place, values, platform)
 

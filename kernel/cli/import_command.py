@@ -101,7 +101,7 @@ def _printable(text: str) -> str:
 
 
 def _chosen(kind: str | None, path: Path) -> Import:
-    """The import of a kind; without one, the first that the file or folder looks like."""
+    """Return the import of a kind; without one, the first that the file or folder looks like."""
     own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.exchange.imports]
     known = [_everything(), *own, *app.foreign_imports()]
     names = ", ".join(found.kind for found in known)
@@ -160,7 +160,7 @@ def _import(
 
 
 def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
-    """The embeddings of what the next slice begins with, computed before it holds the lock."""
+    """Return the embeddings of what the next slice begins with, computed before it holds the lock."""
     prepare, embedder = source.ahead.prepare, shared.embedder
     texts = prepare() if prepare is not None else ()
     if embedder is None or not texts:
@@ -171,7 +171,7 @@ def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]"
 
 
 def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
-    """What to say of a failure, after what came before it was taken back, where that can be done."""
+    """Return what to say of a failure, after what came before it was taken back, if that can be done."""
     fault = job.answer
     if job.earlier is None or not job.earlier.parts:
         return fault
@@ -195,7 +195,7 @@ def _take_back(file: Path, shared: StoreContext, origin: CallContext, outcomes: 
 def _preview(
     file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
 ) -> Imported:
-    """What an import would do, by a read; what a read cannot say is tried on a copy."""
+    """Return what an import would do, by a read; what a read cannot say is tried on a copy."""
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     found: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:

@@ -94,7 +94,7 @@ def _scalar(text: str, found: re.Match[str]) -> Any:
 
 
 def skip_blank(text: str, at: int) -> int:
-    """The offset behind blanks and comments."""
+    """Return the offset behind blanks and comments."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 

@@ -59,7 +59,6 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _tell_of_clients(config: Config) -> None:
-    """Name the clients that are configured for this server, each with the command that gives it a key."""
     commands = rekey_commands(config)
     if commands:
         lines = [f"  {title}: {command}" for title, command in commands]

@@ -19,7 +19,7 @@ Server = tuple[str, int, str]  # host, port and token
 
 
 def default_data(values: "Mapping[str, str]") -> str:
-    """The data directory, as kernel.core.config has it."""
+    """Return the data directory, as kernel.core.config has it."""
     if values.get("QUIPU_DATA"):
         return values["QUIPU_DATA"]
     home = values.get("HOME") or values.get("USERPROFILE") or "."
@@ -31,7 +31,7 @@ def default_data(values: "Mapping[str, str]") -> str:
 
 
 def find(data: str) -> Server | None:
-    """The server that runs on a data directory; None where none does, or where it is another user's."""
+    """Return the server that runs on a data directory; None if none does, or if it is another user's."""
     try:
         descriptor = os.open(os.path.join(data, FILE), os.O_RDWR)
     except OSError:
@@ -46,7 +46,8 @@ def find(data: str) -> Server | None:
 
 
 def token(data: str) -> str:
-    """The secret of the server that runs on a data directory; empty where none is written, or where it is not ours.
+    """Return the secret of the server that runs on a data directory; empty if none is written, or if it is not
+    ours.
 
     A relative data directory is not looked at: it would be one of the folder that a client works in.
     """
@@ -59,9 +60,9 @@ def token(data: str) -> str:
 
 
 def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:
-    """Status and body of the answer; None where no process listens, and nothing was sent.
+    """Return status and body of the answer; None if no process listens, and nothing was sent.
 
-    Raises TimeoutError, ConnectionError or another OSError where it is not known whether the server has done it.
+    Raises TimeoutError, ConnectionError or another OSError if it is not known whether the server has done it.
     """
     host, port, token = server
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
@@ -98,7 +99,7 @@ def _parsed(answer: bytes) -> tuple[int, bytes]:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Whether a living server holds the file; it is read where another process has locked it."""
+    """Return whether a living server holds the file; it is read if another process has locked it."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The argument parser; options that are not given default to environment variables."""
+    """Return the argument parser; options that are not given default to environment variables."""
     top = _Parser(prog="quipu", description="A memory server for AI agents.")
     top.add_argument("--version", action="version", version=f"quipu {config.VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -164,7 +164,7 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
 
 
 def config_of(arguments: argparse.Namespace) -> config.Config:
-    """The configuration; options take precedence over the environment."""
+    """Return the configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
     given = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             return _checked(arguments)
         finally:
-            print(end="", flush=True)  # where the output cannot be written, here and not at the interpreter's end
+            print(end="", flush=True)  # if the output cannot be written, here and not at the interpreter's end
     except OSError as error:
         output.discard_rest()
         if output.is_closed_pipe(error):
@@ -224,7 +224,7 @@ def _told(error: BaseException) -> str:
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    # Where SQLite puts what does not fit into memory: there is room for it where the database is.
+    # If SQLite puts what does not fit into memory: there is room for it if the database is.
     os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself

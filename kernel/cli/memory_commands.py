@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Runs one of the commands; 1 where nothing was found."""
+    """Runs one of the commands; 1 if nothing was found."""
     asked = typed_text.checked(_request(arguments))
     source = source_of(arguments, config)
     style = _style(arguments, config)
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a command asks for, by the names of its request."""
+    """Return what a command asks for, by the names of its request."""
     match arguments.command:
         case "recall":
             times = {"as_of": arguments.as_of or ""}
@@ -76,7 +76,7 @@ def _style(arguments: argparse.Namespace, config: Config) -> "Style":
 
 
 def _edit(source: Source, asked: dict[str, Any], style: "Style", config: Config) -> str:
-    """Changes the text of a memory; where that is refused, what the person wrote is kept in a file."""
+    """Changes the text of a memory; if that is refused, what the person wrote is kept in a file."""
     shown = source.shown(asked["id"])
     if not shown.edit:
         raise Fault("invalid", f"No tool edits {shown.id}.")

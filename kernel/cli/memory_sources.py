@@ -46,7 +46,7 @@ class Source(NamedTuple):
     send: Send
 
     def ask(self, command: str, asked: dict[str, Any], style: "Style") -> str:
-        """What a command prints; raises Fault."""
+        """Return what a command prints; raises Fault."""
         status, body = self.send(command, msgspec.json.encode(asked), style)
         if status == http.HTTPStatus.OK:
             return body.decode("utf-8", "replace")
@@ -57,12 +57,12 @@ class Source(NamedTuple):
         raise Fault("invalid", message)
 
     def shown(self, id_: str) -> Shown:
-        """One memory as it is; raises Fault."""
+        """Return one memory as it is; raises Fault."""
         return msgspec.json.decode(self.ask("show", {"id": id_}, "json"), type=Shown)
 
 
 def source_of(arguments: argparse.Namespace, config: Config) -> Source:
-    """The one that --url names, else the database, the server of the data directory, or the file."""
+    """Return the one that --url names, else the database, the server of the data directory, or the file."""
     if arguments.url is not None:
         return Source(_at_url(arguments.url, arguments.key))
     if arguments.key:

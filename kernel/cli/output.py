@@ -29,14 +29,13 @@ def note(text: str) -> None:
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal that has colours, and NO_COLOR does not forbid them."""
+    """Return whether a stream is a terminal that has colours, and NO_COLOR does not forbid them."""
     able = stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
     # The console of Windows shows codes as they are, unless it is a terminal of today.
     return able and (sys.platform != "win32" or bool({"WT_SESSION", "TERM"} & set(environment)))
 
 
 def paint(text: str, colour: Colour, stream: TextIO, environment: Mapping[str, str]) -> str:
-    """The text in a colour, where the stream has colours."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if has_colours(stream, environment) else text
 
 
@@ -48,7 +47,7 @@ def accept_any_text() -> None:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Whether the reader of the output has ended; Windows reports it by EINVAL."""
+    """Return whether the reader of the output has ended; Windows reports it by EINVAL."""
     return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
@@ -66,7 +65,7 @@ def discard_rest() -> None:
 
 
 def describe(fault: Fault) -> str:
-    """The message of a fault, with the path of its file where it names neither that nor its folder."""
+    """Return the message of a fault, with the path of its file where it names neither that nor its folder."""
     cause = fault.__context__
     if is_disk_full(cause):
         return NO_SPACE

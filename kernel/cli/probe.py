@@ -127,7 +127,7 @@ def check_health(host: str, port: int) -> None:
 
 
 def login_code(authority: str, key: str) -> LoginCode | None:
-    """A code for the browser from the server on this host and port; None where it does not accept the key."""
+    """Return a code for the browser from the server on this host and port; None if it does not accept the key."""
     connection = http.client.HTTPConnection(authority, timeout=_TIMEOUT_SECONDS)
     form = {"content-type": "application/x-www-form-urlencoded", "origin": f"http://{authority}"}
     try:

@@ -44,7 +44,7 @@ class ProgressBar:
 
 
 def render(label: str, done: int, total: int, seconds: float, columns: int) -> str:
-    """One line shorter than `columns`: bar, percentage, counts, steps a second and the estimated time left."""
+    """Return one line shorter than `columns`: bar, percentage, counts, steps a second and the estimated time left."""
     share = min(1.0, done / total) if total else 1.0
     left = seconds / share - seconds if share else 0.0
     speed = done / seconds if seconds > 1 else 0.0

@@ -73,7 +73,7 @@ _DONE = {"install": "installed and started", "start": "started", "stop": "stoppe
 
 
 def define(config: Config, started: LaunchCommand, platform: str) -> Service:
-    """The service for this configuration on a platform; raises Fault where there is no service manager."""
+    """Return the service for this configuration on a platform; raises Fault if there is no service manager."""
     words = _words(config, started)
     settings = {
         name: value
@@ -187,7 +187,7 @@ def _task(home: Path, words: Sequence[str], env: Mapping[str, str], values: Mapp
         "remove": (("schtasks", "/End", "/TN", _TASK), ("schtasks", "/Delete", "/F", "/TN", _TASK)),
     }
     ET.indent(task)
-    # schtasks reads UTF-16, and UTF-8 only where it holds no other characters than ASCII.
+    # schtasks reads UTF-16, and UTF-8 only if it holds no other characters than ASCII.
     return Service(file, ET.tostring(task, encoding="utf-16", xml_declaration=True), commands)
 
 

@@ -82,7 +82,7 @@ def _change(client: Client, arguments: argparse.Namespace, config: Config, platf
 
 
 def _named_as_replaced(client: Client, file: Path, arguments: argparse.Namespace) -> argparse.Namespace:
-    """The arguments with the name of the entry that is replaced; raises Fault("not_found") where there is none."""
+    """Return the arguments with the name of the entry that is replaced; raises Fault("not_found") if there is none."""
     name = client_entries.name_of_entry_starting(client, file, _PROGRAMS[arguments.replace])
     if name is None:
         raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
@@ -90,7 +90,7 @@ def _named_as_replaced(client: Client, file: Path, arguments: argparse.Namespace
 
 
 def describe(client: Client, values: Mapping[str, str], platform: str, name: str) -> str:
-    """One line: the configuration file of a client and the target of its entry."""
+    """Return one line: the configuration file of a client and the target of its entry."""
     file = config_file(client, values, platform)
     if not file.is_file():
         return f"no configuration at {file}"
@@ -108,7 +108,6 @@ def _client(name: str) -> Client:
 
 
 def _installed(config: Config, platform: str) -> list[Client]:
-    """The clients that have a configuration file on this machine."""
     found = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
     if not found:
         raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
@@ -163,7 +162,9 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
 
 
 def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
-    """The dialects to use, in the order of addresses; none for all of a server, or for an address as it is given."""
+    """Return the dialects to use, in the order of addresses; none for all of a server, or for an address as it is
+    given.
+    """
     given = tuple(arguments.dialect)
     if given == (_EVERY_DIALECT,) or (not given and (config.dialects or arguments.url)):
         return ()

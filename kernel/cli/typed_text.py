@@ -16,7 +16,7 @@ _PREFIX = "quipu-edit-"
 
 
 def checked(asked: dict[str, Any]) -> dict[str, Any]:
-    """The same; raises Fault("invalid") where an argument of the command line held bytes that are no text."""
+    """Return the same; raises Fault("invalid") if an argument of the command line held bytes that are no text."""
     for name, value in asked.items():
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
             if isinstance(one, str):
@@ -32,7 +32,7 @@ def _check(name: str, text: str) -> None:
 
 
 def to_add(given: str | None, environment: Mapping[str, str]) -> str:
-    """The text of a new memory; raises Fault where there is none."""
+    """Return the text of a new memory; raises Fault if there is none."""
     if given is not None and given != _STDIN:
         text = given
     elif given is None and sys.stdin.isatty():
@@ -45,14 +45,14 @@ def to_add(given: str | None, environment: Mapping[str, str]) -> str:
 
 
 def to_edit(given: str | None, before: str, environment: Mapping[str, str]) -> str:
-    """The new text of a memory."""
+    """Return the new text of a memory."""
     if given == _STDIN:
         return _from_stdin()
     return _from_editor(before, environment) if given is None else given
 
 
 def kept(text: str) -> Path:
-    """The name of a new file with the text, for its owner alone."""
+    """Return the name of a new file with the text, for its owner alone."""
     descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=".md")
     with os.fdopen(descriptor, "wb") as file:
         file.write(text.encode())
@@ -67,7 +67,7 @@ def _from_stdin() -> str:
 
 
 def _from_editor(before: str, environment: Mapping[str, str]) -> str:
-    """What a person makes of a text in an editor, without the line end that editors add at the end of a file."""
+    """Return what a person makes of a text in an editor, without the line end that editors add at the end of a file."""
     file = kept(before)
     command = environment.get("VISUAL") or environment.get("EDITOR") or ("notepad" if sys.platform == "win32" else "vi")
     try:
@@ -86,5 +86,5 @@ def _from_editor(before: str, environment: Mapping[str, str]) -> str:
 
 
 def _words(command: str) -> list[str]:
-    """The words of a command; on Windows a backslash is part of a path."""
+    """Return the words of a command; on Windows a backslash is part of a path."""
     return shlex.split(command, posix=sys.platform != "win32")

@@ -14,7 +14,7 @@ from kernel.security.local_access import connectable
 
 
 def run(config: Config, key: str) -> int:
-    """Opens the console and prints its address; raises Fault where no server answers, or where it refuses `key`.
+    """Opens the console and prints its address; raises Fault if no server answers, or if it refuses `key`.
 
     Without `key` that of a client's entry for this server is used, as far as there is one; the page then asks for it.
     """
@@ -38,7 +38,7 @@ def run(config: Config, key: str) -> int:
 
 
 def _keys_of_clients(config: Config) -> Iterator[str]:
-    """The keys in the entries of this machine's clients for this server."""
+    """Yield the keys in the entries of this machine's clients for this server."""
     for client in CLIENTS:
         try:
             file = config_file(client, config.environment, sys.platform)
@@ -51,5 +51,5 @@ def _keys_of_clients(config: Config) -> Iterator[str]:
 
 
 def _first_code(authority: str, keys: list[str]) -> LoginCode | None:
-    """The code for the first key that the server accepts."""
+    """Return the code for the first key that the server accepts."""
     return next((code for key in dict.fromkeys(keys) if (code := probe.login_code(authority, key))), None)

@@ -60,7 +60,7 @@ class Config(NamedTuple):
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
     their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
-    folder `backup_to`, where the newest `backup_keep` copies stay. With `follow` the data directory is one that
+    folder `backup_to`, if the newest `backup_keep` copies stay. With `follow` the data directory is one that
     `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
     requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
     logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
@@ -107,17 +107,17 @@ class Config(NamedTuple):
 
     @property
     def home(self) -> Path:
-        """The folder of the tenant."""
+        """Return the folder of the tenant."""
         return data_dir.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
-        """The database file of the tenant."""
+        """Return the database file of the tenant."""
         return self.home / "quipu.db"
 
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
-    """The configuration in environment variables; raises Fault("invalid") naming the variable."""
+    """Return the configuration in environment variables; raises Fault("invalid") naming the variable."""
     model = values.get("QUIPU_MODEL", "")
     return Config(
         data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
@@ -171,19 +171,19 @@ class _Asked(Mapping[str, str]):
 
 @cache
 def variables() -> frozenset[str]:
-    """The variables that `from_mapping` reads."""
+    """Return the variables that `from_mapping` reads."""
     asked = _Asked()
     from_mapping(asked)
     return frozenset(asked.names)
 
 
 def on_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
 
 
 def default_data(values: Mapping[str, str], platform: str) -> Path:
-    """The folder `quipu` in the user's data directory on this platform."""
+    """Return the folder `quipu` in the user's data directory on this platform."""
     home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
     if platform == "darwin":
         return home / "Library" / "Application Support" / "quipu"
@@ -193,7 +193,7 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
 
 
 def _stores(values: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of the places of memories other than a file of its own."""
+    """Return the fields of the places of memories other than a file of its own."""
     return {
         "store": _store(values, "QUIPU_STORE"),
         "read_store": _store(values, "QUIPU_READ_STORE"),
@@ -202,7 +202,7 @@ def _stores(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _backups(values: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of the scheduled backups."""
+    """Return the fields of the scheduled backups."""
     return {
         "backup_to": Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
         "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),
@@ -218,7 +218,7 @@ def host_name(given: str) -> str:
 
 
 def duration(name: str, given: str) -> int:
-    """The seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
+    """Return the seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
     seconds = int((span(given) or timedelta()).total_seconds())
     if not seconds:
         raise Fault("invalid", f"{name} must be a duration such as 30m, 1h or 7d")
@@ -269,7 +269,7 @@ def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
-    """One of these words; the first is the default."""
+    """Return one of these words; the first is the default."""
     given = values.get(name) or choices[0]
     for choice in choices:
         if given == choice:

@@ -18,19 +18,19 @@ _LOCK_POLL_SECONDS = 0.02
 
 
 def tenant_name(name: str) -> str:
-    """`name`, if it is valid as a folder on every system; raises Fault("invalid")."""
+    """Return `name`, if it is valid as a folder on every system; raises Fault("invalid")."""
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A tenant has a name of 1 to 63 characters: a-z, 0-9, - and _, the first no - or _.")
     return name
 
 
 def home(data: Path, name: str) -> Path:
-    """The folder of a tenant; that of the main tenant is the data directory itself."""
+    """Return the folder of a tenant; that of the main tenant is the data directory itself."""
     return data if name == MAIN else data / _TENANTS / tenant_name(name)
 
 
 def other_tenants(data: Path) -> list[str]:
-    """The names of the tenants besides the main one that have a folder."""
+    """Return the names of the tenants besides the main one that have a folder."""
     return sorted(folder.name for folder in (data / _TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
 
 
@@ -84,7 +84,7 @@ def fsync_folder(folder: Path) -> None:
 
 @contextmanager
 def file_lock(path: Path, seconds: float) -> Generator[None]:
-    """Holds the lock on a file, which ends with the process; raises Fault("busy") where another holds it so long."""
+    """Holds the lock on a file, which ends with the process; raises Fault("busy") if another holds it so long."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

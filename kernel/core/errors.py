@@ -32,7 +32,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 class Fault(Exception):
     """An error with a stable code and a message for the caller.
 
-    `label` is the dialect's own code (for example MEMORY_NOT_FOUND), empty where it has none. `context` is more detail
+    `label` is the dialect's own code (for example MEMORY_NOT_FOUND), empty if it has none. `context` is more detail
     as plain data. `tool` is the tool that was called, once known, for dialects that name it in errors.
     """
 

@@ -24,7 +24,9 @@ def utc_now(clock: int | None = None) -> str:
 
 
 def new_id(prefix: str, clock: int | None = None) -> str:
-    """`prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids sort by time."""
+    """Return `prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids
+    sort by time.
+    """
     milliseconds = (now_ns() if clock is None else clock) // 1_000_000
     value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
     letters = [_ALPHABET[value >> shift & 31] for shift in range(105, -1, -5)]
@@ -32,7 +34,7 @@ def new_id(prefix: str, clock: int | None = None) -> str:
 
 
 def call_id() -> str:
-    """A short id for one call in the log: takes `current_call` if it is set, else makes a new one."""
+    """Return a short id for one call in the log: takes `current_call` if it is set, else makes a new one."""
     known = current_call.get()
     if known:
         current_call.set("")
@@ -41,5 +43,5 @@ def call_id() -> str:
 
 
 def now_ns() -> int:
-    """Nanoseconds since 1970."""
+    """Return nanoseconds since 1970."""
     return time.time_ns()

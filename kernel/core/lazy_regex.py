@@ -20,5 +20,5 @@ class LazyPattern:
 
 
 def regex(source: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile`, lazily: an error in the pattern is raised at its first use."""
+    """Return `re.compile`, lazily: an error in the pattern is raised at its first use."""
     return cast(re.Pattern[str], LazyPattern(source, flags))

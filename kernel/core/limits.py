@@ -63,12 +63,12 @@ class Limits(NamedTuple):
 
     @property
     def engine(self) -> CallLimits:
-        """The limits of one call in the store."""
+        """Return the limits of one call in the store."""
         return CallLimits(self.store_milliseconds, self.store_value, self.answer)
 
     @property
     def connections_of_an_address(self) -> int:
-        """How many connections one address may have at once."""
+        """Return how many connections one address may have at once."""
         return self.address_connections or max(1, self.connections // 2)
 
 
@@ -125,7 +125,7 @@ class Refusal(NamedTuple):
 
 
 def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal | None:
-    """The refusal of a request by its headers, or None; `headers` is `dict(raw)`."""
+    """Return the refusal of a request by its headers, or None; `headers` is `dict(raw)`."""
     if len(raw) > limits.header_count or weight(raw) > limits.header_bytes:
         return Refusal(431, "Headers too large")
     if len(headers) != len(raw) and any(name in _SINGLE for name in repeated(raw)):
@@ -139,7 +139,9 @@ def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal |
 
 
 def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
-    """The refusal of a body by its headers, or None: it must be JSON, not compressed, and not declared too long."""
+    """Return the refusal of a body by its headers, or None: it must be JSON, not compressed, and not declared
+    too long.
+    """
     if not is_json(headers.get(b"content-type", b"")):
         return Refusal(415, "Content-Type must be application/json")
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
@@ -151,12 +153,12 @@ def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
 
 
 def weight(raw: Iterable[Header]) -> int:
-    """The bytes of all names and values."""
+    """Return the bytes of all names and values."""
     return sum([len(name) + len(value) for name, value in raw])
 
 
 def repeated(raw: Iterable[Header]) -> set[bytes]:
-    """The names that appear more than once."""
+    """Return the names that appear more than once."""
     seen: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in raw:
@@ -165,12 +167,12 @@ def repeated(raw: Iterable[Header]) -> set[bytes]:
 
 
 def host_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    """Whether a Host header names an allowed host."""
+    """Return whether a Host header names an allowed host."""
     return "*" in allowed or _named(value.strip().decode("latin-1").lower(), allowed)
 
 
 def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    """Whether an Origin header names an allowed origin; `null` never does."""
+    """Return whether an Origin header names an allowed origin; `null` never does."""
     if "*" in allowed:
         return True
     origin = value.strip().decode("latin-1").lower()
@@ -180,19 +182,19 @@ def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
 
 
 def is_json(value: bytes) -> bool:
-    """Whether a Content-Type header says JSON."""
+    """Return whether a Content-Type header says JSON."""
     return value.partition(b";")[0].strip().lower() == b"application/json"
 
 
 def accepts(headers: Headers, media: bytes) -> bool:
-    """Whether the Accept header, if there is one, accepts a media type."""
+    """Return whether the Accept header, if there is one, accepts a media type."""
     accept = headers.get(b"accept", b"*/*").lower().split(b",")
     types = {part.partition(b";")[0].strip() for part in accept}
     return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
 
 
 def excess(body: bytes, limits: Limits) -> str:
-    """Which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
+    """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
     values, found = 1, bytearray()
@@ -210,7 +212,9 @@ def excess(body: bytes, limits: Limits) -> str:
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """The parts of JSON text outside strings; split piece by piece, so that many quotes do not make one huge list."""
+    """Yield the parts of JSON text outside strings; split piece by piece, so that many quotes do not make one huge
+    list.
+    """
     at, quotes = 0, 0
     while at < len(body):
         end = at + _PIECE_BYTES
@@ -223,7 +227,7 @@ def _outside_strings(body: bytes) -> Iterator[bytes]:
 
 
 async def read_body(receive: "Receive", limit: int) -> bytes | None:
-    """The whole body, or None where it exceeds `limit` or the client has disconnected or was too slow."""
+    """Return the whole body, or None if it exceeds `limit` or the client has disconnected or was too slow."""
     message = await receive()
     if not message.get("more_body", False) and message["type"] == "http.request":
         body: bytes = message.get("body", b"")
@@ -232,7 +236,7 @@ async def read_body(receive: "Receive", limit: int) -> bytes | None:
 
 
 async def read_on(receive: "Receive", message: "Message", limit: int) -> bytes | None:
-    """`read_body` for a caller that has received the first message; None too where memory does not suffice."""
+    """Return `read_body` for a caller that has received the first message; None too if memory does not suffice."""
     parts = bytearray()
     with suppress(MemoryError):
         while message["type"] == "http.request":

@@ -36,7 +36,7 @@ _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
-# `Encoder.encode` of msgspec 0.22 ends the process where its buffer cannot grow; `encode_into` raises MemoryError.
+# `Encoder.encode` of msgspec 0.22 ends the process if its buffer cannot grow; `encode_into` raises MemoryError.
 _encode_into = msgspec.json.Encoder().encode_into
 
 _BRACKETS = regex(r"[,\[\]{}:?]")
@@ -68,12 +68,11 @@ _SHOWN_BY_NUMBER = {
 
 
 def json_bytes(value: Any) -> bytes:
-    """The JSON of a value, as UTF-8."""
+    """Return the JSON of a value, as UTF-8."""
     return bytes(_json(value))
 
 
 def json_text(value: Any) -> str:
-    """The JSON of a value."""
     return _json(value).decode()
 
 
@@ -84,7 +83,9 @@ def _json(value: Any) -> bytearray:
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
-    """A YAML block mapping with its keys in the order given; every loader of YAML 1.1 or 1.2 reads the same values."""
+    """Return a YAML block mapping with its keys in the order given; every loader of YAML 1.1 or 1.2 reads the same
+    values.
+    """
     lines: list[str] = []
     items = cast("Mapping[str, object]", pairs).items() if isinstance(pairs, Mapping) else pairs
     _mapping(lines, items, "")
@@ -92,12 +93,14 @@ def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> st
 
 
 def yaml_flow(items: Iterable[str]) -> str:
-    """A YAML flow sequence of texts, on one line."""
+    """Return a YAML flow sequence of texts, on one line."""
     return f"[{', '.join(_quoted(item) if _BRACKETS.search(item) else _string(item) for item in items)}]"
 
 
 def one_line(text: str, limit: int) -> str:
-    """The start of a text on one line of at most `limit` characters, cut between words and closed with an ellipsis."""
+    """Return the start of a text on one line of at most `limit` characters, cut between words and closed with an
+    ellipsis.
+    """
     head = text[: limit * 2]
     if head.isascii():  # most texts, and some times as fast
         line = head.replace("\n", " ").strip()
@@ -179,7 +182,7 @@ def _blockable(text: str) -> bool:
 
 
 def _literal(lines: list[str], mark: str, text: str, pad: str) -> None:
-    """A literal block; its indentation is stated where a first line that starts blank would leave it to be guessed."""
+    """A literal block; its indentation is stated if a first line that starts blank would leave it to be guessed."""
     body = text.removesuffix("\n")
     chomp = "-" if body == text else "+" if body.endswith("\n") else ""
     depth = "2" if text[0] in " \t\n" else ""
@@ -232,7 +235,9 @@ def _float(value: float) -> str:
 
 
 def one_word(text: str) -> str:
-    """A text as one word of a line: quoted, with escapes, unless it is plain. No text can pass for more fields."""
+    """Return a text as one word of a line: quoted, with escapes, unless it is plain. No text can pass for
+    more fields.
+    """
     return text if _ONE_WORD.fullmatch(text) and not _HIDDEN.search(text) else _quoted(text)
 
 
@@ -257,5 +262,5 @@ def _number(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with invisible and reordering characters as marks."""
+    """Return the text with invisible and reordering characters as marks."""
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)

@@ -24,7 +24,7 @@ _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -> Any:
-    """The value of a YAML document of at most `max_nodes` scalars, lists and mappings; None where it is empty.
+    """Return the value of a YAML document of at most `max_nodes` scalars, lists and mappings; None if it is empty.
 
     Plain scalars are resolved as in JSON: what is no number, `true`, `false` or `null` is a string, and so is every
     key. Raises ValueError naming the line for malformed YAML and for anchors, aliases, tags, repeated keys, several
@@ -35,7 +35,7 @@ def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -
     text = text.removeprefix("\ufeff")
     if found := _NOT_PRINTABLE.search(text):
         raise _error(text.count("\n", 0, found.start()), f"the character U+{ord(found[0]):04X} must be escaped")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML was built with libyaml
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast if PyYAML was built with libyaml
     events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
     return _document(_Parser(events, yaml, max_nodes or math.inf, max_depth))
 
@@ -56,7 +56,7 @@ def _error(line: int, problem: str) -> ValueError:
 
 
 def _document(parser: _Parser) -> Any:
-    """The value of the only document of the stream."""
+    """Return the value of the only document of the stream."""
     _next(parser)  # StreamStartEvent
     if isinstance(_next(parser), parser.yaml.StreamEndEvent):
         return None
@@ -124,7 +124,7 @@ def _text(parser: _Parser, event: Any) -> str:
 
 
 def _resolve(word: str) -> Any:
-    """A plain scalar as JSON has it; numbers that Python cannot hold stay text."""
+    """Return a plain scalar as JSON has it; numbers that Python cannot hold stay text."""
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     number = _NUMBER.fullmatch(word)

@@ -19,7 +19,7 @@ LENGTH_PENALTY = 0.04  # times ln(tokens): long texts have better maxima by chan
 OPENING_TOKENS = 16  # with 12 or 24, nDCG@10 differs by at most .007, either way
 _BIGRAM_SHARE = 1 / 3  # of the score comes from pairs of adjacent tokens; no record of the choice
 _BATCH_TOKENS = 8192  # token positions compared together, so that the cosines stay in the processor's cache
-_NO_TOKEN = -9.0  # the cosine where a text has no token any more: less than any sum of two
+_NO_TOKEN = -9.0  # the cosine if a text has no token any more: less than any sum of two
 _EPSILON = 1e-12  # avoids division by zero
 _SAME = 0.999  # the cosine of a token and itself, but for rounding
 
@@ -27,8 +27,8 @@ _SAME = 0.999  # the cosine of a token and itself, but for rounding
 def interaction(
     query: "Ids", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float = 0.0
 ) -> "tuple[Floats, Floats]":
-    """A score of at most 1 for each text, and the share of the query's tokens, by the same weights, that it holds.
-    `tokens` are the ids of all texts in turn, of which each has `sizes`.
+    """Return a score of at most 1 for each text, and the share of the query's tokens, by the same weights, that it
+    holds. `tokens` are the ids of all texts in turn, of which each has `sizes`.
 
     MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
     query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
@@ -62,9 +62,9 @@ def interaction(
 
 
 def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
-    """How heavy the token of each text is that is least like any of the other text, over the mean weight of all.
+    """Return how heavy the token of each text is that is least like any of the other text, over the mean weight of all.
 
-    The weight of a token is the length of its vector, times what the best cosine leaves to 1; 0 where there is none.
+    The weight of a token is the length of its vector, times what the best cosine leaves to 1; 0 if there is none.
     """
     import numpy as np
 
@@ -78,7 +78,9 @@ def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[
 
 
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
-    """The texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the longest."""
+    """Return the texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the
+    longest.
+    """
     import numpy as np
 
     batches: list[Any] = [np.flatnonzero(sizes)]
@@ -91,7 +93,7 @@ def _batches(sizes: "Sizes") -> "Iterator[Ids]":
 
 
 def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", lengths: "Floats") -> "Floats":
-    """The cosine of each vector (a row) and each of the query's (a column), and a last row of _NO_TOKEN."""
+    """Return the cosine of each vector (a row) and each of the query's (a column), and a last row of _NO_TOKEN."""
     import numpy as np
 
     cosines = np.empty((len(vectors) + 1, len(query)), np.float32)
@@ -104,7 +106,7 @@ def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", length
 
 
 def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Array, Array]":
-    """The score of each text and what it holds; `cosines` are by position, text and query token."""
+    """Return the score of each text and what it holds; `cosines` are by position, text and query token."""
     import numpy as np
 
     table = cosines.reshape(len(cosines), -1)
@@ -124,7 +126,7 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
 
 
 def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
-    """The weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
+    """Return the weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
 
     scores = best @ weights / weights.sum()
     if len(weights) > 1:

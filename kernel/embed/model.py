@@ -42,7 +42,7 @@ class Embedding(NamedTuple):
     tokens: bytes
 
     def cosine(self, other: "Embedding") -> float:
-        """The cosine of both vectors."""
+        """Return the cosine of both vectors."""
         import numpy as np
 
         one, two = (np.frombuffer(each.vector, np.int8).astype(np.float32) for each in (self, other))
@@ -65,19 +65,21 @@ class Embedder:
 
     @cached_property
     def identity(self) -> str:
-        """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
+        """Return the folder's name and a digest of its three files; vectors of different identities cannot be
+        compared.
+        """
         with self._naming:
             self._digest = self._digest or _digest_of(self.folder)
         return f"{self.folder.name}@{self._digest}"
 
     @cached_property
     def dimensions(self) -> int:
-        """The number of components of a vector."""
+        """Return the number of components of a vector."""
         return _layout(self.folder)["embeddings"].shape[1]
 
     @property
     def ready(self) -> bool:
-        """Whether the model is loaded, so that `embed` reads no files."""
+        """Return whether the model is loaded, so that `embed` reads no files."""
         return self._loaded is not None
 
     def load(self) -> None:
@@ -87,27 +89,29 @@ class Embedder:
         self._load()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
-        """One embedding per text, in order; loads the model if that has not happened yet."""
+        """Return one embedding per text, in order; loads the model if that has not happened yet."""
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode_words(text) for text in texts])
 
     def knows(self, word: str) -> bool:
-        """Whether a word is a single token of the model."""
+        """Return whether a word is a single token of the model."""
         tokenizer, vectors = self._loaded or self._load()
         return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
 
     def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
-        """The weights of what each of two texts says and the other does not; both as the `tokens` of an `Embedding`."""
+        """Return the weights of what each of two texts says and the other does not; both as the `tokens` of an
+        `Embedding`.
+        """
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
 
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
-        """The vectors of the first `most` of packed `tokens`, one per row, and their lengths."""
+        """Return the vectors of the first `most` of packed `tokens`, one per row, and their lengths."""
         _, vectors = self._loaded or self._load()
         return vectors.rows(vectors.ids(tokens)[:most])
 
     def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
-        """The late-interaction score of each text for the query, and the share of the query that it holds.
+        """Return the late-interaction score of each text for the query, and the share of the query that it holds.
 
         Both are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
         """
@@ -115,14 +119,14 @@ class Embedder:
         return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)
 
     def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
-        """The number of tokens of each text, given as the `tokens` of an `Embedding`."""
+        """Return the number of tokens of each text, given as the `tokens` of an `Embedding`."""
         import numpy as np
 
         _, vectors = self._loaded or self._load()
         return np.array([len(tokens) for tokens in texts], np.int64) // id_width(vectors.vocabulary)
 
     def _identify(self) -> str:
-        with suppress(OSError):  # raised again where the identity is used
+        with suppress(OSError):  # raised again if the identity is used
             return self.identity
         return ""
 
@@ -149,7 +153,7 @@ class _Tensor(msgspec.Struct):
 
 
 def _layout(folder: Path) -> dict[str, _Tensor]:
-    """The tensors of `model.safetensors`, their offsets counted from the start of the file."""
+    """Return the tensors of `model.safetensors`, their offsets counted from the start of the file."""
     with (folder / "model.safetensors").open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         tensors = msgspec.json.decode(file.read(min(size, _MAX_HEADER_BYTES)), type=dict[str, _Tensor])
@@ -190,14 +194,13 @@ class TokenVectors:
         self._id = np.dtype(f"<u{id_width(self.vocabulary)}")
 
     def ids(self, tokens: bytes) -> "Ids":
-        """The token ids packed in `tokens`."""
+        """Return the token ids packed in `tokens`."""
         import numpy as np
 
         return np.frombuffer(tokens, self._id)
 
     @cached_property
     def _lengths(self) -> "Array":
-        """The length of each token's vector, times its weight."""
         import numpy as np
 
         lengths = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix, dtype=np.float32))
@@ -205,14 +208,14 @@ class TokenVectors:
         return lengths if self._weights is None else np.abs(lengths * self._weights).astype(np.float32)
 
     def rows(self, ids: "Ids") -> "tuple[Array, Array]":
-        """The vectors of tokens, one per row, times their weights, and their lengths."""
+        """Return the vectors of tokens, one per row, times their weights, and their lengths."""
         found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
         if self._weights is not None:
             found = found * self._weights.take(ids).astype("f4")[:, None]
         return found, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":
-        """The weighted sum of the vectors of packed `tokens`, which points where their mean does."""
+        """Return the weighted sum of the vectors of packed `tokens`, which points where their mean does."""
         ids = self.ids(tokens)
         total = self._sum_slice(ids[:_SLICE_TOKENS])
         for at in range(_SLICE_TOKENS, len(ids), _SLICE_TOKENS):
@@ -220,7 +223,7 @@ class TokenVectors:
         return total
 
     def embed(self, batch: Sequence[bytes]) -> list[Embedding]:
-        """One embedding per token sequence."""
+        """Return one embedding per token sequence."""
         import numpy as np
 
         if self._exact:
@@ -251,7 +254,7 @@ class TokenVectors:
             self._ones[: end - start].dot(vectors[start:end], totals[number])
 
     def _embed_int8(self, batch: Sequence[bytes]) -> list[Embedding]:
-        """`_embed` for many texts of an int8 model, each step one numpy call for all of them."""
+        """Return `_embed` for many texts of an int8 model, each step one numpy call for all of them."""
         import numpy as np
 
         totals = np.zeros((len(batch), self._matrix.shape[1]), np.float32)

@@ -21,7 +21,7 @@ _EMOJI = regex("[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 
 
 def without_emoji(text: str) -> str:
-    """A text with blanks for its emoji, which are no words and no part of the words beside them."""
+    """Return a text with blanks for its emoji, which are no words and no part of the words beside them."""
     return _EMOJI.sub(" ", text)
 
 
@@ -40,7 +40,7 @@ class Spelling:
         self._encoder = encoder
 
     def leave_out(self, text: str, ids: bytes, width: int) -> bytes:
-        """The packed ids of a text without those of spelled words; none if less than half of it remains.
+        """Return the packed ids of a text without those of spelled words; none if less than half of it remains.
 
         A word is spelled if it is unknown, or if pieces of a single letter make up most of it.
         """

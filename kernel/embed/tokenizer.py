@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def id_width(vocabulary: int) -> int:
-    """The bytes of a token id."""
+    """Return the bytes of a token id."""
     return 2 if vocabulary <= 65_536 else 4
 
 
@@ -42,11 +42,13 @@ class ModelTokenizer:
         self._spelling = None if self._encoder is None else Spelling(self._encoder)
 
     def encode(self, text: str) -> bytes:
-        """The ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
+        """Return the ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
         return self._known(self._cut(text))
 
     def encode_words(self, text: str) -> bytes:
-        """The same without words that the model does not know but spells, and none of a text made of such words."""
+        """Return the same without words that the model does not know but spells, and none of a text made of
+        such words.
+        """
         if text.isascii() or self._spelling is None:
             return self.encode(text)
         text = without_emoji(text)
@@ -67,7 +69,9 @@ class ModelTokenizer:
 
     @cached_property
     def _median_length(self) -> int:
-        """The median length of a token in characters, by which model2vec cuts long texts before it tokenizes them."""
+        """Return the median length of a token in characters, by which model2vec cuts long texts before it tokenizes
+        them.
+        """
         known = (
             {*self._encoder.vocabulary, *self._encoder.added} if self._encoder is not None else self._open().get_vocab()
         )
@@ -75,7 +79,7 @@ class ModelTokenizer:
         return (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) // 2
 
     def _encode_by_library(self, text: str) -> bytes:
-        """The ids of `text` by the tokenizers library, which refuses lone surrogates."""
+        """Return the ids of `text` by the tokenizers library, which refuses lone surrogates."""
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return pack((self._library or self._open()).encode(text, add_special_tokens=False).ids, self._width)
 

@@ -63,7 +63,9 @@ class _File(msgspec.Struct):
 
 
 def load_encoder(raw: bytes, width: int) -> "WordPieceEncoder | None":
-    """The encoder of a `tokenizer.json`, or None if it follows other rules than BERT's; ids take `width` bytes."""
+    """Return the encoder of a `tokenizer.json`, or None if it follows other rules than BERT's; ids take
+    `width` bytes.
+    """
     try:
         file = msgspec.json.decode(raw, type=_File)
     except msgspec.ValidationError:
@@ -75,7 +77,7 @@ def load_encoder(raw: bytes, width: int) -> "WordPieceEncoder | None":
 
 
 def pack(ids: Iterable[int], width: int) -> bytes:
-    """The ids one after the other, each in `width` bytes, little-endian."""
+    """Return the ids one after the other, each in `width` bytes, little-endian."""
     return b"".join([one.to_bytes(width, "little") for one in ids])
 
 
@@ -108,7 +110,7 @@ class WordPieceEncoder(dict[str, bytes]):
         return {prefix: (*sorted(longer, reverse=True), *_SHORTER) for prefix, longer in lengths.items()}
 
     def encode(self, text: str) -> bytes:
-        """The packed ids of any text, unknown tokens included."""
+        """Return the packed ids of any text, unknown tokens included."""
         for content in self.added:
             if content in text:
                 parts = self._added_pattern.split(text)
@@ -117,7 +119,7 @@ class WordPieceEncoder(dict[str, bytes]):
 
     @cached_property
     def _added_pattern(self) -> re.Pattern[str]:
-        """The added tokens, which are found in a text before anything else; where two begin, the longer counts."""
+        """Return the added tokens, which are found in a text before anything else; if two begin, the longer counts."""
         longest_first = sorted(self.added, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
@@ -189,7 +191,7 @@ class CharacterMap(dict[int, str]):
 
 
 def is_ideograph(char: str) -> bool:
-    """Whether BERT takes a character for a word of its own."""
+    """Return whether BERT takes a character for a word of its own."""
     return any(first <= char <= last for first, last in _CJK_IDEOGRAPHS)
 
 

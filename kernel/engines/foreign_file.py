@@ -31,7 +31,7 @@ class ExternalDatabase:
         self._stored: dict[str, list[str]] = {}
 
     def tables(self) -> list[str]:
-        """The names of the ordinary tables; virtual ones may need a module that is not loaded."""
+        """Return the names of the ordinary tables; virtual ones may need a module that is not loaded."""
         return [name for name, kind in self._kinds() if kind == "table" and not name.startswith("sqlite_")]
 
     def check(self, needed: Mapping[str, Sequence[str]]) -> None:
@@ -55,11 +55,11 @@ class ExternalDatabase:
                 raise Fault("invalid", f"{source} cannot be read: {error}.") from None
 
     def count(self, table: str) -> int:
-        """The number of rows; 0 for a table that does not exist."""
+        """Return the number of rows; 0 for a table that does not exist."""
         return self._db.values(f"SELECT count(*) FROM {_quoted(table)}")[0][0] if self._columns(table) else 0
 
     def rows(self, table: str, order_by: str = "") -> Iterator[Row]:
-        """Every row, in rowid order if no other is given; none for a table that does not exist."""
+        """Return every row, in rowid order if no other is given; none for a table that does not exist."""
         columns = self._columns(table)
         order = f" ORDER BY {_quoted(order_by)}" if order_by in columns else ""
         return self._rows(table, columns, order)
@@ -74,20 +74,20 @@ class ExternalDatabase:
                 )
 
     def rows_with(self, table: str, column: str, value: object) -> Iterator[Row]:
-        """The rows with this value of a column, a text or what reads as this text, in rowid order."""
+        """Return the rows with this value of a column, a text or what reads as this text, in rowid order."""
         columns = self._columns(table)
         found = f"{_as_text(column)} = CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
         return self._rows(table, columns, f" WHERE {found}", {"value": value})
 
     def values(self, table: str, column: str) -> Iterator[str]:
-        """The different values of an indexed column, as texts."""
+        """Yield the different values of an indexed column, as texts."""
         if column in self._columns(table):
             text = f"SELECT DISTINCT {_as_text(column)} FROM {_quoted(table)} WHERE {_is_no_blob(column)}"
             for (value,) in self._db.execute(text, None):
                 yield value or ""
 
     def _columns(self, table: str) -> list[str]:
-        """The stored columns of an ordinary table; none for a table that does not exist, a Fault for a view."""
+        """Return the stored columns of an ordinary table; none for a table that does not exist, a Fault for a view."""
         if table not in self._stored:
             self._stored[table] = self._read_columns(table)
         return self._stored[table]
@@ -102,7 +102,7 @@ class ExternalDatabase:
         return [str(name) for (name,) in found]
 
     def _kinds(self) -> list[tuple[str, str]]:
-        """The name of each table, virtual table and view, and which of them it is."""
+        """Return the name of each table, virtual table and view, and which of them it is."""
         try:
             found = self._db.values(
                 "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END "

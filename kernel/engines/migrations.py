@@ -32,7 +32,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
 
 
 def pending_migrations(db: Connection, root: Path = ROOT) -> int:
-    """The number of missing migrations, without changing the file; raises what `migrate` raises."""
+    """Return the number of missing migrations, without changing the file; raises what `migrate` raises."""
     if sqlite_version() < OLDEST_SQLITE:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
@@ -47,7 +47,7 @@ def pending_migrations(db: Connection, root: Path = ROOT) -> int:
 
 
 def schema_version(db: Connection) -> int:
-    """The schema of the file, 0 for an empty one; raises Fault("storage") for a file of another program."""
+    """Return the schema of the file, 0 for an empty one; raises Fault("storage") for a file of another program."""
     tables = db.values("SELECT count(*) FROM sqlite_schema")[0][0]
     application_id = db.pragma("application_id")
     if application_id != APPLICATION_ID and (application_id or tables):
@@ -77,7 +77,7 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 
 def _verify(applied: dict[str, str], files: list[Path]) -> None:
-    """Raises Fault where the applied migrations are not these."""
+    """Raises Fault if the applied migrations are not these."""
     known = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
     others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))
     if others:

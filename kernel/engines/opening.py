@@ -39,7 +39,7 @@ def open_reader(file: Path, context: StoreContext) -> Generator[CommandConnectio
 
 
 def end_of(db: CommandConnection) -> "End":
-    """A connection that is in a transaction, as a copy uses it."""
+    """Return a connection that is in a transaction, as a copy uses it."""
     if isinstance(db, sqlite.Connection):
         from kernel.engines.sqlite.copy_end import FileEnd
 

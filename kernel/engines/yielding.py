@@ -28,7 +28,7 @@ _REMEMBERED_SECONDS = 5.0  # for how long others are expected to go on
 class Politeness:
     """Around each transaction: measures how long it held the lock, and pauses.
 
-    `seconds` is what the next may take, None where nobody else writes.
+    `seconds` is what the next may take, None if nobody else writes.
     """
 
     def __init__(self, db: CommandConnection, *, alone: bool) -> None:
@@ -62,7 +62,7 @@ class Politeness:
         time.sleep(max(_HELD_SECONDS, held) * _PAUSE_SHARE)
 
     def _seen(self) -> float:
-        """What changes when others write; PostgreSQL does not tell, so that they are always expected there."""
+        """Return what changes when others write; PostgreSQL does not tell, so that they are always expected there."""
         return self._db.pragma("data_version") if isinstance(self._db, Connection) else time.monotonic()
 
 
@@ -75,13 +75,15 @@ class Turns:
         self._politeness = Politeness(db, alone=alone)
 
     def write(self, work: Callable[[Tx], R], vectors: "Mapping[str, Embedding] | None" = None) -> R:
-        """The result of `work(tx)`, once it is committed; `vectors` are the embeddings that it needs."""
+        """Return the result of `work(tx)`, once it is committed; `vectors` are the embeddings that it needs."""
         with self._politeness, self._db.writing(self._call_context) as tx:
             tx.preload(vectors or {})
             return work(tx)
 
     def run(self, steps: Steps[R], ahead: "Callable[[], Mapping[str, Embedding]] | None" = None) -> R:
-        """The result of steps, in slices; `ahead()` embeds what the next one begins with, before it has the lock."""
+        """Return the result of steps, in slices; `ahead()` embeds what the next one begins with, before it has the
+        lock.
+        """
         slices = Slices(steps)
         while True:
             vectors = ahead() if ahead is not None else None

@@ -27,25 +27,25 @@ class AccessControl(NamedTuple):
     tenants: Tenants
 
     def caller(self, headers: Headers) -> Caller:
-        """The caller by the Authorization header; raises Unauthenticated."""
+        """Return the caller by the Authorization header; raises Unauthenticated."""
         return self.auth.caller(headers)
 
     def open_dispatch(self, caller: Caller) -> Dispatch | None:
-        """The tools over the caller's tenant, or None while it is not open."""
+        """Return the tools over the caller's tenant, or None while it is not open."""
         return self.tenants.open_dispatch(caller.tenant)
 
     def dispatch_of(self, caller: Caller) -> AbstractAsyncContextManager[Dispatch]:
-        """The tools over the caller's tenant, opened if need be, until the end of the block; raises Fault."""
+        """Return the tools over the caller's tenant, opened if need be, until the end of the block; raises Fault."""
         return self.tenants.use(caller.tenant)
 
     def metadata(self, path: str, headers: Headers) -> dict[str, Any] | None:
-        """The OAuth protected resource metadata (RFC 9728) at `path`, where keys are required."""
+        """Return the OAuth protected resource metadata (RFC 9728) at `path`, if keys are required."""
         if not path.startswith(METADATA) or not self.auth.needed():
             return None
         return self.challenge.metadata(path.removeprefix(METADATA), headers)
 
     def refusal(self, error: Unauthenticated | Forbidden, path: str, headers: Headers) -> AccessRefusal:
-        """The refusal of a request to the resource at `path`."""
+        """Return the refusal of a request to the resource at `path`."""
         reason = str(error)
         if isinstance(error, Unauthenticated):
             details = {"error": error.error, "why": reason} if error.error else {}

@@ -64,7 +64,6 @@ async def respond(scope: Scope, send: Send, limits: Limits, answer: Answer, refu
 
 
 async def begin_response(send: Send, status: int, headers: Iterable[Header]) -> None:
-    """Send the status and the headers of a response."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
 

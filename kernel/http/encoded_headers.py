@@ -13,7 +13,7 @@ class CommonHeaders:
         self._encoded = b""
 
     def encoded(self, headers: Sequence[Header]) -> bytes:
-        """The lines of `headers`."""
+        """Return the lines of `headers`."""
         if headers is not self._headers:
             self._headers = headers
             self._encoded = encode(headers)
@@ -21,5 +21,5 @@ class CommonHeaders:
 
 
 def encode(headers: Sequence[Header]) -> bytes:
-    """The lines of these headers."""
+    """Return the lines of these headers."""
     return b"".join([b"%b: %b\r\n" % header for header in headers])

@@ -26,7 +26,7 @@ from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address
 
 Done = Callable[[HttpResponse], None]
-# The response to a POST, Pending where `done` gets it later, None where it takes the ASGI application. A body of None
+# The response to a POST, Pending if `done` gets it later, None if it takes the ASGI application. A body of None
 # means that only the headers have arrived: the response then is the refusal they alone decide, or None. It must not
 # raise; a Fault is a bug that was caught.
 FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pending | Fault | None]
@@ -80,7 +80,7 @@ class FastPathProtocol(LimitedProtocol):
     _probes: Bucket | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accepts the connection, or rejects it with 503 where there are too many, of all or of its address."""
+        """Accepts the connection, or rejects it with 503 if there are too many, of all or of its address."""
         super().connection_made(transport)
         self._address, self._local = client_address(self.client)
         self.addresses[self._address] += 1
@@ -203,7 +203,7 @@ class FastPathProtocol(LimitedProtocol):
         return is_get and not any(name in FRAMING for name, _ in self.headers)
 
     def _count(self) -> None:
-        """Counts the request, and lets it be answered with 429 where there are too many."""
+        """Counts the request, and lets it be answered with 429 if there are too many."""
         limiter, now = self.rate_limiter, self.loop.time()
         if self.url in _PROBES:
             self._probes, self._retry_after = limiter.take(self._probes, now)
@@ -301,7 +301,7 @@ def _ignore(_response: HttpResponse) -> None:
 
 
 def _responding(response: HttpResponse) -> ASGIApp:
-    """An application with one response; it closes the connection, since the rest of the body is not read."""
+    """Return an application with one response; it closes the connection, since the rest of the body is not read."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send_response(send, response._replace(headers=(*response.headers, _CLOSE)))
@@ -312,7 +312,7 @@ def _responding(response: HttpResponse) -> ASGIApp:
 def protocol(
     fast_routes: Mapping[bytes, FastRoute], limits: Limits = Limits(), rate_limiter: RateLimiter | None = None
 ) -> type[FastPathProtocol]:
-    """The protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
+    """Return the protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
     shared = {
         "fast_routes": fast_routes,
         "limits": limits,

@@ -26,7 +26,7 @@ class Link(NamedTuple):
 
 
 def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpResponse:
-    """The page where `accept` names HTML, else the text; only these dialects are shown."""
+    """Return the page where `accept` names HTML, else the text; only these dialects are shown."""
     links = _links(dialects)
     if b"text/html" in accept.lower():
         return HttpResponse(200, _page(version, links).encode(), _SECURITY, b"text/html; charset=utf-8")

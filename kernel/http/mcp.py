@@ -1,4 +1,4 @@
-"""MCP over HTTP: a POST is answered with JSON, or with a stream where notifications precede the answer."""
+"""MCP over HTTP: a POST is answered with JSON, or with a stream if notifications precede the answer."""
 
 import os
 import time
@@ -126,7 +126,7 @@ class Endpoint:
             await send_response(send, answer)
 
     def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
-        """A `FastRoute`; None for what may be answered by a stream, and where the tenant has to be opened first."""
+        """Return a `FastRoute`; None for what may be answered by a stream, and if the tenant has to be opened first."""
         headers = dict(raw)
         try:
             self._gate(raw, headers)
@@ -155,7 +155,7 @@ class Endpoint:
         return response if inbound.era is MODERN else NOT_CANCELLABLE
 
     def _caller(self, headers: Headers) -> Caller:
-        """The caller; raises Unauthenticated. Without keys, as most servers are, it costs no call."""
+        """Return the caller; raises Unauthenticated. Without keys, as most servers are, it costs no call."""
         auth = self._auth
         if b"authorization" in headers or auth.required or _clock() >= auth.checked_until:
             return auth.caller(headers)
@@ -187,7 +187,7 @@ class Endpoint:
         caller: Caller,
         dispatch: Dispatch,
     ) -> HttpResponse | tuple[Service, Inbound]:
-        """The decoded request and the service that answers it, or the response where there is nothing to call."""
+        """Return the decoded request and the service that answers it, or the response if there is nothing to call."""
         version, era = version_and_era(headers.get(VERSION))
         id_ = b"null"
         try:
@@ -222,7 +222,7 @@ class Endpoint:
         return None if answer is None else HttpResponse(200, answer, self._streams.note(service, inbound, headers))
 
     def _on_session(self, scope: Scope, raw: Sequence[Header], headers: Headers) -> HttpResponse | Streaming:
-        """The stream of a session, or the response to its end; raises ProtocolError and Unauthenticated."""
+        """Return the stream of a session, or the response to its end; raises ProtocolError and Unauthenticated."""
         if scope["method"] not in _OF_SESSION or SESSION not in headers:
             raise self._wrong_method(raw, headers)
         refusal = bounds.refuse(raw, headers, self._limits)
@@ -240,7 +240,9 @@ class Endpoint:
         return self._stream(partial(self._streams.run_session, id_, caller), headers, caller)
 
     def _stream(self, run: Callable[..., Coroutine[object, None, None]], headers: Headers, caller: Caller) -> Streaming:
-        """A stream as long as the caller's key stays valid; raises ProtocolError where the client does not take one."""
+        """Return a stream as long as the caller's key stays valid; raises ProtocolError if the client does not take
+        one.
+        """
         if not bounds.accepts(headers, b"text/event-stream"):
             raise _HttpRejected(Refusal(406, "Accept must allow text/event-stream"))
         if not self._streams.has_room(caller):
@@ -281,7 +283,8 @@ async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
 
 
 def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
-    """The checks on headers, in the order of those of plain JSON: who has no key does not learn what a body must be.
+    """Return the checks on headers, in the order of those of plain JSON: who has no key does not learn what a body must
+    be.
 
     The values that passed are kept, so that the next check is a lookup.
     """

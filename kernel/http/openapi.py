@@ -53,7 +53,7 @@ _ERROR: Schema = {
 
 
 def document(dialects: Sequence[Dialect], version: str) -> Schema:
-    """The whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
+    """Return the whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
     schemas: Schema = {"error": _ERROR}
     responses: Schema = {
         METHOD_ERROR: ERROR_RESPONSE,

@@ -28,7 +28,7 @@ Share = Callable[[Schema, str], Schema]  # moves a schema among the components u
 
 
 def method_paths(dialect: Dialect, share: Share) -> Schema:
-    """One path for each address of `dialect.rest`, with an operation for each of its methods."""
+    """Return one path for each address of `dialect.rest`, with an operation for each of its methods."""
     paths: Schema = {}
     for method in dialect.rest:
         paths.setdefault(method.path, {})[method.verb.lower()] = _operation(dialect, method, share)
@@ -47,12 +47,12 @@ def _operation(dialect: Dialect, method: RestMethod, share: Share) -> Schema:
 
 
 def _name(method: RestMethod) -> str:
-    """The name of its tool, as the names of components allow it."""
+    """Return the name of its tool, as the names of components allow it."""
     return method.tool.name.replace(" ", "_")
 
 
 def _queried(method: RestMethod) -> Schema:
-    """The arguments of a method without a body."""
+    """Return the arguments of a method without a body."""
     arguments = input_schema(method.tool)
     path, required = _PARAMETER.findall(method.path), arguments["required"]
     return {
@@ -64,7 +64,7 @@ def _queried(method: RestMethod) -> Schema:
 
 
 def _posted(method: RestMethod, share: Share) -> Schema:
-    """The arguments of a method with a body."""
+    """Return the arguments of a method with a body."""
     arguments = input_schema(method.tool)
     fields, path = arguments["properties"], _PARAMETER.findall(method.path)
     posted: Schema = {}
@@ -78,7 +78,7 @@ def _posted(method: RestMethod, share: Share) -> Schema:
 
 
 def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
-    """A parameter of the path or the query, where what is absent is null."""
+    """Return a parameter of the path or the query, if what is absent is null."""
     shape = schema if schema.get("default", "") is not None else schema["anyOf"][0]
     about = shape.get("description")
     parameter: Schema = {"name": name, "in": place, "required": required}

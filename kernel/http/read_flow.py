@@ -16,7 +16,7 @@ _HEAD_END = b"\r\n\r\n"  # every request has one; that a body may have more of t
 
 
 def fits_one_turn(data: bytes) -> bool:
-    """Whether all of `data` may be parsed at once; of most requests only the end of the head is looked for."""
+    """Return whether all of `data` may be parsed at once; of most requests only the end of the head is looked for."""
     if len(data) > _PIECE_BYTES:
         return False
     return data.rfind(b"\n") < _FEW_BYTES or data.count(_HEAD_END) <= _REQUESTS_PER_TURN
@@ -46,7 +46,7 @@ class ReceiveFlow(FlowControl):
 
     @property
     def has_unparsed(self) -> bool:
-        """Whether something was received that is not parsed yet."""
+        """Return whether something was received that is not parsed yet."""
         return self._at < len(self._unparsed)
 
     def receive(self, data: bytes) -> None:
@@ -172,6 +172,6 @@ class Trailers:
         self.bytes += len(name) + len(value)
 
     def received(self, size: int) -> int:
-        """The bytes received of them so far, with those of a piece of `size` bytes that did not end them."""
+        """Return the bytes received of them so far, with those of a piece of `size` bytes that did not end them."""
         self._received = 0 if self._received is None else self._received + size
         return self._received

@@ -26,7 +26,9 @@ class Readiness:
         self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
 
     async def answer(self, request: Request) -> Response:
-        """Status 503 if the database does not answer; a caller that may not call the server reads the status alone."""
+        """Return status 503 if the database does not answer; a caller that may not call the server reads the status
+        alone.
+        """
         found = self._ready()
         told = request.scope["caller"] is not None
         body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}

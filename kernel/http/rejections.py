@@ -21,7 +21,7 @@ REJECTED_WHILE_SENDING = (400, 413, 431, 501)
 
 
 def rejection(status: int, headers: Iterable[Header]) -> bytes:
-    """The whole response with this status, after which the connection closes."""
+    """Return the whole response with this status, after which the connection closes."""
     body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
     retry = b"retry-after: 1\r\n" if status in _RETRIED else b""
     common = b"".join([b"%b: %b\r\n" % header for header in headers])

@@ -51,7 +51,7 @@ class _Route(NamedTuple):
     methods: dict[str, _Method]
 
     def parameters(self, segments: list[str]) -> dict[str, str] | None:
-        """The parameters in the segments of a path, or None where it is another path."""
+        """Return the parameters in the segments of a path, or None if it is another path."""
         if len(self.segments) != len(segments):
             return None
         found = dict[str, str]()
@@ -83,7 +83,7 @@ class MethodRoutes:
         self._roots = frozenset(path.partition("/{")[0] for path in found)
 
     def serves(self, path: str) -> bool:
-        """Whether a path is a root of methods, or below one."""
+        """Return whether a path is a root of methods, or below one."""
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,7 +154,6 @@ class MethodRoutes:
 
 
 def _with_client(caller: Caller, name: str) -> Caller:
-    """The caller with the name of the program in the path."""
     return with_client_name(caller, name) if name and name.isascii() and len(name) <= _MAX_CLIENT_CHARS else caller
 
 
@@ -163,7 +162,7 @@ def _identified(response: HttpResponse, request_id: str) -> HttpResponse:
 
 
 def _with_key(headers: Headers) -> Headers:
-    """The headers with a key that the vendor's clients send as `x-api-key`."""
+    """Return the headers with a key that the vendor's clients send as `x-api-key`."""
     given = credentials(headers)
     return headers if given is None else {**headers, b"authorization": given}
 

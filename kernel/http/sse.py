@@ -26,7 +26,7 @@ HEADERS = [
 
 
 async def cancel_on_disconnect(answering: Answering, receive: Receive) -> bytes | None:
-    """The answer, or None where the client disconnects first, which cancels the work."""
+    """Return the answer, or None if the client disconnects first, which cancels the work."""
     task = asyncio.current_task()
     assert task is not None
     watch = _DisconnectWatch(receive, task)
@@ -62,7 +62,7 @@ class Stream:
             self._loop.call_soon_threadsafe(self._wake.set)
 
     async def run(self, answering: Answering, receive: Receive | None) -> bytes | None:
-        """The answer, or None where it was sent as the last event or the client left; no `receive`, no watch."""
+        """Return the answer, or None if it was sent as the last event or the client left; no `receive`, no watch."""
         task = asyncio.ensure_future(answering)
         task.add_done_callback(lambda _: self._wake.set())
         watch = _DisconnectWatch(receive, task)
@@ -129,5 +129,4 @@ class _DisconnectWatch:
 
 
 def event(message: bytes) -> bytes:
-    """A message as an event."""
     return b"event: message\ndata: %b\n\n" % message

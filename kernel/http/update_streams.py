@@ -48,7 +48,7 @@ class UpdateStream:
         self._wake.set()
 
     async def run(self, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
-        """Sends what is queued, and `last` where the server ends the stream; asks at each ping if it is `allowed`."""
+        """Sends what is queued, and `last` if the server ends the stream; asks at each ping if it is `allowed`."""
         await begin_response(self._send, 200, HEADERS)
         await self._send_body(PING)  # so that the client sees the headers at once
         watch = asyncio.ensure_future(self._watch(receive))
@@ -132,13 +132,13 @@ class UpdateStreams:
         return ()
 
     def session_id(self, headers: Headers, caller: Caller) -> str | None:
-        """The id of the request's session; None for none, and for what was not issued to this caller."""
+        """Return the id of the request's session; None for none, and for what was not issued to this caller."""
         given = headers.get(SESSION, b"").decode("latin-1")
         known = self._signed(given.rpartition(".")[0], caller)
         return given if hmac.compare_digest(given.encode(), known.encode()) else None
 
     def has_room(self, caller: Caller) -> bool:
-        """Whether the caller may open one more stream."""
+        """Return whether the caller may open one more stream."""
         return list(self._open.values()).count(_owner(caller)) < _MAX_OF_CALLER
 
     async def run_session(self, id_: str, caller: Caller, send: Send, receive: Receive, *, allowed: Allowed) -> None:

@@ -122,11 +122,11 @@ class LimitedProtocol(ParsingProtocol):
         self.flow.discard()
 
     def unsent_bytes(self) -> int:
-        """The bytes of answers that the client has not taken."""
+        """Return the bytes of answers that the client has not taken."""
         return self.transport.get_write_buffer_size()
 
     def held_bytes(self) -> int:
-        """The bytes of them in memory."""
+        """Return the bytes of them in memory."""
         return max(self._largest_write, self.unsent_bytes())
 
     def drop(self) -> None:
@@ -198,7 +198,7 @@ class LimitedProtocol(ParsingProtocol):
         self.wheel.schedule(self, self._linger_until)
 
     def is_closing(self) -> bool:
-        """Whether nothing more may be written."""
+        """Return whether nothing more may be written."""
         return bool(self._linger_until) or self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
@@ -208,7 +208,7 @@ class LimitedProtocol(ParsingProtocol):
             self.transport.write(data)
 
     def _deadline(self, now: float) -> float:
-        """When the connection ends unless the client acts; while the server has to act, when to check again."""
+        """Return when the connection ends unless the client acts; while the server has to act, when to check again."""
         limits = self.limits
         if self._write_stall is not None:
             since, size = self._write_stall
@@ -241,5 +241,5 @@ class LimitedProtocol(ParsingProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _response_due(self) -> bool:
-        """Whether a response to an earlier request is pending, or one to this request has started."""
+        """Return whether a response to an earlier request is pending, or one to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)

@@ -10,11 +10,11 @@ class Taker(Protocol):
     """A connection whose client has not taken all of an answer."""
 
     def unsent_bytes(self) -> int:
-        """The bytes that are left."""
+        """Return the bytes that are left."""
         ...
 
     def held_bytes(self) -> int:
-        """The bytes in memory: a transport frees nothing of an answer before all of it is taken."""
+        """Return the bytes in memory: a transport frees nothing of an answer before all of it is taken."""
         ...
 
     def drop(self) -> object:
@@ -66,6 +66,6 @@ class Unsent:
                 taker.drop()
 
     def _pace(self, taker: Taker, now: float) -> float:
-        """Bytes a second that a client has taken."""
+        """Return bytes a second that a client has taken."""
         since, left, _ = self._behind[taker]
         return (left - taker.unsent_bytes()) / max(now - since, 0.001)

@@ -7,13 +7,13 @@ from kernel.calls.dialect import Dialect
 
 
 def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
-    """Each dialect, and every set of several, in the order given."""
+    """Yield each dialect, and every set of several, in the order given."""
     for count in range(1, len(dialects) + 1):
         yield from combinations(dialects, count)
 
 
 def address(dialects: Sequence[Dialect]) -> str:
-    """The path at which MCP has just these dialects, such as /mcp/paths,common."""
+    """Return the path at which MCP has just these dialects, such as /mcp/paths,common."""
     return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
 
 

@@ -58,7 +58,7 @@ class Elicitation:
         self._key = key
 
     def interaction(self, inbound: Inbound, logger: str, request: str) -> Interaction:
-        """The interaction of this round; raises ProtocolError where the state was not issued for `request`."""
+        """Return the interaction of this round; raises ProtocolError if the state was not issued for `request`."""
         meta: Meta = inbound.params.meta or Meta()
         emitter = Emitter(inbound.emit, meta.token, inbound.level, logger)
         if inbound.era is LEGACY:
@@ -69,7 +69,7 @@ class Elicitation:
         return Interaction(answers or {}, self._state(token, request), capabilities, emitter.progress, emitter.log)
 
     def input_required(self, inbound: Inbound, ask: InputRequired, request: str) -> Object | ProtocolError:
-        """The fields of an `input_required` result, or the error where the client lacks a capability for it."""
+        """Return the fields of an `input_required` result, or the error if the client lacks a capability for it."""
         lacking = missing(ask.inputs, inbound.params.meta.capabilities)
         if lacking:
             message = f"The client must declare: {', '.join(lacking)}"
@@ -89,7 +89,7 @@ class Elicitation:
 
 
 def missing(inputs: Mapping[str, Mapping[str, Any]], offered: Capabilities) -> Object:
-    """The capabilities these input requests need and the client did not declare, as an object of objects."""
+    """Return the capabilities these input requests need and the client did not declare, as an object of objects."""
     lacking: dict[str, dict[str, Object]] = {}
     for wanted in inputs.values():
         capability, part = _need(wanted)
@@ -145,7 +145,7 @@ class Claims(msgspec.Struct):
 
 
 def purpose(actor: str, method: str, name: str, arguments: bytes) -> str:
-    """The fingerprint of a request, equal in all of its rounds; key order and whitespace do not count."""
+    """Return the fingerprint of a request, equal in all of its rounds; key order and whitespace do not count."""
     digest = hashlib.sha256()
     for part in (actor.encode(), method.encode(), name.encode(), _canonical(arguments)):
         digest.update(b"%d:" % len(part) + part)
@@ -153,13 +153,13 @@ def purpose(actor: str, method: str, name: str, arguments: bytes) -> str:
 
 
 def seal(key: bytes, state: object, request: str, now: str) -> str:
-    """`state` as a token, signed and not encrypted: the client can read it."""
+    """Return `state` as a token, signed and not encrypted: the client can read it."""
     payload = _text(msgspec.json.encode(Claims(now, request, state)))
     return f"{_PREFIX}.{payload}.{_sign(key, payload)}"
 
 
 def unseal(key: bytes, token: str, request: str, now: str) -> Any:
-    """The state of a token that `seal` made for the same request within `LIFETIME`; raises InvalidState."""
+    """Return the state of a token that `seal` made for the same request within `LIFETIME`; raises InvalidState."""
     prefix, _, rest = token.partition(".")
     payload, _, signature = rest.partition(".")
     if prefix != _PREFIX or not token.isascii() or not hmac.compare_digest(signature, _sign(key, payload)):

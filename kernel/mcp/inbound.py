@@ -48,7 +48,7 @@ _ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY)
 
 @lru_cache(maxsize=64)
 def version_and_era(version: bytes | None) -> tuple[bytes | None, Era]:
-    """The protocol version in a request's header, and its era; the first revisions had no such header."""
+    """Return the protocol version in a request's header, and its era; the first revisions had no such header."""
     if version is not None and version not in _ERAS:
         version = version.strip(b" \t")  # some HTTP parsers keep trailing whitespace
     return version, _ERAS.get(version, MODERN)
@@ -74,7 +74,7 @@ def over_http(
     headers: Headers,
     routes: Routes,
 ) -> Inbound:
-    """A request by HTTP POST; raises ProtocolError where its headers and its body disagree."""
+    """Return a request by HTTP POST; raises ProtocolError if its headers and its body disagree."""
     method: Any = envelope.method
     params, wrong = (
         (envelope.params, None) if isinstance(envelope, CallEnvelope) else open_params(era, method, envelope.params)
@@ -102,7 +102,7 @@ def over_http(
 
 
 def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, routes: Routes) -> Inbound:
-    """A request over stdio, where only its `_meta` names the era."""
+    """Return a request over stdio, if only its `_meta` names the era."""
     method: Any = envelope.method
     meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
     if meta.version is UNSET:
@@ -133,14 +133,14 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
 
 
 def unsupported(version: bytes | None) -> ProtocolError:
-    """The error that lists the supported versions."""
+    """Return the error that lists the supported versions."""
     requested = (version or b"").decode("latin-1")
     data = {"supported": list(MODERN_VERSIONS), "requested": requested}
     return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def actor_name(name: str) -> str:
-    """A client's name as the history stores it: printable and short."""
+    """Return a client's name as the history stores it: printable and short."""
     return _printable(name if len(name) <= _MAX_NAME_READ else name[:_MAX_NAME_READ])
 
 

@@ -33,7 +33,7 @@ WHEN_TO_STORE = (
     "Store what a later conversation will need: decisions with their reasons, preferences, facts about people and "
     "projects, corrections. One fact a memory; replace a memory that is no longer true; no passwords or keys."
 )
-# Accepted, without effect where there is no session to which they could apply later.
+# Accepted, without effect if there is no session to which they could apply later.
 _ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -51,18 +51,18 @@ class ResultTails(NamedTuple):
 
 
 def server_info(version: str) -> Object:
-    """The `serverInfo` object."""
+    """Return the `serverInfo` object."""
     return {"name": NAME, "title": "Quipu", "version": version}
 
 
 def result_tails(era: Era, version: str) -> ResultTails:
-    """The tails of an era: the modern ones add the result type and `serverInfo`, the legacy ones nothing."""
+    """Return the tails of an era: the modern ones add the result type and `serverInfo`, the legacy ones nothing."""
     plain, fresh, fixed = (_tail(era, version, cache) for cache in ("", "fresh", "static"))
     return ResultTails(plain, fresh, fixed, _tail(era, version, "", "input_required"))
 
 
 def close(result: Object, tail: bytes) -> bytes:
-    """An encoded result that ends with `tail` in place of its closing brace."""
+    """Return an encoded result that ends with `tail` in place of its closing brace."""
     body = msgspec.json.encode(result)[:-1]
     return body + (tail if len(body) > 1 else tail.removeprefix(b","))
 
@@ -70,7 +70,7 @@ def close(result: Object, tail: bytes) -> bytes:
 def static_results(
     era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
 ) -> Mapping[str, bytes]:
-    """The encoded results by method that are the same for every caller with the same grant."""
+    """Return the encoded results by method that are the same for every caller with the same grant."""
     listed = _tail(era, version, cache)
     served = capabilities(tools, dialects)
     found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
@@ -99,7 +99,7 @@ def static_results(
 
 
 def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
-    """The result of `initialize` by requested version; any other version gets the one of COUNTER_OFFER."""
+    """Return the result of `initialize` by requested version; any other version gets the one of COUNTER_OFFER."""
     offered = capabilities(tools, dialects)
     if "resources" in offered:
         offered["resources"] = {"subscribe": True}
@@ -110,7 +110,7 @@ def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect])
 
 
 def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
-    """The server's capabilities for these dialects; logging only where some tool is interactive."""
+    """Return the server's capabilities for these dialects; logging only if some tool is interactive."""
     offered: list[tuple[str, bool]] = [
         ("completions", any(dialect.offers.complete for dialect in dialects)),
         ("logging", any(tool.interactive for tool in tools)),
@@ -127,14 +127,14 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
 
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
-    """The resources whose changes a client can be notified of."""
+    """Return the resources whose changes a client can be notified of."""
     return frozenset(
         one.offers.resources.whole for one in dialects if one.offers.resources and one.offers.resources.whole
     )
 
 
 def tool_entry(tool: Tool) -> Object:
-    """A tool in `tools/list`."""
+    """Return a tool in `tools/list`."""
     hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
     if tool.mode != "read":
         hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
@@ -150,24 +150,26 @@ def tool_entry(tool: Tool) -> Object:
 
 
 def _shown_by(view: str) -> Object:
-    """What the extension for MCP Apps says of a tool, in its own form and in the one that was replaced in 2026."""
+    """Return what the extension for MCP Apps says of a tool, in its own form and in the one that was replaced
+    in 2026.
+    """
     return {"_meta": {"ui": {"resourceUri": view}, "ui/resourceUri": view}} if view else {}
 
 
 def prompt_entry(prompt: Prompt) -> Object:
-    """A prompt in `prompts/list`."""
+    """Return a prompt in `prompts/list`."""
     arguments = [{"name": a.name, **_described("", a.about), "required": a.required} for a in prompt.arguments]
     return {"name": prompt.name, **_described(prompt.title, prompt.about), "arguments": arguments}
 
 
 def template_entry(template: ResourceTemplate) -> Object:
-    """A template in `resources/templates/list`."""
+    """Return a template in `resources/templates/list`."""
     shown = _described(template.title, template.about)
     return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}
 
 
 def resource_entry(resource: Resource) -> Object:
-    """A resource in `resources/list`."""
+    """Return a resource in `resources/list`."""
     entry: Object = {"uri": resource.uri, "name": resource.name, **_described(resource.title, resource.about)}
     entry["mimeType"] = resource.media
     if resource.size is not None:

@@ -37,7 +37,7 @@ class ProtocolError(Exception):
         self.data = data
 
     def reply(self, id_: bytes = b"null") -> bytes:
-        """The error as a JSON-RPC response to the request with this encoded id."""
+        """Return the error as a JSON-RPC response to the request with this encoded id."""
         error: Object = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -250,7 +250,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def open_message(body: bytes, limits: Limits) -> Message:
-    """The message in `body`; raises ProtocolError with -32700 or -32600."""
+    """Return the message in `body`; raises ProtocolError with -32700 or -32600."""
     if too_much := excess(body, limits):
         raise ProtocolError(protocol.PARSE_ERROR, too_much.capitalize())
     try:
@@ -277,7 +277,7 @@ def _open_other(body: bytes) -> Envelope:
 
 
 def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params, ProtocolError | None]:
-    """The parameters of a request, typed by its method, or only the common ones and the error in the others."""
+    """Return the parameters of a request, typed by its method, or only the common ones and the error in the others."""
     if isinstance(raw, Call):
         return raw, None
     decode = _decoders[era.name].get(method, _decode_params)
@@ -300,5 +300,5 @@ def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params
 
 
 def encoded_id(id_: int | str) -> bytes:
-    """An id as JSON, whatever its size."""
+    """Return an id as JSON, whatever its size."""
     return b"%d" % id_ if isinstance(id_, int) else msgspec.json.encode(id_)

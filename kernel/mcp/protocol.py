@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
-# The version that `initialize` answers with where it does not know the requested one.
+# The version that `initialize` answers with if it does not know the requested one.
 COUNTER_OFFER = HANDSHAKE_VERSIONS[-1]
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -115,5 +115,5 @@ METHODS: dict[str, Method] = {
 
 
 def knows(era: Era, method: str) -> bool:
-    """Whether an era has a method."""
+    """Return whether an era has a method."""
     return method in METHODS and era in METHODS[method].eras

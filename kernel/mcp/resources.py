@@ -42,16 +42,16 @@ class ResourceMethods:
         }
 
     def offered(self, capabilities: Object) -> Mapping[str, Method]:
-        """The methods that belong to these capabilities, and those of skills where there are any."""
+        """Return the methods that belong to these capabilities, and those of skills if there are any."""
         needed = {*capabilities, *(["skills"] if self._skills else ())}
         return {name: work for name, work in self.methods.items() if METHODS[name].needs in needed}
 
     def is_interactive(self, name: str) -> bool:
-        """Whether the prompt may report progress, log or request input before it answers."""
+        """Return whether the prompt may report progress, log or request input before it answers."""
         return name in self._prompts and self._prompts[name][1].interactive
 
     def is_fixed(self, uri: str) -> bool:
-        """Whether a resource stays the same while the server runs."""
+        """Return whether a resource stays the same while the server runs."""
         owner = self._owner(uri)
         return owner is not None and owner.offers.resources is not None and owner.offers.resources.fixed
 
@@ -147,7 +147,7 @@ async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Tx], T]) -> 
 
 
 def prompt_purpose(inbound: Inbound) -> str:
-    """The fingerprint that the state of a prompt's rounds is bound to."""
+    """Return the fingerprint that the state of a prompt's rounds is bound to."""
     params: Get = inbound.params
     return elicitation.purpose(
         inbound.caller.audit_identity, inbound.method, params.name, msgspec.json.encode(params.arguments or {})

@@ -34,7 +34,7 @@ def check_single(raw: Sequence[Header], named: Sequence[HeaderParam] = ()) -> No
 
 
 def check(headers: Headers, method: str, params: Params, named: Sequence[HeaderParam] = ()) -> None:
-    """Raises ProtocolError where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or differs from the body."""
+    """Raises ProtocolError if Mcp-Method, Mcp-Name or an Mcp-Param header is missing or differs from the body."""
     sent = headers.get(METHOD)
     if sent != method.encode() and (sent is None or sent.strip(_BLANKS) != method.encode()):
         raise _mismatch("mcp-method", "does not match the method of the body")
@@ -49,7 +49,9 @@ def check(headers: Headers, method: str, params: Params, named: Sequence[HeaderP
 
 
 def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
-    """The annotated arguments of an input schema; none where an annotation is invalid, since clients reject those."""
+    """Return the annotated arguments of an input schema; none if an annotation is invalid, since clients reject
+    those.
+    """
     found: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
     for path, here in waiting:  # grows during the loop
@@ -63,7 +65,7 @@ def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
 
 
 def unwrap(value: bytes | None) -> str | None:
-    """A header value as text, decoded from =?base64?...?=; None where it is invalid or should have been encoded."""
+    """Return a header value as text, decoded from =?base64?...?=; None if it is invalid or should have been encoded."""
     if value is None or not value.isascii():
         return None
     text = value.strip(_BLANKS).decode()

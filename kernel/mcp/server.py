@@ -87,7 +87,7 @@ class Service:
         self._handshakes = listings.handshakes(version, served, dialects)
 
     def is_interactive(self, inbound: Inbound) -> bool:
-        """Whether the handler may report progress, log or request input before it answers."""
+        """Return whether the handler may report progress, log or request input before it answers."""
         if inbound.route is not None:
             return inbound.route.interactive
         if self.listens(inbound):
@@ -95,11 +95,11 @@ class Service:
         return inbound.method == "prompts/get" and self._resources.is_interactive(inbound.params.name)
 
     def listens(self, inbound: Inbound) -> bool:
-        """Whether this is a request for notifications, which its transport answers."""
+        """Return whether this is a request for notifications, which its transport answers."""
         return inbound.method == LISTEN and inbound.era is MODERN and self._listens
 
     def submit(self, inbound: Inbound, done: Done) -> bytes | Pending:
-        """The response if it is there at once, else Pending, and `done` gets it on this event loop.
+        """Return the response if it is there at once, else Pending, and `done` gets it on this event loop.
 
         Raises ProtocolError and Forbidden; `done` may get a ProtocolError too.
         """
@@ -112,18 +112,18 @@ class Service:
         return self._static_response(inbound)
 
     def begin(self, inbound: Inbound) -> bytes | Coroutine[object, None, bytes]:
-        """`submit` for a task: the response, or a coroutine for it; its cancellation cancels the call."""
+        """Return `submit` for a task: the response, or a coroutine for it; its cancellation cancels the call."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         submitted = self.submit(inbound, partial(_resolve, future))
         return submitted if isinstance(submitted, bytes) else _wait(submitted, future)
 
     async def answer(self, inbound: Inbound) -> bytes:
-        """`begin`, awaited. Raises ProtocolError and Forbidden."""
+        """Return `begin`, awaited. Raises ProtocolError and Forbidden."""
         response = self.begin(inbound)
         return response if isinstance(response, bytes) else await response
 
     def _static_response(self, inbound: Inbound) -> bytes:
-        """The response to a method with a fixed result; raises ProtocolError."""
+        """Return the response to a method with a fixed result; raises ProtocolError."""
         method = inbound.method
         static = self._static_results[inbound.era.name].get(method)
         if static is not None:
@@ -157,7 +157,9 @@ class Service:
         done(self._respond(inbound, request, answer))
 
     def _respond(self, inbound: Inbound, request: str, answer: Answer) -> Response:
-        """The response to a tools/call; `request` is the fingerprint that the state of a next round is bound to."""
+        """Return the response to a tools/call; `request` is the fingerprint that the state of a next round is
+        bound to.
+        """
         if isinstance(answer, Reply):
             return self.format_result(inbound, answer)
         assert inbound.route is not None
@@ -168,7 +170,7 @@ class Service:
         return self.format_result(inbound, fail(entry, response)) if isinstance(response, Fault) else response
 
     def format_result(self, inbound: Inbound, reply: Reply) -> bytes:
-        """The response to a tools/call; in the legacy era only an object may be structured content."""
+        """Return the response to a tools/call; in the legacy era only an object may be structured content."""
         era, structured = inbound.era, reply.structured
         success, failure = self._call_tails[era.name]
         if reply.content is None:
@@ -210,7 +212,9 @@ class Service:
 
 
 def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
-    """The service for a query string and a grant, made at first use; `tools=read` leaves out the tools that write."""
+    """Return the service for a query string and a grant, made at first use; `tools=read` leaves out the tools that
+    write.
+    """
     made = cache(make)
 
     @lru_cache(maxsize=64)
@@ -273,7 +277,7 @@ def _arguments(params: messages.Call) -> bytes:
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:
-    """The message, or a Fault where the result of the handler is not JSON."""
+    """Return the message, or a Fault if the result of the handler is not JSON."""
     return catch_faults(lambda: _OPEN % (inbound.id, listings.close(result, tail)))
 
 

@@ -15,18 +15,15 @@ _MEDIA = "text/markdown"
 
 
 def of(dialects: Sequence[Dialect]) -> tuple[Skill, ...]:
-    """The skills of some dialects."""
     return tuple(skill for dialect in dialects for skill in dialect.offers.skills)
 
 
 def entries(skills: Sequence[Skill]) -> Mapping[str, Object]:
-    """Each skill as `skills/list` and `skills/get` say it, by the URI of its SKILL.md."""
+    """Return each skill as `skills/list` and `skills/get` say it, by the URI of its SKILL.md."""
     return {f"{_SCHEME}{skill.name}/{_ENTRY}": _entry(skill) for skill in skills}
 
 
 def with_files(dialect: Dialect) -> Dialect:
-    """The dialect with the files of its skills as its resources."""
-
     def page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
         return [
             Resource(_uri(skill, path), path, f"{skill.name}/{path}", "", _MEDIA, len(data))

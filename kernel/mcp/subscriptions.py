@@ -80,13 +80,13 @@ class Subscriptions:
 
 
 def listen_result(id_: bytes, server: Object) -> bytes:
-    """The response that ends a subscription; it is sent when the server ends it."""
+    """Return the response that ends a subscription; it is sent when the server ends it."""
     meta = {SERVER_KEY: server, _ID_KEY: msgspec.Raw(id_)}
     result = {"resultType": "complete", "_meta": meta}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": msgspec.Raw(id_), "result": result})
 
 
 def _whole(entry: ToolEntry) -> str:
-    """The resource that every call of a tool may change; empty for none."""
+    """Return the resource that every call of a tool may change; empty for none."""
     resources = entry.dialect.offers.resources
     return resources.whole if resources is not None and entry.tool.mode != "read" else ""

@@ -28,7 +28,7 @@ _MAX_SCANNED = 50_000  # changes since; .17 s
 _LEAST_PAGE, _MOST_PAGE = 50, 200  # memories that are read at once
 _MAX_WORDS = 16  # by which they are chosen
 _CANDIDATES = 100  # of each signal, as of a search of the index
-_OPENING_SHARE = 0.5  # as in `rerank`, where neighbours do not count
+_OPENING_SHARE = 0.5  # as in `rerank`, if neighbours do not count
 
 
 class _Events(NamedTuple):
@@ -63,7 +63,7 @@ def changed(
     passes: Passes | None = None,
     limit: int = MAX_CHANGED,
 ) -> list[Document]:
-    """The memories that stood at `at`, have changed since and pass, or those of these (space, key) pairs.
+    """Return the memories that stood at `at`, have changed since and pass, or those of these (space, key) pairs.
 
     With a query at most about 4 MiB of text, those with most of its words first; without one the last changed first.
     """
@@ -79,7 +79,7 @@ def changed(
         place = (document.space, document.key)
         known = found.get(place)
         if known is not None and known.doc < document.doc:
-            continue  # where clocks went back, the last of several events of one memory counts
+            continue  # if clocks went back, the last of several events of one memory counts
         found.pop(place, None)
         if passes is None or passes(document):
             found[place] = document
@@ -128,13 +128,13 @@ def _pages(events: Sequence[_Events], limit: int) -> Iterator[list[_Events]]:
 
 
 def unchanged(tx: Tx, at: str, docs: Sequence[int]) -> list[int]:
-    """Those of the documents that stood at `at` as they are."""
+    """Return those of the documents that stood at `at` as they are."""
     tx.flush_deferred()
     return tx.all("kernel.as_of.unchanged", int, at=at, ids=docs)
 
 
 def newest_unchanged(tx: Tx, at: str, limits: Limits, within: Within | None, *, limit: int, offset: int) -> list[int]:
-    """`documents.newest` of those that stood at `at` as they are, from an offset."""
+    """Return `documents.newest` of those that stood at `at` as they are, from an offset."""
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
     span = {"after": limits.after, "before": limits.before or END_OF_TIME, "at": at, "limit": limit, "offset": offset}
@@ -143,18 +143,18 @@ def newest_unchanged(tx: Tx, at: str, limits: Limits, within: Within | None, *, 
 
 
 def is_unrecorded(tx: Tx, space: str) -> bool:
-    """Whether the history does not hold the texts of a space."""
+    """Return whether the history does not hold the texts of a space."""
     past: Past | None = tx.context.past.get(_dialect(space))
     return past is None or space in past.unrecorded
 
 
 def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scope: str | None) -> int:
-    """The documents of these spaces that stood at `at` and have changed since."""
+    """Return the documents of these spaces that stood at `at` and have changed since."""
     return tx.one("kernel.as_of.count_unrecorded", int, at=at, spaces=spaces, scope=scope) or 0 if spaces else 0
 
 
 def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
-    """`index.find` among texts that are not in the index, under ids that no document has."""
+    """Return `index.find` among texts that are not in the index, under ids that no document has."""
     import numpy as np
 
     ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
@@ -185,7 +185,9 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
-    """The memories of these events in that order, under ids that no document has; of several of one memory the last."""
+    """Return the memories of these events in that order, under ids that no document has; of several of one memory the
+    last.
+    """
     latest: dict[tuple[str, str], PastText] = {}
     for state in sorted(tx.all("kernel.as_of.states", PastText, events=events)):
         latest[state.space, state.key] = state
@@ -214,12 +216,14 @@ def _document(state: PastText, source: PastSource) -> Document:
 
 
 def _parts_of_words(tx: Tx, query: str) -> list[str]:
-    """What any form of a word of the query contains, the longest first."""
+    """Return what any form of a word of the query contains, the longest first."""
     return sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
 
 
 def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
-    """The BM25 of the texts that hold terms of the query, by their positions, with the frequencies of the index."""
+    """Return the BM25 of the texts that hold terms of the query, by their positions, with the frequencies of
+    the index.
+    """
     stems = [*dict.fromkeys(term.stem for term in query_terms(query, tx.tokenize))]
     counted = [Counter(_stems(tx, text)) for text in texts]
     lengths = [counts.total() for counts in counted]
@@ -243,7 +247,7 @@ def _frequency(stem: str, docs: int) -> tuple[str, int]:
 
 
 def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
-    """The cosine of the first vector and each of the others, by their positions."""
+    """Return the cosine of the first vector and each of the others, by their positions."""
     import numpy as np
 
     if len(vectors) < 2:

@@ -20,7 +20,7 @@ class Project(NamedTuple):
 
     @classmethod
     def at(cls, root: str) -> "Project":
-        """The project in a folder, which gives it its name."""
+        """Return the project in a folder, which gives it its name."""
         folder = root.replace("\\", "/").rstrip("/")
         return cls(root, folder.rpartition("/")[2])
 
@@ -95,7 +95,7 @@ class HookSessions:
         self._found: OrderedDict[str, HookSession] = OrderedDict()
 
     def get(self, key: str, now: str) -> HookSession:
-        """A session as it was noted within the last day; an empty one else."""
+        """Return a session as it was noted within the last day; an empty one else."""
         with self._lock:
             return self._fresh(key, now)
 
@@ -105,7 +105,9 @@ class HookSessions:
             self._put(key, HookSession(now, root, frozenset(given)))
 
     def take_prompt(self, key: str, now: str) -> frozenset[str] | None:
-        """What the session has been given if this is its first prompt, which it is only once; None for a later one."""
+        """Return what the session has been given if this is its first prompt, which it is only once; None for a later
+        one.
+        """
         with self._lock:
             session = self._fresh(key, now)
             self._put(key, session._replace(at=session.at or now, prompted=True))

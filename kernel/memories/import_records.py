@@ -20,7 +20,7 @@ class Record(NamedTuple):
     """One memory of another program, for the dialect that has its shape.
 
     `key` is stable: it names the record in the program it comes from, and a record whose key is there is not added
-    again. `place` is a database, a session or a project. Times are those of the source, empty where it has none.
+    again. `place` is a database, a session or a project. Times are those of the source, empty if it has none.
     `origin` becomes the `from` of the metadata; `details` is what only this kind of record has.
     """
 
@@ -45,7 +45,7 @@ Take = Callable[[Tx, Sequence[Record]], list[bool]]
 class Ahead(Struct):
     """What an import does before a slice, without a transaction: it reads the next records, and returns their texts.
 
-    The import sets it where it can; what has been embedded by then is not embedded while others wait.
+    The import sets it if it can; what has been embedded by then is not embedded while others wait.
     """
 
     prepare: Callable[[], Sequence[str]] | None = None
@@ -54,7 +54,7 @@ class Ahead(Struct):
 class Source(NamedTuple):
     """What is imported: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
-    `take` is how each dialect takes records, by its name. Records get the place `into`, where there is one.
+    `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one.
     """
 
     path: Path
@@ -78,7 +78,7 @@ class Import(NamedTuple):
 
     `steps(source)` checks the source before its first step and leaves a sound store after each. It may be cut off
     after any of them: another import of the same source goes on, and adds nothing twice. `preview(tx, source)` is what
-    it would do; where there is none, the import is tried on a copy. `matches(path)` is whether a file or folder looks
+    it would do; if there is none, the import is tried on a copy. `matches(path)` is whether a file or folder looks
     like one of this kind, and `dialect` the one that the audit names, for an import that no dialect declares.
     `trial(source)` is tried on a copy after `preview`, for what only a write can refuse.
     """
@@ -101,6 +101,6 @@ class Export(NamedTuple):
 
 
 def stable_id(prefix: str, *parts: str) -> str:
-    """An id that depends on nothing but these texts, in the form of the other ids of its kind."""
+    """Return an id that depends on nothing but these texts, in the form of the other ids of its kind."""
     digest = hashlib.sha256("\0".join(parts).encode()).digest()[:_ID_BYTES]
     return f"{prefix}_{base64.b32encode(digest).decode().lower().rstrip('=')}"

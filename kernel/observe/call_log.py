@@ -79,7 +79,7 @@ class CallLog:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def observe(self, call: Call) -> OnOutcome:
-        """An observer that keeps what it may keep of a call."""
+        """Return an observer that keeps what it may keep of a call."""
         agent, id_ = _agent.get(), call_id()
         current_call.set(id_)
         arguments = bytes(call.arguments) if self.keeps == "texts" else b""
@@ -106,7 +106,7 @@ class CallLog:
         _agent.set(found[:_AGENT_CHARS].decode("latin-1"))
 
     def wrap_route(self, route: FastRoute) -> FastRoute:
-        """The same route, with the User-Agent noted first."""
+        """Return the same route, with the User-Agent noted first."""
 
         def noted(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
             self.note_agent(headers)
@@ -115,22 +115,22 @@ class CallLog:
         return noted
 
     def newest(self, tenant: str, dialects: Sequence[str] | None) -> list[SeenCall]:
-        """The kept calls of a tenant to some dialects, the newest first; None for all dialects."""
+        """Return the kept calls of a tenant to some dialects, the newest first; None for all dialects."""
         return [call for call in reversed(self._calls.get(tenant, ())) if dialects is None or call.dialect in dialects]
 
     def counts(self, tenant: str, dialects: Sequence[str] | None) -> list[Count]:
-        """How often each client of a tenant has called each tool, the last called first."""
+        """Return how often each client of a tenant has called each tool, the last called first."""
         found = [
             count for count in self._counts.get(tenant, {}).values() if dialects is None or count.dialect in dialects
         ]
         return sorted(found, key=lambda count: count.last, reverse=True)
 
     def last_used(self, key: str) -> str:
-        """When a key was last used for a call since calls are observed; empty for never."""
+        """Return when a key was last used for a call since calls are observed; empty for never."""
         return self._used.get(key, "")
 
     def last_hour(self, tenant: str, dialects: Sequence[str] | None) -> Hour:
-        """How many calls of a tenant to some dialects read, and how many wrote; None for all dialects."""
+        """Return how many calls of a tenant to some dialects read, and how many wrote; None for all dialects."""
         since = _minute() - _HOUR_MINUTES
         found = [
             hour
@@ -141,11 +141,11 @@ class CallLog:
 
     @property
     def number(self) -> int:
-        """How many calls there were."""
+        """Return how many calls there were."""
         return self._number
 
     async def changed(self, since: int, seconds: float) -> bool:
-        """Waits until there are more calls than `since`; False where none came in time."""
+        """Waits until there are more calls than `since`; False if none came in time."""
         if self._number == since:
             called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(called)

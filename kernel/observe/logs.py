@@ -18,7 +18,7 @@ class JsonLines(logging.Formatter):
     """One JSON object a line. An error has its type and stack, but not its message, which may quote a value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, with the fields logged as `extra={"fields": {...}}`."""
+        """Return the line of a record, with the fields logged as `extra={"fields": {...}}`."""
         import msgspec  # here, since a server starts without it
 
         line: dict[str, object] = {
@@ -40,7 +40,7 @@ class TextLines(logging.Formatter):
     """Level, message and fields as text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         fields: dict[str, object] = getattr(record, "fields", {})
         return " ".join([super().format(record), *(f"{name}={one_word(str(value))}" for name, value in fields.items())])
 
@@ -54,7 +54,7 @@ def set_up(*, as_json: bool = False, calls: bool = False) -> None:
 
 
 def observe(made: "Call") -> "OnOutcome":
-    """An observer that logs each call: its id, tool, caller, outcome and duration."""
+    """Return an observer that logs each call: its id, tool, caller, outcome and duration."""
     call = call_id()
     current_call.set(call)
     fields: dict[str, object] = {

@@ -52,7 +52,7 @@ class Histogram:
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """The number of calls by outcome."""
+        """Return the number of calls by outcome."""
         done = sum(self.buckets) - sum(self._other.values())
         return {**self._other, "ok": done} if done else self._other
 
@@ -74,14 +74,14 @@ class Backups(NamedTuple):
 
     @classmethod
     def of(cls, loop: BackupLoop | None) -> Self | None:
-        """Those of a schedule; None without one."""
+        """Return those of a schedule; None without one."""
         return loop and cls(time_of_newest(loop.schedule.to), loop.failures)
 
 
 class Snapshot(NamedTuple):
     """What one process counts: calls by tool, stores by tenant, open connections, and its own use of the machine.
 
-    `resident` and `files` are 0 where the system does not tell them.
+    `resident` and `files` are 0 if the system does not tell them.
     """
 
     calls: dict[str, ToolCalls]
@@ -96,12 +96,12 @@ class Snapshot(NamedTuple):
     def take(
         cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int, backups: Backups | None = None
     ) -> Self:
-        """What this process counts now."""
+        """Return what this process counts now."""
         resident, files = _resident_and_files()
         return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files, backups)
 
     def plus(self, other: Self) -> Self:
-        """What both processes count; they share the files of a tenant."""
+        """Return what both processes count; they share the files of a tenant."""
         calls, loads = dict(self.calls), dict(self.loads)
         for tool, more in other.calls.items():
             calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more
@@ -154,11 +154,11 @@ class MetricsRegistry:
         self._on_outcome: dict[str, OnOutcome] = {}
 
     def observe(self, call: Call) -> OnOutcome:
-        """An observer that counts."""
+        """Return an observer that counts."""
         return self._on_outcome.get(call.entry.tool.name) or self._new(call.entry)
 
     def calls(self) -> dict[str, ToolCalls]:
-        """All calls so far, by tool."""
+        """Return all calls so far, by tool."""
         return {
             tool: ToolCalls(one.labels["dialect"], dict(one.outcomes), [*one.buckets], one.seconds)
             for tool, one in self._by_tool.items()
@@ -172,7 +172,7 @@ class MetricsRegistry:
 
 
 def render(seen: Snapshot, info: Labels) -> bytes:
-    """All metrics: calls, stores by tenant, the server and its processes."""
+    """Return all metrics: calls, stores by tenant, the server and its processes."""
     parts = [
         _info(info),
         *_calls(seen.calls),
@@ -186,7 +186,7 @@ def render(seen: Snapshot, info: Labels) -> bytes:
 
 
 def render_tenant(loads: Mapping[str, Load], info: Labels) -> bytes:
-    """The metrics of one tenant, if it is open: they tell nothing of others, nor of the machine."""
+    """Return the metrics of one tenant, if it is open: they tell nothing of others, nor of the machine."""
     return "".join([_info(info), *(_stores(loads) if loads else ())]).encode()
 
 

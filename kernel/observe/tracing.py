@@ -22,7 +22,7 @@ _trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", defa
 
 
 class Tracing:
-    """Spans of calls, sent where the `OTEL_...` variables say, by OTLP over HTTP."""
+    """Spans of calls, sent if the `OTEL_...` variables say, by OTLP over HTTP."""
 
     def __init__(self) -> None:
         try:
@@ -44,7 +44,7 @@ class Tracing:
         self._failed = Status(StatusCode.ERROR)
 
     def observe(self, call: Call) -> OnOutcome:
-        """An observer that makes the span of a call when it ends, so that none is left open."""
+        """Return an observer that makes the span of a call when it ends, so that none is left open."""
         entry, begun, parent = call.entry, now_ns(), self._extract(_trace_context.get())
         about = {
             "mcp.method.name": "tools/call",
@@ -69,7 +69,7 @@ class Tracing:
         _set_from_headers(scope["headers"])
 
     def wrap_route(self, route: FastRoute) -> FastRoute:
-        """The same route, with the trace set from the headers first."""
+        """Return the same route, with the trace set from the headers first."""
 
         def traced(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
             _set_from_headers(headers)

@@ -128,7 +128,9 @@ def backup_all(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a backup; raises Fault("invalid") for another folder, or one that is not as it was made."""
+    """Return the manifest of a backup; raises Fault("invalid") for another folder, or one that is not as it
+    was made.
+    """
     try:
         held: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
         if held["format"] != FORMAT:
@@ -144,7 +146,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify(folder: Path, manifest: Manifest) -> None:
-    """Raises Fault("invalid") where the files of a backup are not those of its manifest."""
+    """Raises Fault("invalid") if the files of a backup are not those of its manifest."""
     found = {*_files_below(folder)} - {MANIFEST}
     for name in sorted(found ^ manifest.files.keys()):
         raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in found else 'missing'}.")
@@ -170,7 +172,7 @@ def copy_tree(source: Path, target: Path, known: Mapping[str, Stamp] | None = No
 
 
 def place(folder: Path, tenant: str) -> Path:
-    """Where a tenant lies in a backup."""
+    """Return where a tenant lies in a backup."""
     return folder if tenant == MAIN else folder / "tenants" / tenant
 
 
@@ -200,7 +202,6 @@ def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> lis
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """The regular files below a folder, as paths with slashes."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             yield path.relative_to(folder).as_posix()

@@ -43,7 +43,7 @@ class Freed(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a compaction does besides: gives free pages back where others write (`full`), drops the history of memories
+    """What a compaction does besides: gives free pages back if others write (`full`), drops the history of memories
     deleted before a time (`forget`), ends the undo of all calls (`forget_undo`), or of those of more hours ago (0: of
     none).
     """

@@ -33,7 +33,7 @@ _BATCH_ROWS = 64  # embedded in one transaction, so that other writes wait for m
 _STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
 _STEP_DELETIONS = 64
 _AHEAD_ROWS = 64  # embedded before a slice begins
-_RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
+_RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was full
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
 _VECTORS, _DOCUMENTS = "vectors", "documents"
@@ -53,9 +53,9 @@ def check(
     report: Report | None = None,
     alone: bool = True,
 ) -> list[Finding]:
-    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
+    """Return the inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
 
-    Rows are never changed. `report` gets a line for each memory that differs. Raises Fault("storage") where the file
+    Rows are never changed. `report` gets a line for each memory that differs. Raises Fault("storage") if the file
     itself is damaged, which no rebuild can repair.
     """
     try:
@@ -102,7 +102,7 @@ def _check(
 def _look(
     tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
 ) -> list[Finding]:
-    """What differs between rows and what is derived from them; `differing` gets the memories to index anew."""
+    """Return what differs between rows and what is derived from them; `differing` gets the memories to index anew."""
     found = _vectors(tx) + _audit(tx)
     found.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
@@ -182,7 +182,7 @@ class _Place(NamedTuple):
 
 
 def _place(tx: Tx) -> _Place | None:
-    """Where a reindex with the configured model was cut off."""
+    """Return where a reindex with the configured model was cut off."""
     doc, last, vector, identity = (tx.one("kernel.consistency.embedded", str) or "0 0 0 -").split(" ", 3)
     return _Place(int(doc), int(last), int(vector)) if identity == _identity(tx) else None
 
@@ -336,5 +336,5 @@ def _audit(tx: Tx) -> list[Finding]:
 
 
 def backup_time() -> str:
-    """The time now as it appears in the name of a backup."""
+    """Return the time now as it appears in the name of a backup."""
     return utc_now().replace(":", "").replace(".", "")

@@ -19,7 +19,7 @@ class DataAccess:
     """The right to use a database until `close`; `alone` says whether no other process had it open, and `unclean`
     whether the last that had it did not close it.
 
-    Raises Fault where a restore is under way, and where the log beside the database does not belong to it.
+    Raises Fault if a restore is under way, and if the log beside the database does not belong to it.
     """
 
     def __init__(self, data: Path, home: Path) -> None:
@@ -42,7 +42,7 @@ class DataAccess:
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None
 
     def share(self) -> bool:
-        """Lets other processes in, which is not so at first where this one is alone; closes where one is faster."""
+        """Lets other processes in, which is not so at first if this one is alone; closes if one is faster."""
         shared = all(lock.held == "shared" or lock.take("shared") for lock in self._locks)
         if not shared:
             self.close()
@@ -55,7 +55,7 @@ class DataAccess:
 
 
 def open_shared(config: Config) -> DataAccess:
-    """The right to use a database beside others."""
+    """Return the right to use a database beside others."""
     while not (access := DataAccess(config.data, config.home)).share():
         pass
     return access

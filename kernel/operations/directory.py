@@ -16,14 +16,14 @@ _NEEDED = "Tenants are spread over PostgreSQL databases: name the one with the d
 
 
 def tenants(config: Config) -> list[tuple[str, str]]:
-    """Every tenant and the database it is on, by name; raises Fault."""
+    """Return every tenant and the database it is on, by name; raises Fault."""
     from kernel.engines.postgres.tenants.placement import placements
 
     return [(name, address or HOME) for name, address in placements(_home(config))]
 
 
 def servers(config: Config) -> "list[Server]":
-    """Every database that has tenants or takes new ones; raises Fault."""
+    """Return every database that has tenants or takes new ones; raises Fault."""
     from kernel.engines.postgres.tenants.placement import servers as found
 
     return [one._replace(address=one.address or HOME) for one in found(_home(config))]
@@ -65,7 +65,7 @@ def _home(config: Config) -> "Pool":
 
 
 def _address(config: Config, given: str) -> str:
-    """What the directory calls a database; raises Fault for what is no address, and for a password in it."""
+    """Return what the directory calls a database; raises Fault for what is no address, and for a password in it."""
     from kernel.engines.postgres.driver import load_driver
 
     if given in (HOME, config.store):

@@ -43,9 +43,9 @@ class Key(NamedTuple):
 
 
 def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | None = None) -> list[Finding]:
-    """Where the index differs from the memories of a dialect; `mend` gets the keys of those that are sound.
+    """Return where the index differs from the memories of a dialect; `mend` gets the keys of those that are sound.
 
-    The history decides: where it agrees with the index and not with the row, the row is damaged, and the index, which
+    The history decides: if it agrees with the index and not with the row, the row is damaged, and the index, which
     holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
     """
     differing, damaged, extras, lost, tell = 0, 0, 0, 0, report or _ignore
@@ -82,7 +82,9 @@ def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
 
 
 def differing_keys(tx: Tx, dialect: Dialect) -> list[Key]:
-    """The memories of a dialect that the index lacks or holds differently, and its documents without a memory."""
+    """Return the memories of a dialect that the index lacks or holds differently, and its documents without a
+    memory.
+    """
     keys: set[tuple[str, str]] = set()
     found: list[Key] = []
     for several in _slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(())):
@@ -161,7 +163,7 @@ def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
 
 
 def _contradicts_history(tx: Tx, source: IndexSource, indexed: str) -> bool:
-    """Whether the last text of the history is in the index and not in the row."""
+    """Return whether the last text of the history is in the index and not in the row."""
     known = None if indexed == source.text else history.latest(tx, source.space, source.key)
     return known is not None and known in indexed and known not in source.text
 
@@ -187,7 +189,7 @@ def _ignore(_line: str) -> None:
 
 
 def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
-    """The sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
+    """Yield the sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
     several: list[IndexSource] = []
     size = 0
     for source in sources:
@@ -200,7 +202,7 @@ def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
 
 
 def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource, _Document | None]]:
-    """The memories that the index lacks or holds differently, and what it holds."""
+    """Return the memories that the index lacks or holds differently, and what it holds."""
     keys = [(source.space, source.key) for source in sources]
     held = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
     pairs = [(source, held.get((source.space, source.key))) for source in sources]

@@ -18,7 +18,7 @@ from kernel.store.transaction import SLICE_BYTES, Tx
 
 _BATCH_ROWS = 64  # renewed in one transaction, so that other writes wait for milliseconds
 _STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
-_RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
+_RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was full
 
 
 class _Outdated(NamedTuple):
@@ -59,7 +59,7 @@ def _next_work(store: Store, dialects: Sequence[Dialect]) -> Callable[[Tx], None
 
 
 def renewal_steps(dialects: Sequence[Dialect]) -> Steps[None]:
-    """The same in steps, for a command."""
+    """Return the same in steps, for a command."""
     tx = yield
     while _outdated_to(tx):
         _renew_batch(tx, _STEP_ROWS)

@@ -4,7 +4,7 @@ scope.
 A text has marks such as `⟨U+001B⟩` for control characters and overrides of the reading order, so that `cat` is safe;
 the JSON lines of `quipu export jsonl` keep them.
 
-Names are lower-case letters, digits and dashes, and end in a digest where that loses something: no two are the same on
+Names are lower-case letters, digits and dashes, and end in a digest if that loses something: no two are the same on
 a file system that ignores case, and none means something to Windows.
 """
 
@@ -83,12 +83,12 @@ def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) 
 
 
 def folder_of(space: str, scope: str) -> str:
-    """The folder of a space and scope, relative to the bundle."""
+    """Return the folder of a space and scope, relative to the bundle."""
     return "/".join(safe_name(part) for part in (*space.split(":"), scope) if part)
 
 
 def safe_name(name: str, *, always: str = "") -> str:
-    """A name for every file system; with a digest of it, or of `always`, unless it is safe as it is."""
+    """Return a name for every file system; with a digest of it, or of `always`, unless it is safe as it is."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     kept = "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())[:_NAME_CHARS].strip("-")
     if kept == name and kept not in _RESERVED and not always:
@@ -98,7 +98,7 @@ def safe_name(name: str, *, always: str = "") -> str:
 
 
 def _folder(root: Path, space: str, scope: str) -> IO[str]:
-    """The index of a folder, opened to be written."""
+    """Return the index of a folder, opened to be written."""
     place = root / folder_of(space, scope)
     place.mkdir(parents=True, exist_ok=True)
     file = _new(place / "index.md")
@@ -107,7 +107,7 @@ def _folder(root: Path, space: str, scope: str) -> IO[str]:
 
 
 def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
-    """The memories in the order of their folders; what no row tells of any more is as the index holds it."""
+    """Yield the memories in the order of their folders; what no row tells of any more is as the index holds it."""
     by_name = {dialect.name: dialect for dialect in dialects}
     for several in _slices(tx.each("kernel.okf_export.memories", _Memory)):
         keys: dict[str, list[tuple[str, str]]] = {}
@@ -159,7 +159,9 @@ def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> s
 
 
 def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
-    """What the front matter holds besides title and origin, and the body, with what is too long for the other."""
+    """Return what the front matter holds besides title and origin, and the body, with what is too long for
+    the other.
+    """
     summary, points, body = concept.summary, [*concept.points], concept.body
     if sum(map(len, points)) > _MOST_HEAD:
         points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])
@@ -179,7 +181,6 @@ def _write_log(tx: Tx, root: Path) -> None:
 
 
 def _label(text: str) -> str:
-    """A text for the label of a link or for a heading."""
     line = harmless(one_line(text, _TITLE_CHARS))
     return "".join(f"\\{letter}" if letter in "\\[]<>`*_#!|" else letter for letter in line)
 

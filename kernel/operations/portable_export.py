@@ -55,7 +55,7 @@ class Release(Struct, forbid_unknown_fields=True):
 
 
 def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
-    """The lines of the file, without their ends."""
+    """Yield the lines of the file, without their ends."""
     digest, count = hashlib.sha256(), 0
     for value in _values(dialects, tx):
         line = _encode(value)
@@ -66,7 +66,7 @@ def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
 
 
 def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequence[str]]]:
-    """The tables that an export holds, with their dialect and columns."""
+    """Return the tables that an export holds, with their dialect and columns."""
     by_prefix = {dialect.name: dialect for dialect in dialects}
     found: dict[str, tuple[Dialect, Sequence[str]]] = {}
     for table in schema_tables().names():  # another program may have added tables to the file

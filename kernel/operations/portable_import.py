@@ -61,7 +61,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as an export of everything does."""
+    """Return whether a file begins as an export of everything does."""
     try:
         with path.open("rb") as file:
             line = _decode(file.readline(_HEAD_BYTES))
@@ -85,7 +85,7 @@ def import_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
 
 
 def preview(dialects: Sequence[Dialect], tx: Tx, given: Source) -> Imported:
-    """What an import would add; raises Fault where it would be refused."""
+    """Return what an import would add; raises Fault if it would be refused."""
     begin_steps(tx, _check(given.path))
     state = _state(dialects, tx, given.path.name)
     for batch in _batches(given.path):

@@ -36,14 +36,14 @@ _log = logging.getLogger("quipu")
 
 
 def is_replica(data: Path) -> bool:
-    """Whether a data directory is a copy that follows another."""
+    """Return whether a data directory is a copy that follows another."""
     with suppress(OSError):  # the folder is of another user, which those who open it will tell
         return (data / MARK).is_file()
     return False
 
 
 def source_of(data: Path) -> str:
-    """The data directory that a copy follows."""
+    """Return the data directory that a copy follows."""
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         return str(json.loads(read_bytes(data / MARK))["source"])
     return "another data directory"
@@ -68,7 +68,7 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def refuse_replica(data: Path) -> None:
-    """Raises Fault("conflict") where a data directory would be written to, and is a copy."""
+    """Raises Fault("conflict") if a data directory would be written to, and is a copy."""
     if is_replica(data):
         raise Fault("conflict", f"{data} follows {source_of(data)}: `quipu serve --follow` serves it, read-only.")
 
@@ -76,7 +76,9 @@ def refuse_replica(data: Path) -> None:
 def open_replica(
     config: Config, context: StoreContext, state_of: Callable[[Tx], R | None]
 ) -> tuple[ReadOnlyDatabase, R]:
-    """A copy that another process keeps, and its state; raises Fault where there is none, or one of another version."""
+    """Return a copy that another process keeps, and its state; raises Fault if there is none, or one of another
+    version.
+    """
     data = config.data
     if not is_replica(data) or not config.file.is_file():
         raise Fault("not_found", f"{config.home} follows no other data directory: `quipu replica` makes it do so.")
@@ -96,7 +98,7 @@ def open_replica(
 
 
 class Replica:
-    """The copy of a data directory in another one; only one process makes it. Raises Fault where it must not be one."""
+    """The copy of a data directory in another one; only one process makes it. Raises Fault if it must not be one."""
 
     def __init__(self, config: Config, target: Path) -> None:
         self._config = config

@@ -60,7 +60,7 @@ class Restoring(NamedTuple):
 
     @property
     def staging(self) -> Path:
-        """The folder of the copies."""
+        """Return the folder of the copies."""
         return self.data / _STAGING
 
     def add(self, staged: Path | None, final: Path, aside: str) -> None:
@@ -74,7 +74,7 @@ def restore(
 ) -> list[str]:
     """Restores a file as the database of `tenant`, or all that is in a folder; returns what came back, line by line.
 
-    Raises Fault, with nothing changed, where the data directory is in use or the source is no sound backup.
+    Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
     for place in places.values():
         make_private(place.home)
@@ -103,7 +103,7 @@ def restore(
 
 
 def is_interrupted(data: Path) -> bool:
-    """Whether a restore was interrupted after it was decided."""
+    """Return whether a restore was interrupted after it was decided."""
     return (data / JOURNAL).exists()
 
 
@@ -191,7 +191,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
-    """The number of documents and the schema of a sound copy, whose log is folded into it."""
+    """Return the number of documents and the schema of a sound copy, whose log is folded into it."""
     db = Connection(staged, context, readonly=False)
     try:
         if not schema_version(db):
@@ -218,7 +218,9 @@ class _Setting(NamedTuple):
 
 
 def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
-    """What the database in use remembers of itself, such as that it had keys; a backup must not make it forget that."""
+    """Return what the database in use remembers of itself, such as that it had keys; a backup must not make it forget
+    that.
+    """
     if not file.is_file():
         return []
     try:
@@ -290,6 +292,6 @@ def _relative(data: Path, path: Path) -> str:
 
 
 def tenants_of(source: Path, tenant: str) -> list[str]:
-    """The tenants that are restored from a source: all in a folder, else `tenant`."""
+    """Return the tenants that are restored from a source: all in a folder, else `tenant`."""
     names = backup.read_manifest(source).tenants if source.is_dir() else [tenant]
     return [data_dir.tenant_name(name) for name in names]

@@ -33,19 +33,19 @@ class Schedule(NamedTuple):
 
 
 def backups_in(folder: Path) -> list[Path]:
-    """The backups that a schedule has made there, the oldest first."""
+    """Return the backups that a schedule has made there, the oldest first."""
     with suppress(OSError):
         return sorted(one for one in folder.iterdir() if _begun(one) and (one / MANIFEST).is_file())
     return []
 
 
 def time_of_newest(folder: Path) -> float:
-    """When the newest backup was begun, in seconds since 1970; 0 without any."""
+    """Return when the newest backup was begun, in seconds since 1970; 0 without any."""
     return max(map(_begun, backups_in(folder)), default=0.0)
 
 
 def _begun(backup: Path) -> float:
-    """The time in the name of a backup; 0 for another name."""
+    """Return the time in the name of a backup; 0 for another name."""
     with suppress(ValueError):
         if _NAME.fullmatch(backup.name):
             return datetime.fromisoformat(backup.name.removeprefix(_PREFIX)).timestamp()

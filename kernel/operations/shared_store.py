@@ -20,7 +20,7 @@ _SEE = "see docs/scaling.md."
 
 
 def in_database(config: Config, context: StoreContext) -> StoreContext:
-    """The context of the configured database; for a file, the context as it is. Raises Fault."""
+    """Return the context of the configured database; for a file, the context as it is. Raises Fault."""
     if not config.store:
         if config.read_store:
             raise Fault("invalid", "QUIPU_READ_STORE needs QUIPU_STORE, where writes go.")
@@ -32,7 +32,7 @@ def in_database(config: Config, context: StoreContext) -> StoreContext:
 
 
 def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, Stored]:
-    """The tenant of the configuration, for a server; raises Fault."""
+    """Return the tenant of the configuration, for a server; raises Fault."""
     from kernel.engines.postgres.database import PostgresDatabase
 
     refuse_files(config)
@@ -67,7 +67,7 @@ def _shared_keys(config: Config) -> "SharedFile":
 
 
 def refuse_files(config: Config) -> None:
-    """Raises Fault("invalid") for what a server does with files, where a database is configured."""
+    """Raises Fault("invalid") for what a server does with files, if a database is configured."""
     if config.store and config.follow:
         raise Fault("invalid", f"--follow serves a copy of files, and QUIPU_STORE names a database: {_SEE}")
     if config.store and config.backup_to is not None:

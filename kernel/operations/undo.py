@@ -60,13 +60,13 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = 
     """Undo a call in one transaction, which must be rolled back on a Fault; returns its entry.
 
     The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
-    dialect where not all that it touched are known. Raises the Faults of `undo_steps`.
+    dialect if not all that it touched are known. Raises the Faults of `undo_steps`.
     """
     return run_steps(tx, whole_undo(dialects, number, hours))
 
 
 def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
-    """The same in steps, for a server; what it looks at as a whole is one step."""
+    """Return the same in steps, for a server; what it looks at as a whole is one step."""
     undone = yield from undo_steps(dialects, number, hours)
     if not undone.finished:
         tx = yield
@@ -77,7 +77,7 @@ def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[au
 
 
 def changed_since(tx: Tx, number: int) -> Fault | None:
-    """The Fault for a call of which something has been changed again; references to it are not looked at."""
+    """Return the Fault for a call of which something has been changed again; references to it are not looked at."""
     call = audit.undo_call(tx, number)
     if call is None or tx.can_revert(partial(_changes, tx, call)):
         return None
@@ -92,7 +92,7 @@ def _changes(tx: Tx, call: str) -> Iterator[bytes]:
 class _Undone(NamedTuple):
     """The entry of a call that is undone, its dialects, how many memories were restored and the first of them.
 
-    It is not `finished` where not all that the call touched are known, before all of its dialects is compared with the
+    It is not `finished` if not all that the call touched are known, before all of its dialects is compared with the
     index.
     """
 
@@ -110,7 +110,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
     few memories at a time. An undo that was cut off is a call that was cut off earlier: another one goes on with it.
 
     Raises Fault: `not_found` for a number without an entry, `conflict` for a call without undo data and if something
-    the call changed has been changed again, `storage` where a file cannot be restored. `hours` is how long undo data
+    the call changed has been changed again, `storage` if a file cannot be restored. `hours` is how long undo data
     are kept, for the reason that is told.
     """
     tx = yield
@@ -165,7 +165,7 @@ def _finish(tx: Tx, undone: _Undone) -> None:
 
 
 def _served(known: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
-    """The dialects of these names; raises Fault for one that is not served."""
+    """Return the dialects of these names; raises Fault for one that is not served."""
     for name in names:
         if name not in known:
             raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
@@ -195,7 +195,7 @@ def called(tx: Tx, number: int) -> audit.Entry:
 
 
 def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tuple[audit.Entry, str]:
-    """The entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
+    """Return the entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
     entry = called(tx, number)
     call = audit.undo_call(tx, number)
     if call is None:
@@ -211,7 +211,7 @@ def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
-    """What a call did to each target, as one event, and the events before it, oldest first."""
+    """Return what a call did to each target, as one event, and the events before it, oldest first."""
     found: dict[Key, tuple[Event, list[Event]]] = {}
     for space, key, operation in reversed(targets):
         last, events = found.get((space, key)) or (None, history.read(tx, space, key))

@@ -17,7 +17,6 @@ _MOST_NAMED = 3
 
 
 def outcome_of(number: int) -> str:
-    """Return the outcome in the audit of the undo of a call."""
     return f"{_UNDID}{number}"
 
 
@@ -27,7 +26,6 @@ def begun(number: int) -> str:
 
 
 def no_call(tx: Tx, number: int) -> Fault:
-    """Return the Fault for a number that no call has."""
     newest = next(iter(audit.read(tx, 1)), None)
     said = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
     return Fault("not_found", f"There is no call {number} in the audit: {said}.")
@@ -48,7 +46,7 @@ def _undone(tx: Tx, entry: audit.Entry) -> str:
 
 
 def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:
-    """Why nothing of such a call is ever kept; empty for a call that replaced something."""
+    """Return why nothing of such a call is ever kept; empty for a call that replaced something."""
     if tool is None:
         return f"{entry.tool} keeps nothing for it" if entry.dialect == "kernel" else ""
     if tool.hints.destructive:
@@ -98,7 +96,7 @@ def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
 
 
 def _added(tx: Tx, entry: audit.Entry) -> list[str]:
-    """The ids of the first memories that a call added; empty if it also touched what was there before."""
+    """Return the ids of the first memories that a call added; empty if it also touched what was there before."""
     added: list[str] = []
     for space, key, operation in audit.targets(entry):
         event = next(

@@ -24,11 +24,11 @@ _NO_ID = 2**63 - 1  # after all ids
 _COMPARED_TOGETHER = 65_536  # rows: bounds what one search of a large store takes to some MB
 _HAMMING_FACTOR = 12  # rows ranked by the finer dot product for each one wanted; 16 find no more at 1M
 _SAMPLE_STEP = 16  # every 16th value is enough to estimate the radius; not measured
-_MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, where many are equally near; not measured
+_MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, if many are equally near; not measured
 
 
 class Row(NamedTuple):
-    """A vector's id and document, the partition of that (None where the vector is of no use), the scale that makes it a
+    """A vector's id and document, the partition of that (None if the vector is of no use), the scale that makes it a
     unit long, and the vector or its sketch.
     """
 
@@ -89,7 +89,7 @@ class VectorIndex:
 
     @cached_property
     def sketcher(self) -> Sketcher:
-        """The encoder of vectors, built at first use."""
+        """Return the encoder of vectors, built at first use."""
         return self._make_sketcher()
 
     def clear(self) -> None:
@@ -135,8 +135,8 @@ class VectorIndex:
         also: Sequence[int] = (),
         upto: int = _NO_ID,
     ) -> dict[int, float] | None:
-        """The cosine of the `limit` documents nearest in these partitions and among these documents (None for all), and
-        of the documents `also`; rows after the id `upto` are ignored. None where no vectors are held.
+        """Return the cosine of the `limit` documents nearest in these partitions and among these documents (None for
+        all), and of the documents `also`; rows after the id `upto` are ignored. None if no vectors are held.
         """
         import numpy as np
 
@@ -165,7 +165,9 @@ class VectorIndex:
         return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
     def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix] | None":
-        """The documents of these that have a vector, and the vectors scaled to unit length; None for sketches."""
+        """Return the documents of these that have a vector, and the vectors scaled to unit length; None for
+        sketches.
+        """
         import numpy as np
 
         if not (table := self._table) or not table.exact:
@@ -174,7 +176,7 @@ class VectorIndex:
         return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 
     def _read(self, feed: VectorFeed) -> None:
-        # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
+        # Blocks begin if the previous one ended: once rows were read singly, the next block would repeat them.
         sound = self.last == self._last_sealed
         while sound and (blocks := feed.blocks(self.last, self.exact)):
             for block in blocks:
@@ -189,7 +191,7 @@ class VectorIndex:
             more = len(rows) == feed.page_size
 
     def _append_block(self, block: Block) -> bool:
-        """Whether the block is well formed; after one that is not, rows are read singly."""
+        """Return whether the block is well formed; after one that is not, rows are read singly."""
         import numpy as np
 
         width = self.sketcher.dimensions if self.exact else self.sketcher.words * 8
@@ -213,7 +215,7 @@ class VectorIndex:
 
 
 def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "int8") -> "Floats":
-    """The value of a metric for each row of the codes, by default the product of int8 vectors."""
+    """Return the value of a metric for each row of the codes, by default the product of int8 vectors."""
     import numpy as np
     import simsimd
 
@@ -226,7 +228,7 @@ def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "i
 def _compare_rows(
     table: VectorTable, query: "Array", selected: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
 ) -> "tuple[Ids | None, Array]":
-    """The selected rows of a table, None for the first ones, and the value of a metric for each."""
+    """Return the selected rows of a table, None for the first ones, and the value of a metric for each."""
     import numpy as np
 
     count, rows = selected
@@ -250,7 +252,7 @@ def _cosines(
 
 
 def _largest(values: "Floats", size: int) -> "Ids":
-    """The positions of the `size` largest values."""
+    """Return the positions of the `size` largest values."""
     import numpy as np
 
     sample = values[::_SAMPLE_STEP]
@@ -263,7 +265,7 @@ def _largest(values: "Floats", size: int) -> "Ids":
 
 
 def _within_radius(distances: "Floats", size: int) -> "Ids":
-    """The positions of about `size` of the nearest rows; where more are equally near than are kept, the newest."""
+    """Return the positions of about `size` of the nearest rows; if more are equally near than are kept, the newest."""
     import numpy as np
 
     if len(distances) <= size:

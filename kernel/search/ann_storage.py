@@ -14,7 +14,7 @@ _NO_LIMIT = 2**63 - 1
 
 
 def vector_feed(tx: Tx, model: int) -> VectorFeed:
-    """What `tx` sees of a model's vectors."""
+    """Return what `tx` sees of a model's vectors."""
 
     def blocks(last: int, exact: bool) -> Sequence[Block]:
         return _blocks(tx, model, last, exact, _BLOCKS_PER_READ)
@@ -38,7 +38,7 @@ def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
 
 
 def rewrite_block(tx: Tx, model: int, after: int) -> int:
-    """Writes the block after a vector id again without deleted rows; returns its last id, 0 where no row is left."""
+    """Writes the block after a vector id again without deleted rows; returns its last id, 0 if no row is left."""
     last = _write_block(tx, model, after)
     tx.run("kernel.ann_storage.delete_blocks_between", after=after, before=last or _NO_LIMIT)
     return last
@@ -60,18 +60,18 @@ def delete_block(tx: Tx, upto: int = _NO_LIMIT) -> int:
 
 
 def deletions_upto(tx: Tx, vector: int) -> int:
-    """The number of the last deletion before the first one of a vector after this."""
+    """Return the number of the last deletion before the first one of a vector after this."""
     first = tx.one("kernel.ann_storage.first_deletion_after", int, vector=vector)
     return first - 1 if first else last_deletion_id(tx)
 
 
 def last_deletion_id(tx: Tx) -> int:
-    """The number of the last deletion; 0 before the first."""
+    """Return the number of the last deletion; 0 before the first."""
     return tx.one("kernel.ann_storage.last_deletion_id", int) or 0
 
 
 def count_deletions(tx: Tx) -> int:
-    """The number of deletions in the log."""
+    """Return the number of deletions in the log."""
     return tx.one("kernel.ann_storage.count_deletions", int) or 0
 
 
@@ -85,7 +85,7 @@ def trim_deletions(tx: Tx, upto: int, limit: int = _NO_LIMIT) -> int:
 
 
 def count_mismatches(tx: Tx, model: int) -> int:
-    """How many rows of blocks differ from the vectors, are missing there, or are of no vector."""
+    """Return how many rows of blocks differ from the vectors, are missing there, or are of no vector."""
     deleted = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
     wrong: set[int] = set()
     for exact in (False, True):
@@ -107,7 +107,7 @@ def clear(tx: Tx) -> None:
 
 
 def _sealed_rows(block: Block) -> list[Row]:
-    """The rows of a block; none of a malformed one."""
+    """Return the rows of a block; none of a malformed one."""
     import numpy as np
 
     packed = (block.ids, block.docs, block.partitions, block.scales)

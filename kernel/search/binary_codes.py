@@ -27,7 +27,8 @@ class SketchQuery(NamedTuple):
     planes: "Words"
 
     def dot(self, sketches: "Bytes") -> "NDArray[np.int32]":
-        """The product of the query's values and the signs of each sketch, up to scale and offset; larger is nearer.
+        """Return the product of the query's values and the signs of each sketch, up to scale and offset; larger is
+        nearer.
 
         Finer than the Hamming distance, since the query is not reduced to signs, and several times as expensive.
         """
@@ -63,13 +64,13 @@ class Sketcher:
         self.words = self._size * ROTATIONS // 64
 
     def sketch(self, vectors: Sequence[bytes]) -> list[bytes]:
-        """The sketch of each int8 vector, `words` 64-bit words long."""
+        """Return the sketch of each int8 vector, `words` 64-bit words long."""
         import numpy as np
 
         return [row.tobytes() for row in np.packbits(self._rotated(vectors) > 0, axis=1)] if vectors else []
 
     def query(self, vector: bytes) -> SketchQuery:
-        """An int8 vector, prepared for comparison with many sketches."""
+        """Return an int8 vector, prepared for comparison with many sketches."""
         import numpy as np
 
         (values,) = self._rotated([vector])
@@ -91,7 +92,7 @@ class Sketcher:
         return (self._left @ (squares @ self._right)).reshape(count, -1)
 
     def _centred(self, flat: "NDArray[np.int8]") -> "NDArray[np.int8] | Values":
-        """The vectors, scaled, less the centre in proportion to their length: whole numbers, with exact sums."""
+        """Return the vectors, scaled, less the centre in proportion to their length: whole numbers, with exact sums."""
         import numpy as np
 
         if self._centre is None:

@@ -22,7 +22,7 @@ _MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than
 
 
 def match_tf(row: "Fts5Row", *skip: Any) -> bytes:
-    """The term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
+    """Return the term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
 
     The first `skip` phrases of the expression select rows only and are not reported.
     """
@@ -45,14 +45,16 @@ def _layout(terms: int) -> struct.Struct:
 
 
 def pack_tf(counts: Sequence[int], length: int, mean_length: float) -> bytes:
-    """Length of a document (uint32), mean length (float32), and a term frequency of at most 255 for each term."""
+    """Return length of a document (uint32), mean length (float32), and a term frequency of at most 255 for
+    each term.
+    """
     return _HEADER.pack(length, mean_length) + bytes([min(_MAX_TF, count) for count in counts])
 
 
 def bm25(rows: Sequence[bytes], terms: int, total: int, frequencies: Sequence[int] | None) -> list[float]:
-    """The BM25 score of each packed row for a query of `terms` terms; larger is better.
+    """Return the BM25 score of each packed row for a query of `terms` terms; larger is better.
 
-    `total` is the number of documents, `frequencies` the number that holds each term, or None where `rows` are all
+    `total` is the number of documents, `frequencies` the number that holds each term, or None if `rows` are all
     that hold any. Rows with fewer counts than terms have frequency 0 in the others. A term in more than
     COMMON_TERM_SHARE of the documents, such as a participant's name in a chat, hardly counts, unless all terms are.
     """

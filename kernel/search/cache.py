@@ -43,11 +43,13 @@ class SearchCache:
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
-        """Whether all index rows that `tx` sees are committed, so that other transactions may use what it reads."""
+        """Return whether all index rows that `tx` sees are committed, so that other transactions may use what
+        it reads.
+        """
         return tx.readonly or tx is not self.uncommitted
 
     def last_ids(self, tx: Tx) -> LastIds:
-        """The last ids that `tx` sees, read once in a transaction that only reads."""
+        """Return the last ids that `tx` sees, read once in a transaction that only reads."""
         reader, known = self._last_ids
         if reader is not tx or not tx.readonly:
             known = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
@@ -57,7 +59,7 @@ class SearchCache:
     def document_frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
     ) -> dict[str, int]:
-        """The number of documents that hold each stem; `count` is called for those not cached.
+        """Return the number of documents that hold each stem; `count` is called for those not cached.
 
         `total` is the largest document id: the cache is dropped when it shrinks or grows by an eighth.
         """
@@ -73,7 +75,7 @@ class SearchCache:
     def near_words(
         self, total: int, words: Sequence[str], find: Callable[[str], Sequence[Near]]
     ) -> dict[str, Sequence[Near]]:
-        """The words of the index near each of these, as `find` has them; any new document drops what is kept."""
+        """Return the words of the index near each of these, as `find` has them; any new document drops what is kept."""
         if total != self._near_words_of or len(self._near_words) > _MAX_NEAR_WORDS:
             self._near_words = {}
             self._near_words_of = total

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 Verdict = Literal["strong", "weak", "none"]
 # A logistic of the cosine and the share of the query's tokens that the text holds; of BM25 over `information`
-# where nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
+# if nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
 BIAS, MEANING, EXACT = -9.5, 20.1, 4.2
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.002  # from here on a hit may answer: 2 % of the right answers of each collection are weaker
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
-_USUAL_EXACT = 0.3  # where the tokens of no hit were compared
+_USUAL_EXACT = 0.3  # if the tokens of no hit were compared
 _MOST_WORDS = 1.5  # of `information`: short texts score more
 _FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; at 8 LoCoMo loses 1.7 % of its answers
 _MUCH = 0.5  # of the query; a hit that holds so much of it always counts
@@ -25,7 +25,9 @@ _ALL = 0.99  # of the query, for rounding; what holds every word of it may answe
 
 
 def strengths(found: Candidates) -> "Floats":
-    """The strength of each candidate, in [0, 1]; 0 for what is far behind the best and does not hold the query."""
+    """Return the strength of each candidate, in [0, 1]; 0 for what is far behind the best and does not hold
+    the query.
+    """
     import numpy as np
 
     unread = np.isnan(found.meaning)  # texts that the model cannot read have no vector
@@ -52,12 +54,12 @@ def _words(found: Candidates) -> "Floats":
 
 
 def verdict(strength: float) -> Verdict:
-    """The strength in a word."""
+    """Return the strength in a word."""
     return "strong" if strength >= STRONG else "weak" if strength >= WEAK else "none"
 
 
 def least(floor: Verdict | float) -> float:
-    """The strength that a floor asks for."""
+    """Return the strength that a floor asks for."""
     levels = {"none": 0.0, "weak": WEAK, "strong": STRONG}
     return levels[floor] if isinstance(floor, str) else floor
 

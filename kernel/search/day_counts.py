@@ -16,7 +16,7 @@ def add(tx: Tx, documents: Iterable[tuple[str, str]], sign: int = 1) -> None:
 
 
 def count_mismatches(tx: Tx) -> int:
-    """The number of wrong counts."""
+    """Return the number of wrong counts."""
     return tx.one("kernel.day_counts.differing", int) or 0
 
 

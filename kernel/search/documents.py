@@ -32,31 +32,31 @@ class _InPartition(NamedTuple):
 
 
 def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
-    """The documents of `ids`; missing ones are left out."""
+    """Return the documents of `ids`; missing ones are left out."""
     tx.flush_deferred()
     return {row.doc: row for row in tx.all("kernel.documents.by_ids", Document, ids=ids)}
 
 
 def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
-    """The ids of the documents of the given (space, key) pairs, in that order; missing ones are left out."""
+    """Return the ids of the documents of the given (space, key) pairs, in that order; missing ones are left out."""
     tx.flush_deferred()
     return tx.all("kernel.documents.ids_of", int, keys=keys)
 
 
 def last_doc_id(tx: Tx) -> int:
-    """The largest document id ever assigned; 0 before the first."""
+    """Return the largest document id ever assigned; 0 before the first."""
     tx.flush_deferred()
     return tx.context.search_cache.last_ids(tx).doc
 
 
 def count(tx: Tx, within: Within) -> int:
-    """The number of documents in these (space, scope) pairs."""
+    """Return the number of documents in these (space, scope) pairs."""
     tx.flush_deferred()
     return tx.one("kernel.documents.count", int, pairs=[*within]) or 0
 
 
 def newest(tx: Tx, actor: str | None, after: str, before: str, within: Within | None, limit: int) -> list[int]:
-    """The ids of the documents of an actor, a time span and these (space, scope) pairs, last changed first."""
+    """Return the ids of the documents of an actor, a time span and these (space, scope) pairs, last changed first."""
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
     span = {"after": after, "before": before or END_OF_TIME, "limit": limit}
@@ -64,16 +64,16 @@ def newest(tx: Tx, actor: str | None, after: str, before: str, within: Within | 
 
 
 def in_folder(tx: Tx, spaces: Sequence[str], folder: str, limit: int) -> list[int]:
-    """The ids of documents without a scope whose keys lie in a folder: `a/b` and `a/b/c` for `a`."""
+    """Return the ids of documents without a scope whose keys lie in a folder: `a/b` and `a/b/c` for `a`."""
     tx.flush_deferred()
     bounds = {"folder": f"{folder}/", "end": f"{folder}0"}  # 0 is the character after the slash
     return tx.all("kernel.documents.in_folder", int, spaces=spaces, limit=limit, **bounds)
 
 
 def prefilter(tx: Tx, actor: str | None, after: str, before: str, within: Within | None) -> list[int] | None:
-    """The ids of the documents of an actor, a time span (ISO 8601, "" for open) and these (space, scope) pairs.
+    """Return the ids of the documents of an actor, a time span (ISO 8601, "" for open) and these (space, scope) pairs.
 
-    None where actor and time leave more than _MAX_PREFILTERED: filter the hits of a search then.
+    None if actor and time leave more than _MAX_PREFILTERED: filter the hits of a search then.
     """
     tx.flush_deferred()
     span = {"after": after, "before": before or END_OF_TIME, "limit": _MAX_PREFILTERED + 1}

@@ -69,24 +69,24 @@ def is_same_to(
 
 
 def covers(embedder: Embedder, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-    """Whether no word that matters is in one of two texts alone, or of long ones in each; with packed tokens."""
+    """Return whether no word that matters is in one of two texts alone, or of long ones in each; with packed tokens."""
     left = embedder.unmatched(one[1], other[1])
     return (min(left) if _are_long(one[0], other[0]) else max(left)) <= MAX_UNMATCHED
 
 
 def tell_apart(one: str, other: str) -> bool:
-    """Whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
+    """Return whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
     return is_negated(one) != is_negated(other) or _differ_in_numbers(one, other) or _differ_in_names(one, other)
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text denies something, in one of some twenty languages."""
+    """Return whether a text denies something, in one of some twenty languages."""
     text = text.lower()
     return not _NEGATIONS.isdisjoint(_WORD.findall(text)) or _NEGATED.search(text) is not None
 
 
 def is_common(text: str) -> bool:
-    """Whether a text has no word that says what it is about."""
+    """Return whether a text has no word that says what it is about."""
     return all(word in STOP_WORDS for word in _WORD.findall(text.lower()))
 
 

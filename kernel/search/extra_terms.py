@@ -1,7 +1,7 @@
 """Words that the tokenizer of the full-text index misses: parts of names, emoji, scripts with vowel signs.
 
 FTS5's unicode61 takes letters and digits only. So it keeps `getUserById` whole, drops emoji, and cuts words of Hindi or
-Thai at each vowel sign. What it misses is indexed beside the text, in letters of private use where it takes no others.
+Thai at each vowel sign. What it misses is indexed beside the text, in letters of private use if it takes no others.
 """
 
 import unicodedata
@@ -55,14 +55,16 @@ Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
 def indexed_words(text: str, words: str = "") -> str:
-    """What the index holds of a document besides its text: character pairs, its further words, and what it misses."""
+    """Return what the index holds of a document besides its text: character pairs, its further words, and what it
+    misses.
+    """
     if text.isascii() and not words:
         return completed(text, "")
     return completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part))
 
 
 def completed(text: str, held: str) -> str:
-    """`held`, the words beside a text as the first format has them, and those that came to it later."""
+    """Return `held`, the words beside a text as the first format has them, and those that came to it later."""
     if not held and text.isascii():
         return " ".join(dict.fromkeys(name_parts(text)))
     missed = " ".join(dict.fromkeys((*name_parts(text), *name_parts(held), *_missed(text), *_missed(held))))
@@ -70,7 +72,7 @@ def completed(text: str, held: str) -> str:
 
 
 def name_parts(text: str) -> Iterator[str]:
-    """The parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
+    """Yield the parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
     if not _COMPOUND.search(text):
         return
     for name in dict.fromkeys(_NAME.findall(text)):
@@ -79,7 +81,7 @@ def name_parts(text: str) -> Iterator[str]:
 
 
 def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
-    """The distinct terms of a query: its words without stop words, parts of names, and character pairs."""
+    """Return the distinct terms of a query: its words without stop words, parts of names, and character pairs."""
     text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
     beside = words_beside_cjk(text)
     words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
@@ -90,7 +92,7 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
 
 
 def pair_terms(text: str) -> list[Term]:
-    """The terms that match character pairs in the index; a single character is a prefix."""
+    """Return the terms that match character pairs in the index; a single character is a prefix."""
     terms = {term.stem: term for term in query_grams(text)}
     if not text.isascii():
         for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
@@ -101,12 +103,12 @@ def pair_terms(text: str) -> list[Term]:
 
 
 def character_pairs(text: str) -> set[str]:
-    """The pairs of characters of a text in scripts that write no blanks between words."""
+    """Return the pairs of characters of a text in scripts that write no blanks between words."""
     return {term.stem for term in pair_terms(text)}
 
 
 def as_written(word: str) -> str:
-    """A word of the index as a text has it: with its own characters instead of letters of private use."""
+    """Return a word of the index as a text has it: with its own characters instead of letters of private use."""
     if word.isascii():
         return word
     return "".join(_written(ord(one)) if ord(one) >= _PRIVATE else one for one in word)
@@ -145,7 +147,7 @@ def _whole_words(text: str) -> list[str]:
 
 
 def _without_cut_words(text: str) -> str:
-    """A text without the words that the tokenizer would cut into letters."""
+    """Return a text without the words that the tokenizer would cut into letters."""
     if not _MISSED.search(text):
         return text
     return _POINTED.sub(" ", _SIGNED.sub(" ", _RUN.sub(" ", text)))

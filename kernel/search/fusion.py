@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ids = NDArray[np.int64]
 
-_CLEAR_SHARE = 0.85  # of the best own score: only where others reach it may neighbours change who is first
+_CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at a distance of one and of two; not measured singly
 
 
@@ -53,14 +53,14 @@ class Fused(NamedTuple):
     strengths: "Floats"
 
     def at_least(self, strength: float) -> "Fused":
-        """Those of at least this strength."""
+        """Return those of at least this strength."""
         kept = self.strengths >= strength
         if kept.all():
             return self
         return Fused(self.found.take(kept), self.scores[kept], self.parts[kept], self.strengths[kept])
 
     def scored(self, count: int) -> list[Scored]:
-        """The first `count` as records; `space`, `id` and `distance` of their hits are not set."""
+        """Return the first `count` as records; `space`, `id` and `distance` of their hits are not set."""
         evidence = zip(*(column[:count].tolist() for column in self.found.columns[:-1]), strict=True)
         hits = [
             Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
@@ -72,7 +72,7 @@ class Fused(NamedTuple):
 
 
 def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
-    """The positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
+    """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
     import numpy as np
 
     scores = _scaled(found.words, weights.words) + _scaled(found.meaning, weights.meaning)
@@ -80,7 +80,7 @@ def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
 
 
 def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
-    """`fuse_candidates` of hits, without neighbours."""
+    """Return `fuse_candidates` of hits, without neighbours."""
     import numpy as np
 
     by_doc = {hit.doc: hit for hit in sorted(hits)}
@@ -94,7 +94,7 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 def fuse_candidates(
     found: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
 ) -> Fused:
-    """Candidates with their scores, best first; ties go to the older document.
+    """Return candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
     A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
@@ -123,7 +123,7 @@ def fuse_candidates(
 
 
 def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
-    """What neighbours add; a document that is clearly first by its own evidence stays as clearly first."""
+    """Return what neighbours add; a document that is clearly first by its own evidence stays as clearly first."""
     first = int(own.argmax())
     before = own[first]
     own[first] = -1.0
@@ -134,7 +134,7 @@ def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
 
 
 def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":
-    """The decayed sum of neighbours' scores for each document, as far as the windows reach."""
+    """Return the decayed sum of neighbours' scores for each document, as far as the windows reach."""
     import numpy as np
 
     at = positions(docs, windows)
@@ -153,7 +153,7 @@ def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats"
 
 
 def _scaled(values: "Floats", weight: float) -> "Floats":
-    """Each value over the largest, times `weight`; 0 for values below 0 and none."""
+    """Return each value over the largest, times `weight`; 0 for values below 0 and none."""
     import numpy as np
 
     positive = np.fmax(values, 0.0)

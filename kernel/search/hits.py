@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Hit(NamedTuple):
-    """Evidence for one document; None where a signal did not run or did not find it.
+    """Evidence for one document; None if a signal did not run or did not find it.
 
     `text_rank` is BM25, larger is better; `similarity` the cosine in [-1, 1]; `distance` the L2 distance of the unit
-    vectors in [0, 2]; `late` the late-interaction score. `space` and `id` are empty where they were not read.
+    vectors in [0, 2]; `late` the late-interaction score. `space` and `id` are empty if they were not read.
     """
 
     doc: int
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 
 class Candidates(NamedTuple):
     """Documents in rising order of their ids, with BM25, cosine, late interaction and the share of the query's tokens,
-    by weight, that they hold; NaN where a signal found none.
+    by weight, that they hold; NaN if a signal found none.
     """
 
     docs: "Ids"
@@ -51,11 +51,11 @@ class Candidates(NamedTuple):
 
     @property
     def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats]":
-        """Ids and evidence, without what they have in common."""
+        """Return ids and evidence, without what they have in common."""
         return self.docs, self.words, self.meaning, self.late, self.exact
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
-        """The documents at these positions, or where a mask is true."""
+        """Return the documents at these positions, or where a mask is true."""
         evidence = self.words[at], self.meaning[at], self.late[at], self.exact[at]
         return Candidates(self.docs[at], *evidence, self.query)
 
@@ -68,14 +68,14 @@ class Candidates(NamedTuple):
         return Candidates(docs, words, meaning, late, exact, self.query).sorted()
 
     def sorted(self) -> "Candidates":
-        """The same in rising order of their ids."""
+        """Return the same in rising order of their ids."""
         import numpy as np
 
         return self.take(np.argsort(self.docs))
 
 
 def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: Reading = Reading()) -> Candidates:
-    """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
+    """Return the documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
     docs, none = sorted({*ranks, *cosines}), repeat(math.nan)
@@ -85,7 +85,7 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: 
 
 
 def positions(docs: "Ids", wanted: "Ids") -> "Ids":
-    """Where each of `wanted` stands in the rising `docs`, -1 for what does not."""
+    """Return where each of `wanted` stands in the rising `docs`, -1 for what does not."""
     import numpy as np
 
     at = docs.searchsorted(wanted)

@@ -206,7 +206,7 @@ def search(
     per_partition: bool = False,
     global_idf: bool = False,
 ) -> list[Hit]:
-    """The union of the `limit` best documents by BM25 and the `limit` nearest by vector, in no particular order.
+    """Return the union of the `limit` best documents by BM25 and the `limit` nearest by vector, in no particular order.
 
     With `all_matches`, every lexical match is returned, with a similarity for the best `limit` only; with
     `per_partition`, the `limit` best lexical matches of each pair of `within`. With `global_idf`, ranks are comparable
@@ -238,7 +238,7 @@ def find(
     semantic: bool = True,
     docs: Sequence[int] | None = None,
 ) -> Candidates:
-    """The union of the `limit` best documents by BM25 and the `limit` nearest by vector, for `rerank`.
+    """Return the union of the `limit` best documents by BM25 and the `limit` nearest by vector, for `rerank`.
 
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
@@ -256,7 +256,7 @@ def find(
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
-    """The partitions to search, None for all; none for a text without words."""
+    """Return the partitions to search, None for all; none for a text without words."""
     tx.flush_deferred()
     if not text.strip():
         return []

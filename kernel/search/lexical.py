@@ -63,7 +63,7 @@ def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int, 
 
 
 def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
-    """`bm25_search` of each partition alone."""
+    """Return `bm25_search` of each partition alone."""
     terms = _terms(tx, text)
     counted = partitions[:_MAX_PARTITION_TERMS]
     frequencies = _frequencies(tx, terms, counted)
@@ -76,7 +76,7 @@ def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -
 
 
 def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
-    """`bm25_search` among these documents, with the document frequencies of the whole index."""
+    """Return `bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
     indexed = indexed_terms(_respelled(tx, terms, frequency), frequency)
@@ -89,7 +89,7 @@ def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
 
 
 def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks:
-    """Every document with a rare term of `text`, or with any where no document has a rare one."""
+    """Return every document with a rare term of `text`, or with any if no document has a rare one."""
     terms = _terms(tx, text)
     ids = None if partitions is None else [*partitions.small, *partitions.large]
     frequency, total = _frequencies(tx, terms, ids or ())
@@ -107,7 +107,9 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
 
 
 def information(tx: Tx, text: str) -> float:
-    """The BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count most."""
+    """Return the BM25 of a text of mean length that holds each term of `text` once; terms that no text holds count
+    most.
+    """
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
     return sum(_inverse_frequency(total, frequency.get(term.stem, 0)) for term in terms)
@@ -128,7 +130,7 @@ def word_starts(tx: Tx, text: str) -> dict[str, float]:
 
 
 def respelled_query(tx: Tx, text: str) -> str:
-    """A query that was searched for, with words of the index for those that look misspelt."""
+    """Return a query that was searched for, with words of the index for those that look misspelt."""
     cache: SearchCache = tx.context.search_cache
     terms = _terms(tx, text)
     reader, known, near = cache.last_near
@@ -186,7 +188,7 @@ def _search(
 
 
 def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
-    """The best rows of the queries, ranked by FTS5 itself."""
+    """Return the best rows of the queries, ranked by FTS5 itself."""
     found: Ranks = {}
     for query in queries:
         if len(found) < query.until:
@@ -197,7 +199,7 @@ def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
-    """The rows of the queries in order, until there are enough."""
+    """Return the rows of the queries in order, until there are enough."""
     found: dict[int, bytes] = {}
     for query in queries:
         if len(found) < query.until:
@@ -213,7 +215,7 @@ def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row
 
 
 def _has_dropped(tx: Tx) -> bool:
-    """Whether rows are to be compared with the documents, since some are of deleted ones."""
+    """Return whether rows are to be compared with the documents, since some are of deleted ones."""
     cache: SearchCache = tx.context.search_cache
     return bool(cache.last_ids(tx).has_dropped)
 
@@ -225,7 +227,7 @@ def _ranked(
 
 
 def _best(ranks: Ranks, limit: int) -> Ranks:
-    """The best documents with their ranks; ties go to the older one."""
+    """Return the best documents with their ranks; ties go to the older one."""
     docs = sorted(sorted(ranks), key=ranks.__getitem__, reverse=True)[:limit]  # keeps the order of equal ranks
     return {doc: ranks[doc] for doc in docs}
 
@@ -233,7 +235,7 @@ def _best(ranks: Ranks, limit: int) -> Ranks:
 def _partition_filter(
     partitions: Sequence[int], frequency: dict[str, int], total: int
 ) -> tuple[PartitionFilter, Sequence[int]]:
-    """The filter inside the expressions, and the partitions that the statement around them joins instead."""
+    """Return the filter inside the expressions, and the partitions that the statement around them joins instead."""
     if not partitions:
         return PartitionFilter(), ()
     if not _filters_by_term(partitions, frequency, total):
@@ -243,7 +245,7 @@ def _partition_filter(
 
 
 def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total: int) -> bool:
-    # Each partition term is one more posting list to read; where most rows match, joining the rows costs less.
+    # Each partition term is one more posting list to read; if most rows match, joining the rows costs less.
     return (
         len(partitions) <= _MAX_PARTITION_TERMS
         and partition_docs(partitions, frequency) <= total * _PARTITION_TERM_MAX_SHARE
@@ -265,7 +267,7 @@ def _count(tx: Tx, stems: list[str]) -> dict[str, int]:
 
 
 def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Term]:
-    """The terms with words of the index for those that look misspelt, which are counted in `frequency` too."""
+    """Return the terms with words of the index for those that look misspelt, which are counted in `frequency` too."""
     near = _near(tx, terms, frequency)
     tx.context.search_cache.last_near = tx, terms, near
     if not near:

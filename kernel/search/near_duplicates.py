@@ -40,7 +40,7 @@ class NearDuplicates:
 
     @property
     def leaders(self) -> dict[int, int]:
-        """The leader of each document's group."""
+        """Return the leader of each document's group."""
         return {doc: self.docs[leader] for doc, leader in zip(self.docs, self._leaders.tolist(), strict=True)}
 
     def add(self, docs: Sequence[int], units: "Matrix", long: "Sequence[bool] | NDArray[np.bool_]") -> None:
@@ -62,7 +62,7 @@ class NearDuplicates:
             self._compare(left[: max(0, 2 * MOST_COMPARED - len(self._compared))])
 
     def _similar(self, added: "Ids") -> "NDArray[np.bool_]":
-        """Which of the compared documents each of these is a near-duplicate of."""
+        """Return which of the compared documents each of these is a near-duplicate of."""
         import numpy as np
 
         thresholds = np.maximum(self._thresholds[added][:, None], self._thresholds[self._compared])

@@ -31,16 +31,16 @@ class SeenPage(NamedTuple):
     digests: frozenset[bytes] = frozenset()
 
     def contains(self, space: str, key: str) -> bool:
-        """Whether a page has shown this memory."""
+        """Return whether a page has shown this memory."""
         return _key_digest(space, key) in self.digests
 
     def existed(self, doc: int, created_at: str) -> bool:
-        """Whether a memory existed when the first page was made."""
+        """Return whether a memory existed when the first page was made."""
         return doc <= self.last or created_at <= self.since
 
 
 def encode_cursor(seen: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -> str | None:
-    """The cursor after a page with these (space, key) pairs; None past MAX_SEEN memories.
+    """Return the cursor after a page with these (space, key) pairs; None past MAX_SEEN memories.
 
     `query` stands for everything the list depends on; the cursor is valid for the same query only.
     """
@@ -52,12 +52,12 @@ def encode_cursor(seen: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -
 
 
 def cursor_length(count: int) -> int:
-    """The length in bytes of a cursor after `count` memories; 0 past MAX_SEEN."""
+    """Return the length in bytes of a cursor after `count` memories; 0 past MAX_SEEN."""
     return -(-(_HEADER_BYTES + count * _DIGEST_BYTES) * 4 // 3) if count <= MAX_SEEN else 0
 
 
 def decode_cursor(cursor: str, query: str) -> SeenPage:
-    """What earlier pages have shown; raises Fault("invalid") for anything but a cursor of this query."""
+    """Return what earlier pages have shown; raises Fault("invalid") for anything but a cursor of this query."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         since = _unpack_time(data[_QUERY_DIGEST_BYTES + _ID_BYTES : _HEADER_BYTES])

@@ -16,7 +16,7 @@ class PartitionSet(NamedTuple):
     """The partitions a search is limited to, by size.
 
     The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and all
-    where nothing was counted. `docs` is the number of documents counted.
+    if nothing was counted. `docs` is the number of documents counted.
     """
 
     ids: Sequence[int]
@@ -37,7 +37,7 @@ class _Partition(NamedTuple):
 
 
 def matching_partitions(tx: Tx, within: Within) -> list[int]:
-    """The ids of the partitions of these (space, scope) pairs."""
+    """Return the ids of the partitions of these (space, scope) pairs."""
     return tx.all("kernel.partitions.matching", int, pairs=[*within])
 
 
@@ -51,7 +51,7 @@ def has_at_least(tx: Tx, partitions: Sequence[int], docs: int) -> bool:
 def partitions_of(
     tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
 ) -> list[tuple[str, str | None]]:
-    """The (space, scope) pairs of these spaces, dialects and this scope; None means any.
+    """Return the (space, scope) pairs of these spaces, dialects and this scope; None means any.
 
     A space belongs to the dialect named by the part before its first colon.
     """
@@ -63,7 +63,7 @@ def partitions_of(
 
 
 def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The partition id of each (space, scope) pair; missing partitions are added."""
+    """Return the partition id of each (space, scope) pair; missing partitions are added."""
     wanted = sorted(pairs)
     found = tx.all("kernel.partitions.by_pairs", _Partition, pairs=wanted)
     if len(found) < len(wanted):
@@ -73,14 +73,14 @@ def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[st
 
 
 def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
-    """The partitions of these ids, split by the number of documents they hold."""
+    """Return the partitions of these ids, split by the number of documents they hold."""
     if len(ids) > _MAX_COUNTED:
         return PartitionSet(ids, (), ids, 0)
     return _split_by_size(ids, _sizes(tx, ids))
 
 
 def single_partitions(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[PartitionSet]:
-    """A set for each partition alone; those known to be `large` are not counted."""
+    """Return a set for each partition alone; those known to be `large` are not counted."""
     sizes = {size.partition: size for size in _sizes(tx, [one for one in ids if one not in large])}
     return [_split_by_size([one], [sizes.get(one) or _Size(one, SMALL_PARTITION_DOCS + 1)]) for one in ids]
 

@@ -51,7 +51,7 @@ class Judged(NamedTuple):
 
 
 def judge(tx: Tx, text: str, query: Embedding, bodies: Sequence[Body]) -> Judged | None:
-    """Return the evidence of the passages of documents; None where no beginning leaves out a word of the query."""
+    """Return the evidence of the passages of documents; None if no beginning leaves out a word of the query."""
     import numpy as np
 
     found = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
@@ -105,7 +105,7 @@ def _holds(text: str, start: str) -> bool:
 
 
 def _places(text: str, start: str) -> Iterator[int]:
-    """Where a word begins, or for a longer one where it stands, as in a name."""
+    """Yield where a word begins, or for a longer one where it stands, as in a name."""
     at = text.find(start)
     for _ in range(_MOST_LOOKED_AT):
         if at < 0:
@@ -116,5 +116,5 @@ def _places(text: str, start: str) -> Iterator[int]:
 
 
 def _folded(text: str) -> str:
-    """A text as the tokenizer of the index sees it: in small letters without diacritics."""
+    """Return a text as the tokenizer of the index sees it: in small letters without diacritics."""
     return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()

@@ -12,7 +12,7 @@ from kernel.store.transaction import SLICE_BYTES, Tx
 
 OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")
 _PAGE_ROWS = 1000  # documents read at once, if their texts are short; not measured
-_STEP_ROWS = 8  # where others wait for the lock
+_STEP_ROWS = 8  # if others wait for the lock
 
 
 class Suspect(NamedTuple):
@@ -30,12 +30,12 @@ class Suspect(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id that `recall` returns."""
+        """Return the id that `recall` returns."""
         return f"{self.space}/{self.key}"
 
 
 def is_quarantining(tx: Tx) -> bool:
-    """Whether flagged documents are withheld from results, rather than returned with their flag."""
+    """Return whether flagged documents are withheld from results, rather than returned with their flag."""
     return tx.context.injection_mode == QUARANTINE
 
 
@@ -64,7 +64,7 @@ def unflag(tx: Tx, docs: Sequence[int]) -> None:
 
 
 def flagged(tx: Tx) -> list[Suspect]:
-    """Every flagged document, the oldest flag first."""
+    """Return every flagged document, the oldest flag first."""
     tx.flush_deferred()
     return tx.all("kernel.quarantine.flagged", Suspect)
 
@@ -81,7 +81,7 @@ def release(tx: Tx, name: str) -> Suspect:
 
 
 def flag_steps(*, repair: bool) -> Steps[int]:
-    """The number of documents with another flag than the current rules give; `repair` corrects those flags."""
+    """Return the number of documents with another flag than the current rules give; `repair` corrects those flags."""
     tx = yield
     wrong, last = 0, 0
     rows = _STEP_ROWS if repair else _PAGE_ROWS

@@ -66,7 +66,7 @@ class PartitionFilter(NamedTuple):
 
 
 def grams(text: str) -> str:
-    """The bigrams and the last character of every run of CJK characters, and the words attached to such runs.
+    """Return the bigrams and the last character of every run of CJK characters, and the words attached to such runs.
 
     FTS5's unicode61 makes one token of a run; as bigrams, its words are found without a dictionary.
     """
@@ -81,14 +81,14 @@ def grams(text: str) -> str:
 
 
 def words_beside_cjk(text: str) -> str:
-    """The words attached to a CJK run, separated from it, for `query_words`."""
+    """Return the words attached to a CJK run, separated from it, for `query_words`."""
     if text.isascii():
         return ""
     return " ".join(_CJK_RUN.sub(" ", word) for word in _words_with_cjk(text))
 
 
 def query_grams(text: str) -> list[Term]:
-    """The terms that match the `grams` of a text: the bigrams of each run, a single character as a prefix."""
+    """Return the terms that match the `grams` of a text: the bigrams of each run, a single character as a prefix."""
     if text.isascii():
         return []
     terms: dict[str, Term] = {}
@@ -99,7 +99,7 @@ def query_grams(text: str) -> list[Term]:
 
 
 def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]:
-    """The distinct terms of (start byte, end byte, stem) tokens, without stop words if there are others."""
+    """Return the distinct terms of (start byte, end byte, stem) tokens, without stop words if there are others."""
     source = text.encode()
     words: dict[str, Term] = {}
     for start, end, stem in tokens:
@@ -109,14 +109,13 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
 
 
 def indexed_terms(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
-    """The terms that the index holds, rarest first, at most MAX_QUERY_TERMS."""
+    """Return the terms that the index holds, rarest first, at most MAX_QUERY_TERMS."""
     found = [term for term in terms if term.prefix or frequency.get(term.stem)]
     found.sort(key=lambda term: frequency.get(term.stem, 0))
     return found[:MAX_QUERY_TERMS]
 
 
 def partition_query(terms: Sequence[Term], partitions: Sequence[int]) -> RowQuery:
-    """Every row of small partitions with any of the terms."""
     return _row_query(PartitionFilter(partitions), [], terms, 2 * SMALL_PARTITION_DOCS, 1)
 
 
@@ -125,7 +124,7 @@ def candidate_queries(
 ) -> list[RowQuery]:
     """Queries for the rows that can rank high, to be run in order until enough rows are found.
 
-    `terms` are those of `indexed_terms`. Every row with a rare term is a candidate. Where even the rarest term is
+    `terms` are those of `indexed_terms`. Every row with a rare term is a candidate. If even the rarest term is
     common, rows that hold the rarest terms together are: as many terms as should leave enough rows, if terms occur
     independently. Terms in more than COMMON_TERM_SHARE of `total` rows select nothing, unless all are.
     """
@@ -144,10 +143,11 @@ def candidate_queries(
 
 
 def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, partitions: Sequence[int] | None) -> str:
-    """An FTS5 expression for all rows with a rare term, ranked by every useful term; "" where no term is indexed.
+    """Return an FTS5 expression for all rows with a rare term, ranked by every useful term; "" if no term is
+    indexed.
 
     `frequency` is the number of documents that hold a stem, over all partitions. For partitions with few documents,
-    where terms may be much rarer or more common, it is for every row with a term.
+    if terms may be much rarer or more common, it is for every row with a term.
     """
     indexed = indexed_terms(terms, frequency)
     if not indexed:
@@ -157,7 +157,7 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, parti
     useful = [term for term in indexed if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or indexed
     rare_rows = RARE_ROWS * (_SMALL_INDEX_FACTOR if total <= SMALL_INDEX_ROWS else 1)
     rare = _rare(useful, frequency, rare_rows)
-    # Where even the rarest term is common, a row must hold another one too.
+    # If even the rarest term is common, a row must hold another one too.
     crowded = sum(frequency.get(term.stem, 0) for term in rare) > rare_rows
     clause = "" if len(rare) == len(useful) else _term_clause(rare)
     ranking = useful[len(rare) :] if clause and crowded else useful
@@ -165,23 +165,23 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, parti
 
 
 def match_any(terms: Sequence[Term], frequency: Mapping[str, int], partitions: Sequence[int] | None) -> str:
-    """An FTS5 expression for every row with any of the terms, for when `match` found nothing."""
+    """Return an FTS5 expression for every row with any of the terms, for when `match` found nothing."""
     indexed = indexed_terms(terms, frequency)
     return _all_of(_partition_clause(partitions or ()), _term_clause(indexed)) if indexed else ""
 
 
 def partition_term(partition: int) -> str:
-    """The term that stands for a partition in the index; in a column of its own, so that no text matches it."""
+    """Return the term that stands for a partition in the index; in a column of its own, so that no text matches it."""
     return f"quipuplace{partition}"
 
 
 def partition_docs(partitions: Sequence[int], frequency: Mapping[str, int]) -> int:
-    """The number of documents in the partitions, by the frequencies of their terms."""
+    """Return the number of documents in the partitions, by the frequencies of their terms."""
     return sum(frequency.get(partition_term(partition), 0) for partition in partitions)
 
 
 def quote(word: str) -> str:
-    """A word as an FTS5 string, in which no character is syntax."""
+    """Return a word as an FTS5 string, in which no character is syntax."""
     return '"' + word.replace('"', '""') + '"'
 
 
@@ -210,7 +210,7 @@ def _row_query(
 
 
 def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: float, limit: int) -> int:
-    """How many of the rarest terms a row may be required to hold, if enough rows are to match."""
+    """Return how many of the rarest terms a row may be required to hold, if enough rows are to match."""
     rows = total * share
     for size, term in enumerate(terms):
         rows *= frequency.get(term.stem, 0) / max(1, total)
@@ -233,7 +233,7 @@ def _term_clause(terms: Sequence[Term], operator: str = " OR ") -> str:
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> list[Term]:
-    """The first of the sorted terms, at least one, with at most `limit` postings together."""
+    """Return the first of the sorted terms, at least one, with at most `limit` postings together."""
     rare: list[Term] = []
     rows = 0.0
     for term in terms:

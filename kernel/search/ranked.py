@@ -17,7 +17,8 @@ def ranked(
     weights: index.Weights | None = None,
     whole: bool = False,
 ) -> list[index.Scored]:
-    """The `limit` best documents by all evidence, best first, with their space and key; `whole`, with all candidates.
+    """Return the `limit` best documents by all evidence, best first, with their space and key; `whole`, with all
+    candidates.
 
     Without `weights` the usual ones; of words or meaning alone only that signal counts.
     """
@@ -28,7 +29,7 @@ def ranked(
 
 
 def _with_keys(tx: Tx, scored: Sequence[index.Scored]) -> list[index.Scored]:
-    """The same with the space and the key of each document."""
+    """Return the same with the space and the key of each document."""
     keys = {row.doc: row for row in tx.all("kernel.index.keys_of", index.Key, ids=[one.hit.doc for one in scored])}
     held = [(one, keys[one.hit.doc]) for one in scored if one.hit.doc in keys]
     return [one._replace(hit=one.hit._replace(space=row.space, id=row.key)) for one, row in held]

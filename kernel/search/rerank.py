@@ -23,8 +23,8 @@ _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@
 _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
 _NEIGHBOURS = [0, 1, 3, 4]  # columns of a window, whose document is in column 2
 _PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
-_NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, where coherence is unknown; not measured
-# Share of the first tokens in late interaction, where neighbours do not count: nDCG@10 +.012 on passages, +.016 on
+_NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unknown; not measured
+# Share of the first tokens in late interaction, if neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
 _ALL = 0.99  # of the query, but for rounding
@@ -70,7 +70,7 @@ class _Pool(NamedTuple):
 def rerank(
     tx: Tx, text: str, found: Candidates, weights: Weights, passing: Passing | None = None, settings: Settings = USUAL
 ) -> Ranking:
-    """The candidates of a search for `text` in their final order, with neighbours that no signal found.
+    """Return the candidates of a search for `text` in their final order, with neighbours that no signal found.
 
     The best `settings.pool` are reranked, at most two of each group of near-duplicates. Neighbours that are not
     `passing` the filters of the search are left out: what they say must not count.
@@ -122,7 +122,7 @@ def _with_late(found: Candidates, embedder: Embedder, query: Embedding, pool: _P
 
 
 def _with_passages(tx: Tx, text: str, found: Candidates, query: Embedding, pool: _Pool, weights: Weights) -> Candidates:
-    """The candidates with the evidence of a passage where that is better than that of the whole text."""
+    """Return the candidates with the evidence of a passage if that is better than that of the whole text."""
     import numpy as np
 
     chosen = _judged_by_passages(found, pool)
@@ -141,8 +141,8 @@ def _with_passages(tx: Tx, text: str, found: Candidates, query: Embedding, pool:
 
 
 def _judged_by_passages(found: Candidates, pool: _Pool) -> list[int]:
-    """The documents of the pool that are found by words and whose vector may not see these: long ones, and of those
-    with words beside their text the best by words.
+    """Return the documents of the pool that are found by words and whose vector may not see these: long ones, and of
+    those with words beside their text the best by words.
     """
     import numpy as np
 
@@ -166,7 +166,9 @@ def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
 
 
 def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
-    """Whether the model does not know the words of a query, but only pieces of them, whose nearness means nothing."""
+    """Return whether the model does not know the words of a query, but only pieces of them, whose nearness means
+    nothing.
+    """
     return int(embedder.counts([query.tokens])[0]) >= _PIECES * len(text.split())
 
 
@@ -200,8 +202,8 @@ def _windows(rows: list[Any]) -> "Ids":
 
 
 def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids", coherent: tuple[float, ...]) -> float:
-    """The share of their weight that neighbours have: all of it where documents are like their own neighbours, as in a
-    conversation, but not the same but for a name, as in a list.
+    """Return the share of their weight that neighbours have: all of it if documents are like their own neighbours,
+    as in a conversation, but not the same but for a name, as in a list.
     """
     import numpy as np
 
@@ -215,10 +217,10 @@ def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids",
 
 
 def _coherence(units: "Matrix", windows: "Ids") -> float:
-    """How much more similar documents are to their own neighbours than to those of others, up to 1.
+    """Return how much more similar documents are to their own neighbours than to those of others, up to 1.
 
     `windows` holds the rows of `units` for each document between its neighbours, -1 for none. The neighbours of other
-    candidates are the baseline: they are alike as far as the query goes. 0 where there are too few neighbours.
+    candidates are the baseline: they are alike as far as the query goes. 0 if there are too few neighbours.
     """
     import numpy as np
 
@@ -238,7 +240,7 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
 
 
 def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Embedding | None) -> Candidates:
-    """The candidates and further documents, with the cosine of these and the query's vector if it is given."""
+    """Return the candidates and further documents, with the cosine of these and the query's vector if it is given."""
     import numpy as np
 
     none = np.full(len(docs), np.nan)

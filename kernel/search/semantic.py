@@ -1,4 +1,4 @@
-"""Vector search: the documents nearest by exact cosine, in memory, or in SQL where not all that counts is there."""
+"""Vector search: the documents nearest by exact cosine, in memory, or in SQL if not all that counts is there."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MIN_SHORTLIST = 800  # vectors of a large store scored exactly; at 1M recall@10 is .99, with 1,280 .996 for 1.3 times
-_SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
+_SHORTLIST_PER_RESULT = 8  # if more than 160 results are wanted; not measured
 _NO_ID = 2**63 - 1  # after all ids
 
 
@@ -29,7 +29,8 @@ def vector_search(
     also: Sequence[int],
     docs: Sequence[int] | None = None,
 ) -> dict[int, float]:
-    """The cosine of the `limit` documents with the vectors nearest to that of `text`, and of the documents `also`.
+    """Return the cosine of the `limit` documents with the vectors nearest to that of `text`, and of the documents
+    `also`.
 
     With `docs`, a search among these documents. While vectors are being loaded, only small partitions, `docs` and
     `also` are searched.
@@ -57,7 +58,9 @@ def vector_search(
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    """Return the documents of these that have a vector, each once, and their vectors scaled to unit length, one per
+    row.
+    """
     import numpy as np
 
     def row(*values: Any) -> Any:
@@ -75,7 +78,7 @@ def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.i
 
 
 def l2_distance(cosine: float) -> float:
-    """The distance of two unit vectors."""
+    """Return the distance of two unit vectors."""
     return math.sqrt(max(0.0, 2.0 - 2.0 * cosine))
 
 
@@ -87,13 +90,13 @@ def load_vectors(tx: Tx) -> None:
 
 
 def _is_loading(tx: Tx, last: LastIds) -> bool:
-    """Whether a background thread loads the vectors, and more than a block is still missing."""
+    """Return whether a background thread loads the vectors, and more than a block is still missing."""
     cache: SearchCache = tx.context.search_cache
     return cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
 
 
 def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
-    """Whether memory holds what `tx` sees, from here on; never the rows that a rollback would undo."""
+    """Return whether memory holds what `tx` sees, from here on; never the rows that a rollback would undo."""
     cache: SearchCache = tx.context.search_cache
     index = cache.vectors
     if not cache.can_cache(tx) or _is_loading(tx, last):
@@ -106,7 +109,9 @@ def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
 def _shortlist(
     index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
 ) -> dict[str, Any]:
-    """What SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it lacks."""
+    """Return what SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it
+    lacks.
+    """
     after, deleted = index.last, max(0, last.deletion - index.last_deletion)
     near = index.nearest(vector, 1.0, limit + deleted, places, upto=after)
     if near is not None:
@@ -126,8 +131,8 @@ def _score(
     after: int = _NO_ID,
     within: Sequence[int] | None = None,
 ) -> dict[int, float]:
-    """The exact cosines of the `limit` nearest of these vectors, of those of documents and of partitions, and of those
-    after an id within partitions.
+    """Return the exact cosines of the `limit` nearest of these vectors, of those of documents and of partitions, and of
+    those after an id within partitions.
     """
     found: dict[int, float] = {}
     sources = {"vectors": vectors, "docs": docs, "partitions": partitions, "after": after, "within": within}

@@ -11,7 +11,8 @@ _MAX_TRIGRAMS = 32  # of a query; more hardly leave fewer documents to compare; 
 
 
 def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
-    """The keys of the documents that hold every part, in any case; none if no part has MIN_PART_LENGTH characters.
+    """Return the keys of the documents that hold every part, in any case; none if no part has MIN_PART_LENGTH
+    characters.
 
     Only documents of the spaces of `doc_part` are found.
     """
@@ -31,7 +32,7 @@ def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
 
 
 def _trigrams(parts: Iterable[str]) -> list[str]:
-    """Trigrams of the parts, the longest parts first; FTS5 reads an expression up to its first NUL."""
+    """Return trigrams of the parts, the longest parts first; FTS5 reads an expression up to its first NUL."""
     found: dict[str, None] = {}
     for part in sorted(parts, key=len, reverse=True):
         for at in range(len(part) - MIN_PART_LENGTH + 1):

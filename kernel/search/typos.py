@@ -32,12 +32,12 @@ class Near(NamedTuple):
 
 
 def misspelt(terms: Sequence[Term], frequency: Mapping[str, int], knows: Callable[[str], bool]) -> list[Term]:
-    """The terms that no document holds; `knows` tells words that are spelt right all the same."""
+    """Return the terms that no document holds; `knows` tells words that are spelt right all the same."""
     return [term for term in terms if not frequency.get(term.stem) and _is_word(term) and not knows(term.surface)]
 
 
 def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
-    """The words of the index one edit away, those in most documents first."""
+    """Return the words of the index one edit away, those in most documents first."""
     words = sorted(one_edit_away(word))
     surfaces = dict(zip(stems(" ".join(words)), words, strict=True))
     near = sorted(count([*surfaces]).items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_CORRECTIONS]
@@ -45,7 +45,7 @@ def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -
 
 
 def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
-    """The text with the first of the near words in place of each that has some."""
+    """Return the text with the first of the near words in place of each that has some."""
     for word, found in near.items():
         if found:
             text = re.sub(rf"\b{word}\b", found[0].surface, text, flags=re.IGNORECASE)
@@ -53,7 +53,9 @@ def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
 
 
 def one_edit_away(word: str) -> set[str]:
-    """What becomes of a word by a letter left out, added or changed, or two swapped; none for letters not listed."""
+    """Return what becomes of a word by a letter left out, added or changed, or two swapped; none for letters not
+    listed.
+    """
     # As the tokenizer, which takes the marks off Latin letters only.
     plain = "".join(one for one in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(one) != "Mn")
     word = plain if plain.isascii() else unicodedata.normalize("NFC", word.lower())

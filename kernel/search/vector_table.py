@@ -33,7 +33,7 @@ class VectorTable:
         self.docs, self.scales = np.empty(room, COLUMNS["docs"]), np.empty(room, COLUMNS["scales"])
 
     def appended(self, columns: "Sequence[Any]", codes: "Array") -> "VectorTable":
-        """Adds rows with larger ids, to this table or where there is no room to a copy."""
+        """Adds rows with larger ids, to this table or if there is no room to a copy."""
         end = self.count + len(codes)
         if end > len(self.ids):
             return self._copy(max(_LEAST_ROOM, 2 * end)).appended(columns, codes)
@@ -59,8 +59,8 @@ class VectorTable:
     def select(
         self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int
     ) -> "tuple[int, Ids | None]":
-        """The number of rows up to the id `upto`, and those of them in these partitions and of these documents, None
-        for all.
+        """Return the number of rows up to the id `upto`, and those of them in these partitions and of these documents,
+        None for all.
         """
         import numpy as np
 
@@ -89,7 +89,7 @@ class VectorTable:
 
 
 def members(values: "Array", numbers: Sequence[int]) -> "NDArray[np.bool_]":
-    """Whether each of the values is one of some small positive numbers, by a look-up table."""
+    """Return whether each of the values is one of some small positive numbers, by a look-up table."""
     import numpy as np
 
     table = np.zeros(max(numbers, default=0) + 2, np.bool_)

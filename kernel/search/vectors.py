@@ -16,12 +16,12 @@ _COMMON_DIGEST = zlib.crc32(COMMON_TEXT.encode())
 
 
 def has_model(tx: Tx) -> bool:
-    """Whether an embedding model is configured and can be read."""
+    """Return whether an embedding model is configured and can be read."""
     return tx.embedding_model is not None
 
 
 def model_id(tx: Tx) -> int:
-    """The id under which the configured model's vectors are stored; 0 before the first, or without a model."""
+    """Return the id under which the configured model's vectors are stored; 0 before the first, or without a model."""
     model, cache = _model_key(tx), tx.context.search_cache
     if model is None:
         return 0
@@ -34,7 +34,7 @@ def model_id(tx: Tx) -> int:
 
 
 def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
-    """The embeddings of `texts`, or None where the model cannot be read: the search is lexical only then."""
+    """Return the embeddings of `texts`, or None if the model cannot be read: the search is lexical only then."""
     try:
         return tx.embed(texts)
     except Fault as fault:

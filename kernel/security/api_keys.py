@@ -46,12 +46,12 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     revoked: str = ""
 
     def state(self, now: str) -> str:
-        """`active`, `expired` or `revoked`."""
+        """Return `active`, `expired` or `revoked`."""
         return "revoked" if self.revoked else "expired" if self.expires and self.expires <= now else "active"
 
 
 def read(data: Path) -> list[Key]:
-    """Every key of the data directory, oldest first; raises Fault("storage") where the file cannot be read."""
+    """Return every key of the data directory, oldest first; raises Fault("storage") if the file cannot be read."""
     try:
         return msgspec.json.decode(read_bytes(data / FILE), type=list[Key])
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def clear(data: Path) -> None:
 
 
 def needed(data: Path) -> bool:
-    """Whether there are keys, or a file that cannot be read."""
+    """Return whether there are keys, or a file that cannot be read."""
     try:
         return bool(read(data))
     except Fault:
@@ -120,24 +120,24 @@ def needed(data: Path) -> bool:
 
 
 def digest(secret: str) -> str:
-    """The hash of a secret, as it is stored."""
+    """Return the hash of a secret, as it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def parse(secret: str) -> str:
-    """The id in a secret, empty for a text that is no key."""
+    """Return the id in a secret, empty for a text that is no key."""
     found = _KEY.fullmatch(secret)
     return found[1] if found else ""
 
 
 def matches(secret: str, key: Key | None) -> bool:
-    """Whether this is the secret of `key`, in constant time, for an unknown key too."""
+    """Return whether this is the secret of `key`, in constant time, for an unknown key too."""
     same = hmac.compare_digest(digest(secret), key.hash if key and key.hash else _NO_HASH)
     return same and key is not None and not key.revoked
 
 
 def expiry(given: str, now: str) -> str:
-    """When a key ends, from `90d`, `12h`, `30m` or an ISO 8601 time in the future; raises Fault("invalid")."""
+    """Return when a key ends, from `90d`, `12h`, `30m` or an ISO 8601 time in the future; raises Fault("invalid")."""
     age = span(given)
     try:
         expires = utc_time(given) if age is None else later(now, age)

@@ -24,7 +24,7 @@ _log = logging.getLogger("quipu")
 
 
 class Unauthenticated(Exception):
-    """A request without valid credentials; `error` is the code of RFC 6750, empty where there were no credentials."""
+    """A request without valid credentials; `error` is the code of RFC 6750, empty if there were no credentials."""
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(message)
@@ -50,11 +50,11 @@ class TokenVerifier(Protocol):
     """Verifies bearers that are not API keys."""
 
     def caller(self, bearer: str, /) -> CachedCaller:
-        """The caller of a token; raises Unauthenticated."""
+        """Return the caller of a token; raises Unauthenticated."""
         ...
 
     def reload_if_changed(self) -> bool:
-        """Whether the verification keys have changed, so that cached callers are no longer valid."""
+        """Return whether the verification keys have changed, so that cached callers are no longer valid."""
         ...
 
 
@@ -90,13 +90,13 @@ class Auth:
         self.session_key: Callable[[Headers], str] = lambda _headers: ""  # the key of the console's session, by cookie
 
     def needed(self) -> bool:
-        """Whether requests need a key."""
+        """Return whether requests need a key."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         return self.required
 
     def caller(self, headers: Headers) -> Caller:
-        """The caller of a request; raises Unauthenticated."""
+        """Return the caller of a request; raises Unauthenticated."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         given = headers.get(b"authorization")
@@ -110,7 +110,7 @@ class Auth:
         return known.caller
 
     def caller_of_key(self, id_: str) -> Caller | None:
-        """The caller of a key that was authenticated before, if the key is still active."""
+        """Return the caller of a key that was authenticated before, if the key is still active."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         key = self._keys.get(id_)
@@ -124,7 +124,7 @@ class Auth:
         return "" if key is None or key.state(utc_now()) != "active" else key.hash
 
     def key_id(self, headers: Headers) -> str:
-        """The id of the key, token or session of a request; empty for none and for an invalid one."""
+        """Return the id of the key, token or session of a request; empty for none and for an invalid one."""
         given = credentials(headers)
         if given is None:
             session = self.caller_of_key(self.session_key(headers))
@@ -158,7 +158,9 @@ class Auth:
         return self._tokens.caller(bearer)
 
     def _anonymous(self, error: str, message: str) -> CachedCaller:
-        """An unusable Authorization header counts as anonymous where keys are optional: it may be meant for a proxy."""
+        """Return an unusable Authorization header counts as anonymous if keys are optional: it may be meant for a
+        proxy.
+        """
         if self.required:
             raise Unauthenticated(error, message)
         return CachedCaller(ANONYMOUS_CALLER, "")
@@ -216,7 +218,7 @@ class Challenge(NamedTuple):
     paths: frozenset[str] = frozenset()
 
     def header(self, path: str, headers: Headers, *, scope: Permission | None, error: str = "", why: str = "") -> bytes:
-        """The value of WWW-Authenticate for a request to `path`."""
+        """Return the value of WWW-Authenticate for a request to `path`."""
         base = self._base(headers)
         parts = {
             "realm": "quipu",
@@ -229,7 +231,7 @@ class Challenge(NamedTuple):
         return f"Bearer {pairs}".encode("ascii")
 
     def metadata(self, path: str, headers: Headers) -> dict[str, object] | None:
-        """The document of RFC 9728 for the resource at `path`, if there is one."""
+        """Return the document of RFC 9728 for the resource at `path`, if there is one."""
         if path and path not in self.paths:
             return None
         document: dict[str, object] = {

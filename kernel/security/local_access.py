@@ -19,7 +19,7 @@ FILE = "server.address"
 TOKEN_HEADER, TENANT_HEADER = b"x-quipu-local", b"x-quipu-tenant"
 LOCKED_BYTE = 1 << 20  # behind the content: Windows refuses to read what is locked
 _LOCK_ROUNDS, _LOCK_POLL_SECONDS = 20, 0.01
-_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # where a server listens everywhere
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # if a server listens everywhere
 
 
 class _Listening(Protocol):
@@ -40,13 +40,13 @@ class LocalAccess(NamedTuple):
 
     @classmethod
     def fresh(cls, data: Path) -> Self:
-        """A token of its own for each start."""
+        """Return a token of its own for each start."""
         return cls(data, secrets.token_urlsafe(24), os.getpid())
 
     def publish(self, sockets: Sequence[_Listening]) -> None:
         """Writes the file with the address of these sockets, and holds it until the process ends.
 
-        It is left as it is where another server holds it, and where it cannot be written.
+        It is left as it is where another server holds it, and if it cannot be written.
         """
         routed = [one.getsockname() for one in sockets if one.family in {AF_INET, AF_INET6}]
         if not routed:
@@ -75,7 +75,7 @@ def proof(secret: str, nonce: bytes, port: int) -> bytes:
 
 
 def connectable(host: str) -> str:
-    """The address to connect to for a server that listens on `host`."""
+    """Return the address to connect to for a server that listens on `host`."""
     return _LOOPBACK_OF.get(host, host)
 
 
@@ -90,7 +90,7 @@ def _lock_soon(descriptor: int) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Raises OSError where another process has it."""
+    """Raises OSError if another process has it."""
     if sys.platform == "win32":
         import msvcrt
 

@@ -32,7 +32,7 @@ class LoginCodes:
         self._lock = lock or (lambda: own)
 
     def make(self, key: str) -> str:
-        """A code for the id of a key."""
+        """Return a code for the id of a key."""
         code, id_ = secrets.token_urlsafe(_RANDOM_BYTES), key.encode()
         made = _SLOT.pack(_digest(code), id_, time.monotonic() + SECONDS)
         with self._lock():
@@ -42,7 +42,7 @@ class LoginCodes:
         return code
 
     def take(self, code: str) -> str | None:
-        """The id of the key of a code, which is used with it; None where it is unknown, used or too old."""
+        """Return the id of the key of a code, which is used with it; None if it is unknown, used or too old."""
         digest = _digest(code)
         with self._lock():
             for place in self._places:

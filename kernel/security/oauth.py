@@ -32,7 +32,7 @@ class Issuer(NamedTuple):
     """A trusted issuer: the `iss` of its tokens, the file with its public keys, and what its tokens allow.
 
     Tokens for one of `audiences` allow every dialect, those for a key of `dialect_audiences` one dialect. `tenant` is
-    the tenant of all tokens; where it is empty each token names its own in the claim `claim`.
+    the tenant of all tokens; if it is empty each token names its own in the claim `claim`.
     """
 
     issuer: str
@@ -44,7 +44,7 @@ class Issuer(NamedTuple):
 
 
 class JwtVerifier:
-    """Verifies the tokens of an issuer; raises Fault where its keys cannot be read, or PyJWT is not installed."""
+    """Verifies the tokens of an issuer; raises Fault if its keys cannot be read, or PyJWT is not installed."""
 
     def __init__(self, issuer: Issuer) -> None:
         try:
@@ -58,7 +58,7 @@ class JwtVerifier:
         self._keys = self._read_keys()
 
     def reload_if_changed(self) -> bool:
-        """Whether the file has changed, in which case the keys are read again; an unreadable file has none."""
+        """Return whether the file has changed, in which case the keys are read again; an unreadable file has none."""
         stamp = self._file_stamp()
         if stamp == self._stamp:
             return False
@@ -71,7 +71,7 @@ class JwtVerifier:
         return True
 
     def caller(self, bearer: str) -> CachedCaller:
-        """The caller that a token was issued to; raises Unauthenticated, without quoting the token."""
+        """Return the caller that a token was issued to; raises Unauthenticated, without quoting the token."""
         try:
             claims = self._claims(bearer)
             expires = datetime.fromtimestamp(min(int(claims["exp"]), _MAX_TIMESTAMP), UTC)
@@ -99,7 +99,7 @@ class JwtVerifier:
         )
 
     def _key(self, header: Claims) -> "PyJWK":
-        """The key that a token names; a token that names none can only be of a single key."""
+        """Return the key that a token names; a token that names none can only be of a single key."""
         name = header.get("kid", "" if len(self._keys) != 1 else next(iter(self._keys)))
         key = self._keys.get(name) if isinstance(name, str) else None
         if key is None or header.get("alg") != key.algorithm_name:
@@ -146,7 +146,7 @@ class JwtVerifier:
         return known
 
     def _usable(self, entry: object) -> "PyJWK | None":
-        """A public key of the set for signatures of an accepted algorithm; None for any other entry."""
+        """Return a public key of the set for signatures of an accepted algorithm; None for any other entry."""
         given = cast("Claims", entry if isinstance(entry, dict) else {"k": ""})
         if {"d", "k"} & given.keys() or given.get("use", "sig") != "sig":
             return None
@@ -159,7 +159,7 @@ class JwtVerifier:
 
 
 def _permission(claims: Claims) -> Permission:
-    """The highest permission among the scopes, with or without the prefix `quipu:`."""
+    """Return the highest permission among the scopes, with or without the prefix `quipu:`."""
     given: object = claims.get("scope", claims.get("scp", ""))
     names = given.split() if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
     scopes = {str(name).removeprefix("quipu:") for name in names}

@@ -41,7 +41,7 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     by_key: bool
 
     def allows_dialect(self, dialect: str) -> bool:
-        """Whether the tools of a dialect can be called."""
+        """Return whether the tools of a dialect can be called."""
         return not self.dialects or dialect in self.dialects
 
 
@@ -59,7 +59,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def audit_identity(self) -> str:
-        """The actor, unique across tenants."""
+        """Return the actor, unique across tenants."""
         return self.actor if self.tenant == MAIN else f"{self.tenant}/{self.actor}"
 
 
@@ -77,7 +77,7 @@ with_client_name = lru_cache(maxsize=_CACHED_CALLERS)(_with_client_name)
 
 
 class Forbidden(Exception):
-    """A call that the caller's grant does not allow; `needed` is the permission that would, None where none would."""
+    """A call that the caller's grant does not allow; `needed` is the permission that would, None if none would."""
 
     def __init__(self, call: str, needed: Permission | None) -> None:
         why = "is out of reach" if needed is None else f"needs the scope {needed.name}"
@@ -86,14 +86,14 @@ class Forbidden(Exception):
 
 
 class RequiredPermission(NamedTuple):
-    """The permissions that calls of one tool need: by action where they differ, `most` being the highest."""
+    """The permissions that calls of one tool need: by action if they differ, `most` being the highest."""
 
     most: Permission = Permission.admin
     actions: Mapping[str, Permission] = MappingProxyType({})
 
     @property
     def least(self) -> Permission:
-        """The permission that allows at least one action."""
+        """Return the permission that allows at least one action."""
         return min(self.actions.values(), default=self.most)
 
 
@@ -109,7 +109,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermission:
-    """The permission on a tool's row as names: one, or one by action; without any it is `admin`."""
+    """Return the permission on a tool's row as names: one, or one by action; without any it is `admin`."""
     if listed is None:
         return RequiredPermission()
     if isinstance(listed, str):
@@ -125,7 +125,7 @@ def check_permission(
     arguments: RawJson,
     permission: Permission,
 ) -> None:
-    """Raises Forbidden where this call of a tool needs more than `permission`.
+    """Raises Forbidden if this call of a tool needs more than `permission`.
 
     The action is that of the request which the tool will get, since JSON may name a key twice. Only for arguments that
     cannot be decoded, without a request, the actions that they name count.
@@ -156,6 +156,6 @@ def _named_actions(arguments: RawJson) -> list[str]:
 
 
 def action_of(request: msgspec.Struct) -> str:
-    """The action of a decoded request: the tag of its arm, or its field of that name."""
+    """Return the action of a decoded request: the tag of its arm, or its field of that name."""
     tag = request.__struct_config__.tag
     return tag if isinstance(tag, str) else str(getattr(request, "action", ""))

@@ -32,7 +32,7 @@ class _NoKeys:
 
 
 class RateLimiter:
-    """Counts requests by key, else by address: `rate` a second after a burst, any number where it is 0.
+    """Counts requests by key, else by address: `rate` a second after a burst, any number if it is 0.
 
     With `shared` several processes count together.
     """
@@ -45,7 +45,7 @@ class RateLimiter:
         self._shared = shared
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
-        """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
+        """Return seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
         caller = self.authenticator.key_id(dict(headers)) or address
         if self._shared is not None:
             return self._shared.update(caller, partial(self.take, now=now))
@@ -58,13 +58,13 @@ class RateLimiter:
         return seconds
 
     def take(self, bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
-        """A bucket, None for a full one, after a request; and the seconds to wait where it has no token for it."""
+        """Return a bucket, None for a full one, after a request; and the seconds to wait if it has no token for it."""
         tokens, at = bucket or (self._burst, now)
         tokens = min(self._burst, tokens + (now - at) * self.rate)
         return ((tokens, now), (1 - tokens) / self.rate) if tokens < 1 else ((tokens - 1, now), 0)
 
     def _drop_buckets(self, now: float) -> None:
-        """Drops full buckets, which equal new ones; where there are none, the oldest half."""
+        """Drops full buckets, which equal new ones; if there are none, the oldest half."""
         full = now - self._burst / self.rate
         kept = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
         spare = max(0, len(kept) - _MAX_BUCKETS // 2) if len(kept) >= _MAX_BUCKETS else 0
@@ -72,7 +72,9 @@ class RateLimiter:
 
 
 def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:
-    """The address to count requests of a client by, and whether it is on this machine, as one without an address is."""
+    """Return the address to count requests of a client by, and whether it is on this machine, as one without an address
+    is.
+    """
     if client is None:
         return "", True
     try:

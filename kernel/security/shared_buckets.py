@@ -14,7 +14,7 @@ BYTES = _SETS * _WAYS * _SLOT.size
 
 
 class SharedBuckets:
-    """Buckets by caller. A caller has one set of slots, where the oldest bucket gives way to a new one.
+    """Buckets by caller. A caller has one set of slots, if the oldest bucket gives way to a new one.
 
     `key` makes the choice of the set unpredictable. The clock is the same in all processes of a machine.
     """
@@ -25,7 +25,7 @@ class SharedBuckets:
         self._key = key
 
     def update(self, caller: str, take: Callable[[Bucket | None], tuple[Bucket, float]]) -> float:
-        """The seconds to wait that `take` says; where they are 0 its bucket is kept."""
+        """Return the seconds to wait that `take` says; if they are 0 its bucket is kept."""
         digest = hashlib.blake2b(caller.encode(), key=self._key, digest_size=16).digest()
         start = int.from_bytes(digest[:4]) % _SETS * _WAYS * _SLOT.size
         places = range(start, start + _WAYS * _SLOT.size, _SLOT.size)

@@ -82,7 +82,9 @@ class Kernel(NamedTuple):
 
 
 def base_context(model: Path | None) -> StoreContext:
-    """A context with the statements of `sql/` and a model, read when it is first needed; raises Fault("invalid")."""
+    """Return a context with the statements of `sql/` and a model, read when it is first needed; raises
+    Fault("invalid").
+    """
     texts = {key: statement.text for key, statement in statements.load().items()}
     if model is None:
         return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
@@ -103,14 +105,14 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
 
 
 def foreign_imports() -> tuple["Import", ...]:
-    """The importers of programs that no dialect reproduces; only the command that imports needs them."""
+    """Return the importers of programs that no dialect reproduces; only the command that imports needs them."""
     from handlers.importers import IMPORTS
 
     return IMPORTS
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:
-    """The context of the configured file, with the settings of these dialects."""
+    """Return the context of the configured file, with the settings of these dialects."""
     return _configured(base_context(config.model), config, dialects)
 
 
@@ -135,7 +137,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
-    """The dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
+    """Return the dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
     by_name = {dialect.name: dialect for dialect in known}
     for name in names:
         if name not in by_name:
@@ -169,7 +171,7 @@ def _tracing() -> "Tracing":
 
 
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
-    """The kernel's tools over the file of another tenant, which is created if it does not exist; raises Fault.
+    """Return the kernel's tools over the file of another tenant, which is created if it does not exist; raises Fault.
 
     Statements and model are shared, the search cache is the tenant's own.
     """
@@ -208,7 +210,7 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
 
 
 def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
-    """`prepare_data` of a tenant in PostgreSQL."""
+    """Return `prepare_data` of a tenant in PostgreSQL."""
     return prepare_tenant(config, shared or context_of(config))
 
 
@@ -220,7 +222,7 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
 
 
 def open_data(config: Config, shared: StoreContext) -> tuple[DataAccess, Stored]:
-    """`prepare_data`, and the right to use the data directory until it is closed."""
+    """Return `prepare_data`, and the right to use the data directory until it is closed."""
     refuse_replica(config.data)
     if config.store:
         return DataAccess(config.data, config.home), prepare_shared(config, shared)
@@ -253,7 +255,7 @@ def require_database(config: Config) -> None:
 
 
 def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
-    """The folders of all dialects with files outside the database."""
+    """Return the folders of all dialects with files outside the database."""
     return [
         Folder(dialect.name, *folder)
         for dialect in dialects
@@ -288,7 +290,7 @@ def start_backups(config: Config, stopping: threading.Event, worker: "Worker | N
 
 
 def had_keys(config: Config) -> bool:
-    """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    """Return whether the database of the tenant remembers API keys; raises Fault if it cannot be read."""
     if config.store:
         return prepare_shared(config).had_keys
     check_log(config.file)

@@ -105,7 +105,7 @@ class Application:
         return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
-        """The address of several dialects with their names in the order of `addresses`."""
+        """Return the address of several dialects with their names in the order of `addresses`."""
         names = path.removeprefix("/mcp/").split(",", len(self._position))
         return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
 
@@ -170,7 +170,7 @@ class Application:
         return render(seen, info)
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
-        """What all workers count."""
+        """Return what all workers count."""
         seen, worker = self._snapshot(registry), self._worker
         others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(others, Fault):
@@ -180,7 +180,7 @@ class Application:
         return seen
 
     def snapshot(self) -> bytes:
-        """What this process counts, for its siblings."""
+        """Return what this process counts, for its siblings."""
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
@@ -197,29 +197,31 @@ class Application:
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:
-    """The dialects at /mcp and over stdio: all that are served, extra ones only where the configuration names some."""
+    """Return the dialects at /mcp and over stdio: all that are served, extra ones only if the configuration names
+    some.
+    """
     served = kernel.dispatch.dialects
     return served if kernel.config.dialects else tuple(dialect for dialect in served if not dialect.extra)
 
 
 def _from_browser(scope: Scope, path: str) -> bool:
-    """Whether a browser asks for the home page: the console leads it on."""
+    """Return whether a browser asks for the home page: the console leads it on."""
     return path == "/" and any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
 
 
 def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:
-    """An application over the configured data, or the Fault that prevents it."""
+    """Return an application over the configured data, or the Fault that prevents it."""
     return catch_faults(lambda: Application(mark_warming(app.open_kernel(config)), worker))
 
 
 def mark_warming(kernel: Kernel) -> Kernel:
-    """The kernel, with calls that do not wait for the sketches until `warm` has read them."""
+    """Return the kernel, with calls that do not wait for the sketches until `warm` has read them."""
     kernel.store.context.search_cache.warming = True
     return kernel
 
 
 def limits_of(config: Config) -> Limits:
-    """The limits of HTTP requests; loopback names are always allowed."""
+    """Return the limits of HTTP requests; loopback names are always allowed."""
     return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
         origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
@@ -227,13 +229,13 @@ def limits_of(config: Config) -> Limits:
 
 
 def readiness(kernel: Kernel) -> Ready:
-    """The state of an open store for /readyz."""
+    """Return the state of an open store for /readyz."""
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema, kernel.store.probe)
 
 
 def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
-    """Keys are required once there was one, or where the server listens beyond the loopback interface."""
+    """Return keys are required once there was one, or if the server listens beyond the loopback interface."""
     config, store = kernel.config, kernel.store
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
@@ -251,7 +253,7 @@ def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> A
 
 
 def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:
-    """Tokens for all of /mcp, or for one dialect at its own path unless it reads the data of other dialects."""
+    """Return tokens for all of /mcp, or for one dialect at its own path unless it reads the data of other dialects."""
     from kernel.security import oauth
 
     known = [name for name in (trusted.audience, config.public) if name]

@@ -29,7 +29,9 @@ def end_within(seconds: float) -> None:
 
 
 def inherited_sockets(environment: Mapping[str, str], process: int) -> list[socket.socket]:
-    """The listening sockets passed to `process` by socket activation; raises Fault for one that does not listen."""
+    """Return the listening sockets passed to `process` by socket activation; raises Fault for one that does
+    not listen.
+    """
     count = environment.get("LISTEN_FDS", "0")
     if environment.get("LISTEN_PID") != str(process):
         return []
@@ -56,7 +58,9 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 def most_reachable_host(sockets: Sequence[socket.socket]) -> str:
-    """The host of these sockets that is reachable from most places, empty for none; a Unix socket is `localhost`."""
+    """Return the host of these sockets that is reachable from most places, empty for none; a Unix socket is
+    `localhost`.
+    """
     routed = {socket.AF_INET, socket.AF_INET6}
     found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
     return next((host for host in found if not on_loopback(host)), found[0] if found else "")
@@ -79,11 +83,13 @@ def _refused(number: int) -> Fault:
 
 
 _OWN_DESCRIPTORS = 128  # database files, pipes, listeners
-_MAX_DESCRIPTORS = 1 << 20  # asked for where the hard limit is infinite
+_MAX_DESCRIPTORS = 1 << 20  # asked for if the hard limit is infinite
 
 
 def connection_limit(wanted: int) -> int:
-    """The connections that the limit of file descriptors allows, at most `wanted`; raises the soft limit as needed."""
+    """Return the connections that the limit of file descriptors allows, at most `wanted`; raises the soft limit as
+    needed.
+    """
     if sys.platform == "win32":
         return wanted
     import resource
@@ -107,7 +113,7 @@ class IdleTimer:
         self._since = clock()
 
     def expired(self) -> bool:
-        """Whether the time has passed; called several times a second."""
+        """Return whether the time has passed; called several times a second."""
         now = self._clock()
         if self._state.total_requests != self._answered:
             self._answered = self._state.total_requests
@@ -125,13 +131,15 @@ def _is_busy(connection: object) -> bool:
 
 
 def trim_memory() -> bool:
-    """Returns freed memory to the system; False where there was none, or the C library has no such function."""
+    """Returns freed memory to the system; False if there was none, or the C library has no such function."""
     return _trim()(0) == 1
 
 
 @cache
 def _trim() -> Callable[[int], int]:
-    """`malloc_trim` of glibc, which otherwise keeps freed memory between blocks in use; looked up at the first use."""
+    """Return `malloc_trim` of glibc, which otherwise keeps freed memory between blocks in use; looked up at the first
+    use.
+    """
     try:
         import ctypes
 

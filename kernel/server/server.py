@@ -118,7 +118,7 @@ class Server(uvicorn.Server):
             self._opening.start()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""
+        """Return whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""
         ending = await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
         if self._worker is None:
             return ending
@@ -160,7 +160,6 @@ class Server(uvicorn.Server):
         return 0 if self.started else 1
 
     def _serve_connection(self, accepted: socket) -> None:
-        """Serves a connection that this worker or a sibling has accepted."""
         if accepted.family in {AF_INET, AF_INET6}:
             accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         accepted.setblocking(False)
@@ -251,7 +250,7 @@ def _serve(server: Server, sockets: list[socket]) -> int:
 
 
 def _bound_for_workers(config: Config) -> list[socket]:
-    """The sockets that all workers accept from; raises Fault."""
+    """Return the sockets that all workers accept from; raises Fault."""
     try:
         return process.listening_sockets(config.host, config.port)
     except OSError as error:
@@ -284,7 +283,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
 
 
 def _need_keys(config: Config) -> None:
-    """Raises Fault where the server would listen beyond the loopback interface without any key."""
+    """Raises Fault if the server would listen beyond the loopback interface without any key."""
     from kernel.security import api_keys
 
     if not api_keys.read(config.data):
@@ -296,7 +295,7 @@ def _need_keys(config: Config) -> None:
 
 
 def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseException:
-    """The Fault of a server whose socket could not be opened."""
+    """Return the Fault of a server whose socket could not be opened."""
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
         remedy = "`quipu doctor` says by whom; --port or PORT chooses another"

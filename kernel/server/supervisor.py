@@ -83,7 +83,7 @@ class Supervisor:
         return status
 
     def _fork(self, number: int, opened: int = -1) -> Worker | None:
-        """The worker in its own process, None in the parent."""
+        """Return the worker in its own process, None in the parent."""
         assert sys.platform != "win32"
         sys.stdout.flush()
         sys.stderr.flush()

@@ -30,7 +30,7 @@ _BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; tho
 _AFTER_BUCKETS = shared_buckets.BYTES
 _COUNTS = _AFTER_BUCKETS + login_codes.BYTES
 _PIECE_BYTES = 65536
-_PAUSE_SECONDS = 1.0  # without accepting where that fails, as asyncio does
+_PAUSE_SECONDS = 1.0  # without accepting if that fails, as asyncio does
 _COUNT = struct.Struct("=q")  # the connections of a worker
 NOT_SERVING = 1 << 62
 _CONNECTION, _QUESTION = b"c", b"?"
@@ -47,7 +47,7 @@ def end_with_parent() -> None:
 
 
 def shared_bytes(workers: int) -> int:
-    """How much memory so many workers share."""
+    """Return how much memory so many workers share."""
     return _COUNTS + workers * _COUNT.size
 
 
@@ -68,11 +68,11 @@ class Shared(NamedTuple):
     parent: int
 
     def connections(self, number: int) -> int:
-        """How many connections a worker has."""
+        """Return how many connections a worker has."""
         return _COUNT.unpack_from(self.memory, _COUNTS + number * _COUNT.size)[0]
 
     def set_connections(self, number: int, count: int) -> None:
-        """Publishes how many connections a worker has, NOT_SERVING where it takes none."""
+        """Publishes how many connections a worker has, NOT_SERVING if it takes none."""
         _COUNT.pack_into(self.memory, _COUNTS + number * _COUNT.size, count)
 
 
@@ -103,11 +103,13 @@ class Worker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def is_orphan(self) -> bool:
-        """Whether the parent is gone."""
+        """Return whether the parent is gone."""
         return os.getppid() != self._shared.parent
 
     def take_upkeep(self, tenant: str) -> bool:
-        """Whether this worker is the one that takes care of the store of a tenant, until `leave_upkeep` or its end."""
+        """Return whether this worker is the one that takes care of the store of a tenant, until `leave_upkeep` or its
+        end.
+        """
         try:
             self._lock(zlib.crc32(tenant.encode()), wait=False)
         except OSError:
@@ -119,9 +121,10 @@ class Worker:
         self._unlock(zlib.crc32(tenant.encode()))
 
     def ask_siblings(self) -> list[bytes]:
-        """What the other workers answer, but for those that have not opened their store; blocks for seconds at most.
+        """Return what the other workers answer, but for those that have not opened their store; blocks for seconds at
+        most.
 
-        Raises Fault("busy") where one does not answer.
+        Raises Fault("busy") if one does not answer.
         """
         others = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
         try:

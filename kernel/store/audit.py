@@ -60,7 +60,7 @@ class ChangeRecorder(Protocol):
     """Records what is changed through a connection."""
 
     def take(self) -> bytes | None:
-        """The changeset of what was changed since the last one; None where it is too large to be kept."""
+        """Return the changeset of what was changed since the last one; None if it is too large to be kept."""
         ...
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class UndoRecorder:
         tx.after_slice = self._keep
 
     def finish(self, *, keep: bool) -> None:
-        """Keeps the last part; where not everything could be kept, or nothing changed, `call` is empty."""
+        """Keeps the last part; if not everything could be kept, or nothing changed, `call` is empty."""
         self._tx.after_slice = None
         if keep:
             self._keep()
@@ -134,7 +134,7 @@ def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: st
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
-    """The entries with an id less than `below`, newest first."""
+    """Return the entries with an id less than `below`, newest first."""
     tx.flush_deferred()
     return tx.all("kernel.audit.read", _entry, below=below, limit=limit)
 
@@ -152,31 +152,31 @@ def touching(tx: Tx, ids: Sequence[str], *, after: int, limit: int) -> list[Entr
 
 
 def targets(entry: Entry) -> list[Target]:
-    """The first memories a call touched."""
+    """Return the first memories a call touched."""
     return msgspec.json.decode(entry.targets, type=list[Target])
 
 
 def undo_call(tx: Tx, id_: int) -> str | None:
-    """The call whose parts undo a row of the audit; None where they were never kept, have expired, or were used."""
+    """Return the call whose parts undo a row of the audit; None if they were never kept, have expired, or were used."""
     tx.flush_deferred()
     return tx.one("kernel.audit.undo_call", str, audit=id_)
 
 
 def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
-    """What is needed to undo a call, the last change first."""
+    """Yield what is needed to undo a call, the last change first."""
     for part in tx.all("kernel.audit.undo_parts", int, call=call):
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
 def last_part(tx: Tx, call: str) -> UndoPart | None:
-    """The last part of what is left to undo of a call."""
+    """Return the last part of what is left to undo of a call."""
     number = tx.one("kernel.audit.last_part", int, call=call)
     part = None if number is None else tx.one("kernel.audit.undo_part", _undo_part, call=call, part=number)
     return part and part._replace(number=number or 0)
 
 
 def has_parts(tx: Tx, call: str) -> bool:
-    """Whether something is left to undo of a call."""
+    """Return whether something is left to undo of a call."""
     return tx.one("kernel.audit.last_part", int, call=call) is not None
 
 
@@ -194,7 +194,6 @@ def split_part(tx: Tx, call: str, part: UndoPart, size: int) -> None:
 
 
 def delete_undo(tx: Tx, id_: int) -> None:
-    """Deletes the undo data of a call."""
     tx.flush_deferred()
     tx.run("kernel.audit.delete_parts", call=tx.one("kernel.audit.delete_undo", str, audit=id_))
 
@@ -224,13 +223,13 @@ class KeptUndo(NamedTuple):
 
 
 def kept_undo(tx: Tx) -> KeptUndo:
-    """What is kept for undo."""
+    """Return what is kept for undo."""
     tx.flush_deferred()
     return tx.one("kernel.audit.kept_undo", KeptUndo) or KeptUndo(0, 0, "", 0)
 
 
 def first_broken(tx: Tx, newest: int | None = None) -> int | None:
-    """The id of the first row whose hash does not follow from the row before it; None where all do.
+    """Return the id of the first row whose hash does not follow from the row before it; None if all do.
 
     With `newest` only that many rows are looked at, and the one before them is taken for right.
     """

@@ -28,7 +28,7 @@ class CallContext(NamedTuple):
 
     @property
     def writer(self) -> tuple[str, str, str]:
-        """The dialect, tool and actor that a row names."""
+        """Return the dialect, tool and actor that a row names."""
         return self[:3]
 
 

@@ -1,4 +1,4 @@
-"""What the store needs of a database engine: `kernel.engines.sqlite`, or `kernel.engines.postgres` where configured."""
+"""What the store needs of a database engine: `kernel.engines.sqlite`, or `kernel.engines.postgres` if configured."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ class ReadConnection(Protocol):
     """A connection that cannot write."""
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
-        """`work(tx)` in one snapshot; raises Fault where it exceeds its cost limit or is interrupted."""
+        """Return `work(tx)` in one snapshot; raises Fault if it exceeds its cost limit or is interrupted."""
         ...
 
     def interrupt(self) -> None:
@@ -35,7 +35,7 @@ class WriteConnection(Protocol):
 
     @property
     def total_changes(self) -> Callable[[], int]:
-        """The number of rows changed since the connection was opened."""
+        """Return the number of rows changed since the connection was opened."""
         ...
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
@@ -69,11 +69,11 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
     """A connection for commands, which reads and writes by itself."""
 
     def writing(self, call_context: CallContext = ...) -> AbstractContextManager[Tx]:
-        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        """Return a write transaction that commits at the end of the block and rolls back on any exception."""
         ...
 
     def check_full_text(self) -> tuple[bool, bool]:
-        """Whether words and parts of words agree with the documents; others write meanwhile."""
+        """Return whether words and parts of words agree with the documents; others write meanwhile."""
         ...
 
     def rebuild_full_text(self) -> Steps[None]:
@@ -81,7 +81,7 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
         ...
 
     def orphans(self) -> int:
-        """The number of rows that refer to a row that is not there, without those of derived tables."""
+        """Return the number of rows that refer to a row that is not there, without those of derived tables."""
         ...
 
 
@@ -90,13 +90,11 @@ class Database(Protocol):
 
     @property
     def context(self) -> StoreContext:
-        """What all transactions share."""
+        """Return what all transactions share."""
         ...
 
     @property
-    def file(self) -> Path:
-        """The path of the database."""
-        ...
+    def file(self) -> Path: ...
 
     def start(self, catch_faults: CatchFaults) -> None:
         """Starts background work, such as checkpoints."""
@@ -117,21 +115,21 @@ class Database(Protocol):
 
     @property
     def probe(self) -> Callable[[], Mapping[str, str]] | None:
-        """What answers for the database; None for a file. It may wait, and raises Fault where nothing answers."""
+        """Return what answers for the database; None for a file. It may wait, and raises Fault if nothing answers."""
         ...
 
     @property
     def read_head_start(self) -> float:
-        """The seconds that a read runs before the next one begins on another thread."""
+        """Return the seconds that a read runs before the next one begins on another thread."""
         ...
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the database and of its log."""
+        """Return bytes of the database and of its log."""
         ...
 
     def close(self, writer: Any) -> None:
         """Ends background work, folds the log into the database, and closes the connection of the writer.
 
-        It runs on the writer's thread, after all readers are closed; `writer` is None where it could not be opened.
+        It runs on the writer's thread, after all readers are closed; `writer` is None if it could not be opened.
         """
         ...

@@ -19,12 +19,10 @@ class ConstraintFailed(Exception):
 class Cursor(Protocol):
     """The rows of one executed statement."""
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows one by one."""
-        ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows."""
+        """Return all rows."""
         ...
 
 
@@ -42,19 +40,19 @@ class Tables(Protocol):
     """Whole rows of any table, for an export of everything."""
 
     def names(self) -> list[str]:
-        """The names of the tables, each after those that it refers to."""
+        """Return the names of the tables, each after those that it refers to."""
         ...
 
     def columns(self, table: str) -> list[str]:
-        """The columns that hold values."""
+        """Return the columns that hold values."""
         ...
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Every row, in the order of the primary key."""
+        """Return every row, in the order of the primary key."""
         ...
 
     def found(self, table: str, row: dict[str, Any]) -> dict[str, Any] | None:
-        """The row with the primary key of this one; None where there is none."""
+        """Return the row with the primary key of this one; None if there is none."""
         ...
 
     def put(self, table: str, row: dict[str, Any], *, replace: bool) -> None:
@@ -67,17 +65,17 @@ class Engine(Protocol):
 
     @property
     def context(self) -> StoreContext:
-        """What all transactions of the store share."""
+        """Return what all transactions of the store share."""
         ...
 
     @property
     def filename(self) -> str:
-        """The path of the database file."""
+        """Return the path of the database file."""
         ...
 
     @property
     def clock(self) -> Callable[[], int]:
-        """Nanoseconds since 1970, by a clock that all writers of the store share; only in a transaction."""
+        """Return nanoseconds since 1970, by a clock that all writers of the store share; only in a transaction."""
         ...
 
     @property
@@ -87,29 +85,29 @@ class Engine(Protocol):
 
     @property
     def changes(self) -> Callable[[], int]:
-        """The number of rows the last statement changed."""
+        """Return the number of rows the last statement changed."""
         ...
 
     @property
     def tables(self) -> Tables:
-        """Whole rows of any table."""
+        """Return whole rows of any table."""
         ...
 
     @property
     def budget(self) -> StatementBudget:
-        """The cost limit of the call."""
+        """Return the cost limit of the call."""
         ...
 
     def tokenize(self, text: str) -> list[Token]:
-        """The full-text tokens of `text`."""
+        """Return the full-text tokens of `text`."""
         ...
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Whether no row of recorded changes, the last first, has changed since, as far as a read can tell."""
+        """Return whether no row of recorded changes, the last first, has changed since, as far as a read can tell."""
         ...
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        """Reverts recorded changes; False, with nothing changed, if a row has changed again since."""
         ...
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:

@@ -76,7 +76,7 @@ class GroupRunner:
             changes.close()
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
-        """The embeddings the group needs, computed before the lock is taken.
+        """Return the embeddings the group needs, computed before the lock is taken.
 
         A model that cannot be read is left to the calls: each of them fails, or does without.
         """
@@ -88,7 +88,7 @@ class GroupRunner:
         return {}
 
     def _texts(self, job: Job) -> Sequence[str]:
-        """What a call will embed; to find it out takes time that the event loop must not spend. It may refuse."""
+        """Return the texts that a call will embed; finding them takes time that the event loop must not spend."""
         found = self._catch_faults(job.texts) if callable(job.texts) else job.texts
         if not isinstance(found, Fault):
             return found
@@ -96,7 +96,7 @@ class GroupRunner:
         return ()
 
     def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:
-        """Runs merged calls as one; False, with nothing changed, where each of them must run by itself."""
+        """Runs merged calls as one; False, with nothing changed, if each of them must run by itself."""
         requests = [job.merge.request for job in run if job.merge]
         batch = run[0].merge and run[0].merge.batch
         answers = db.call(tx, run[0].context, self._catch_faults, lambda tx: batch(tx, requests) if batch else [])

@@ -8,7 +8,7 @@ from kernel.store.transaction import Tx
 
 
 class Event(NamedTuple):
-    """One event: `before` and `after` are the text around it, None where there was none."""
+    """One event: `before` and `after` are the text around it, None if there was none."""
 
     id: int
     operation: str
@@ -58,7 +58,7 @@ class Past(NamedTuple):
     """How to read the history of a dialect: `sources(tx, texts)` has None for a text that is not that of a memory.
 
     Of changes in the spaces `unrecorded` the history does not hold the text. What `keeps_scope` has in `PastSource` the
-    scope of `PastText`, where that is not None.
+    scope of `PastText`, if that is not None.
     """
 
     sources: Callable[[Tx, Sequence[PastText]], Sequence[PastSource | None]]
@@ -98,19 +98,21 @@ def append_deleted(tx: Tx, space: str, operation: str, rows: Sequence[tuple[str,
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
-    """Every event of `(space, key)`, oldest first."""
+    """Return every event of `(space, key)`, oldest first."""
     tx.flush_deferred()
     return tx.all("kernel.history.read", Event, space=space, key=key)
 
 
 def latest(tx: Tx, space: str, key: str) -> str | None:
-    """The text of `(space, key)` after its last event; None if it was deleted, or never there."""
+    """Return the text of `(space, key)` after its last event; None if it was deleted, or never there."""
     tx.flush_deferred()
     return tx.one("kernel.history.latest", _text, space=space, key=key)
 
 
 def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
-    """The text of `(space, key)` as it stood at `at` (ISO 8601 UTC with milliseconds), or None if it was not there."""
+    """Return the text of `(space, key)` as it stood at `at` (ISO 8601 UTC with milliseconds), or None if it was not
+    there.
+    """
     tx.flush_deferred()
     return tx.one("kernel.history.as_of", _text, space=space, key=key, at=at)
 
@@ -122,7 +124,7 @@ def clear(tx: Tx, dialect: str) -> None:
 
 
 def known(tx: Tx, space: str, keys: Sequence[str]) -> set[str]:
-    """Those of the keys that have or, before the current transaction, had a memory."""
+    """Return those of the keys that have or, before the current transaction, had a memory."""
     return set(tx.all("kernel.history.known", str, space=space, keys=keys))
 
 

@@ -10,17 +10,17 @@ from kernel.store.transaction import Tx
 
 
 def file(tx: Tx) -> str:
-    """The path of the database file."""
+    """Return the path of the database file."""
     return tx.file
 
 
 def tables(tx: Tx) -> list[str]:
-    """The names of all tables, sorted."""
+    """Return the names of all tables, sorted."""
     return tx.all("kernel.introspection.tables", str)
 
 
 def model_folder(tx: Tx) -> str:
-    """The folder of the configured embedding model; empty without one."""
+    """Return the folder of the configured embedding model; empty without one."""
     embedder = tx.context.embedder
     return str(embedder.folder) if embedder else ""
 
@@ -34,7 +34,7 @@ def vacuum_after_commit(tx: Tx) -> None:
 
 
 def migrations(tx: Tx, dialect: str) -> list[str]:
-    """The applied migrations of a dialect, in order, for example `0002_paths`."""
+    """Return the applied migrations of a dialect, in order, for example `0002_paths`."""
     applied = tx.all("kernel.introspection.migrations", str)
     return [name for name in applied if name.partition("_")[2].partition("_")[0] == dialect]
 
@@ -43,7 +43,7 @@ def backup_before_clear(tx: Tx, why: str) -> str:
     """Copies all that is committed to a new file beside the database, private to the user; the name of the file.
 
     For an `exclusive` call: the copy holds nothing that the call has written, and no other write runs meanwhile.
-    Raises Fault("storage") where there is no room for it. A call that fails leaves no copy.
+    Raises Fault("storage") if there is no room for it. A call that fails leaves no copy.
     """
     database = Path(tx.file)
     stem = f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}"

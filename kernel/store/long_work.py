@@ -50,7 +50,7 @@ class Slices(Generic[R]):
 
 
 def run_steps(tx: Tx, steps: Steps[R]) -> R:
-    """The result of all steps in one transaction."""
+    """Return the result of all steps in one transaction."""
     try:
         next(steps)
         while True:

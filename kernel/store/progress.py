@@ -64,7 +64,7 @@ def count_step(tx: Tx) -> None:
 
 
 def steps(tx: Tx, items: Sequence[Item]) -> Iterator[Item]:
-    """The items; each is one step, done when the next item is requested.
+    """Yield the items; each is one step, done when the next item is requested.
 
     Deferred work is flushed in batches: it takes less memory, and the last step is not the longest.
     """
@@ -80,13 +80,13 @@ def steps(tx: Tx, items: Sequence[Item]) -> Iterator[Item]:
 
 
 def on_progress(tx: Tx) -> OnProgress | None:
-    """A callback that reports the progress of one long step; None where the caller wants no progress."""
+    """Return a callback that reports the progress of one long step; None if the caller wants no progress."""
     progress = tx.progress
     return progress and progress.update
 
 
 def with_progress(progress: Progress, work: Callable[..., R]) -> Callable[..., R]:
-    """`work(tx, ...)`, with its steps reported to `progress`."""
+    """Return `work(tx, ...)`, with its steps reported to `progress`."""
 
     def run(tx: Tx, *args: object) -> R:
         tx.progress = progress

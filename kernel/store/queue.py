@@ -92,7 +92,7 @@ class _Line:
 class BoundedQueue:
     """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
 
-    So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
+    So it does if a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
     has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
     the last job of the one with the most.
 
@@ -113,7 +113,7 @@ class BoundedQueue:
         self._stopped = False
 
     def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") where it may not wait, and when the queue is stopped."""
+        """Queues a job; raises Fault("busy") if it may not wait, and when the queue is stopped."""
         job.queued = time.monotonic()
         with self._lock:
             displaced = self._enqueue(job)
@@ -123,7 +123,7 @@ class BoundedQueue:
             answer_all([displaced])
 
     def put_back(self, job: Job) -> bool:
-        """Queues a job that has more to do behind all others; False where the queue has stopped."""
+        """Queues a job that has more to do behind all others; False if the queue has stopped."""
         with self._lock:
             if self._stopped:
                 return False
@@ -140,7 +140,9 @@ class BoundedQueue:
         thread.start()
 
     def take(self, limit: int) -> list[Job] | None:
-        """The next jobs, at least one and at most `limit`, waiting for the first; None once the queue has stopped."""
+        """Return the next jobs, at least one and at most `limit`, waiting for the first; None once the queue has
+        stopped.
+        """
         own = threading.Lock()
         own.acquire()
         with self._lock:
@@ -176,7 +178,7 @@ class BoundedQueue:
         answer_all(late)
 
     def _head_start_left(self) -> float:
-        """Seconds until another job may begin."""
+        """Return seconds until another job may begin."""
         last = max(self._begun.values(), default=-math.inf)
         return max(0.0, last + self._head_start - time.monotonic())
 
@@ -219,7 +221,7 @@ class BoundedQueue:
 
 
 def _caller(job: Job) -> str:
-    """The key; behind it clients give themselves any name."""
+    """Return the key; behind it clients give themselves any name."""
     return job.context.actor.partition("/")[0]
 
 
@@ -228,7 +230,7 @@ def _busy() -> Fault:
 
 
 def commit_groups(jobs: list[Job]) -> list[list[Job]]:
-    """The jobs in the groups they commit in, in order: an exclusive one alone, its neighbours together."""
+    """Return the jobs in the groups they commit in, in order: an exclusive one alone, its neighbours together."""
     groups: list[list[Job]] = []
     for job in jobs:
         if job.exclusive or not groups or groups[-1][0].exclusive:
@@ -239,7 +241,7 @@ def commit_groups(jobs: list[Job]) -> list[list[Job]]:
 
 
 def merge_runs(group: Sequence[Job]) -> list[list[Job]]:
-    """The jobs in runs of neighbours that can be merged, in order; any other job is a run of its own."""
+    """Return the jobs in runs of neighbours that can be merged, in order; any other job is a run of its own."""
     runs: list[list[Job]] = []
     for job in group:
         if runs and _mergeable(runs[-1][-1], job):

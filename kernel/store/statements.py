@@ -17,7 +17,7 @@ class Statement(NamedTuple):
 
 
 def parse(source: str, prefix: str, file: Path) -> dict[str, Statement]:
-    """The `-- name:` blocks of one file, keyed `prefix.name`; raises ValueError on a repeated or empty block."""
+    """Return the `-- name:` blocks of one file, keyed `prefix.name`; raises ValueError on a repeated or empty block."""
     found: dict[str, Statement] = {}
     for block in source.split(_MARK)[1:]:
         name, _, rest = block.partition("\n")
@@ -34,7 +34,7 @@ def parse(source: str, prefix: str, file: Path) -> dict[str, Statement]:
 
 
 def load(root: Path = ROOT) -> dict[str, Statement]:
-    """Every named statement under `root`, keyed by dotted path and name; migrations are left out."""
+    """Return every named statement under `root`, keyed by dotted path and name; migrations are left out."""
     found: dict[str, Statement] = {}
     for file in sorted(root.rglob("*.sql")):
         parts = file.relative_to(root).with_suffix("").parts
@@ -44,5 +44,5 @@ def load(root: Path = ROOT) -> dict[str, Statement]:
 
 
 def migrations(root: Path = ROOT) -> list[Path]:
-    """The migration files in the order they apply."""
+    """Return the migration files in the order they apply."""
     return sorted((root / "schema").glob("*.sql"))

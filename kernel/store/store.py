@@ -34,7 +34,7 @@ _COMPLETED_LATER = "The change is recorded, and the next call completes it."
 
 
 def _must_reopen(answer: object) -> bool:
-    """Whether the connection that gave this answer is no longer usable."""
+    """Return whether the connection that gave this answer is no longer usable."""
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
@@ -154,19 +154,19 @@ class Store:
         texts: Texts = (),
         **options: bool,
     ) -> tuple[Job, asyncio.Future[Any]]:
-        """`begin_write` with a future of a value or a Fault."""
+        """Return `begin_write` with a future of a value or a Fault."""
         future, deliver = _future()
         return self.begin_write(work, context, deliver, merge=merge, texts=texts, **options), future
 
     def write_later(self, work: Work, context: CallContext, *, exclusive: bool = False) -> None:
-        """Queues `work` for the writer without waiting for it; drops it where the queue is full."""
+        """Queues `work` for the writer without waiting for it; drops it if the queue is full."""
         job = Job(work, context, discard)
         job.exclusive = exclusive
         with suppress(Fault):
             self._writes.put(job)
 
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
-        """`begin_read` with a future of a value or a Fault."""
+        """Return `begin_read` with a future of a value or a Fault."""
         future, deliver = _future()
         return self.begin_read(work, context, deliver), future
 
@@ -187,15 +187,15 @@ class Store:
     def write_sync(
         self, work: Callable[[Tx], R], context: CallContext = CallContext(), *, exclusive: bool = False
     ) -> R:
-        """`write` for a thread without an event loop; raises the Fault."""
+        """Return `write` for a thread without an event loop; raises the Fault."""
         return wait(self._writes, work, context, exclusive=exclusive)
 
     def read_sync(self, work: Callable[[Tx], R], context: CallContext = CallContext()) -> R:
-        """`read` for a thread without an event loop; raises the Fault."""
+        """Return `read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, context)
 
     def load(self) -> Load:
-        """How busy the store is now."""
+        """Return how busy the store is now."""
         writes, reads, sizes = self._writes, self._reads, self._database.sizes()
         return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *sizes)
 
@@ -258,7 +258,7 @@ class Store:
         return self._catch_faults(self._database.writer)
 
     def _put_back(self, db: WriteConnection | Fault, job: Job) -> WriteConnection | Fault:
-        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped.
+        """Lets the queue go before the next slice of a call; runs the call to its end if the queue has stopped.
 
         Work that nobody waits for ends there: the next server goes on with it.
         """

@@ -27,11 +27,11 @@ class End(Protocol):
     """A store in a transaction, as a copy reads or writes it."""
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables by name, without what can be derived from others."""
+        """Return the tables by name, without what can be derived from others."""
         ...
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """The rows of a table in the order of its key."""
+        """Return the rows of a table in the order of its key."""
         ...
 
     def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
@@ -39,7 +39,7 @@ class End(Protocol):
         ...
 
     def last_ids(self) -> Mapping[str, int]:
-        """The last ids that tables have given, by table."""
+        """Return the last ids that tables have given, by table."""
         ...
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:
@@ -61,7 +61,7 @@ class Copied(NamedTuple):
 def copy(source: End, target: End, report: Callable[[str, int], None]) -> Copied:
     """Copies everything but what calls can be undone by; `report` gets each table and its rows.
 
-    Raises Fault where the target has memories, or where what arrived is not what was sent; the caller rolls back.
+    Raises Fault if the target has memories, or if what arrived is not what was sent; the caller rolls back.
     """
     tables = {name: table for name, table in source.tables().items() if name not in LEFT_OUT}
     there = target.tables()

@@ -106,7 +106,7 @@ class Tx:
 
     @property
     def now(self) -> str:
-        """The time of this transaction, always the same: ISO 8601 UTC with milliseconds and Z."""
+        """Return the time of this transaction, always the same: ISO 8601 UTC with milliseconds and Z."""
         if not self._now:
             self._take_snapshot()
             self._now = utc_now(self._engine.clock())
@@ -114,31 +114,31 @@ class Tx:
 
     @property
     def file(self) -> str:
-        """The path of the database file."""
+        """Return the path of the database file."""
         return self._engine.filename
 
     @property
     def tables(self) -> Tables:
-        """Whole rows of any table, for an export of everything and its import."""
+        """Return whole rows of any table, for an export of everything and its import."""
         self._take_snapshot()
         return self._engine.tables
 
     def new_id(self, prefix: str) -> str:
-        """A fresh id that sorts by time, `prefix_` first."""
+        """Return a fresh id that sorts by time, `prefix_` first."""
         self._take_snapshot()
         return new_id(prefix, self._engine.clock())
 
     def one(self, query: str, row: Row[R], /, **params: object) -> R | None:
-        """The first row of `query` as `row(*columns)`, or None."""
+        """Return the first row of `query` as `row(*columns)`, or None."""
         rows = self._execute(query, params).fetchall()
         return row(*rows[0]) if rows else None
 
     def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
-        """Every row of `query`, each as `row(*columns)`."""
+        """Return every row of `query`, each as `row(*columns)`."""
         return [row(*values) for values in self._execute(query, params).fetchall()]
 
     def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
-        """The rows of `query` as they are read; what it reads must not be changed meanwhile."""
+        """Yield the rows of `query` as they are read; what it reads must not be changed meanwhile."""
         self._budget.streamed = True
         for values in self._execute(query, params):
             self.check_time()
@@ -150,16 +150,18 @@ class Tx:
         return self._engine.changes()
 
     def tokenize(self, text: str) -> list[Token]:
-        """The tokens of `text`, by the tokenizer of the full-text index."""
+        """Return the tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Whether what the audit has kept of a call, the last part first, can be reverted, by what a read can see."""
+        """Return whether what the audit has kept of a call, the last part first, can be reverted, by what a read can
+        see.
+        """
         self._take_snapshot()
         return self._engine.can_revert(parts)
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts what the audit has kept of a call; False, with nothing changed, where a row has changed since."""
+        """Reverts what the audit has kept of a call; False, with nothing changed, if a row has changed since."""
         self.flush_deferred()
         return self._engine.revert_changes(changes)
 
@@ -169,7 +171,7 @@ class Tx:
 
     @property
     def embedding_model(self) -> tuple[str, int] | None:
-        """Identity and dimensions of the configured model; None without one, or where it cannot be read."""
+        """Identity and dimensions of the configured model; None without one, or if it cannot be read."""
         embedder = self.context.embedder
         with suppress(OSError, ValueError):
             return embedder and (embedder.identity, embedder.dimensions)
@@ -184,7 +186,7 @@ class Tx:
             self._vectors.pop(text, None)
 
     def embed(self, texts: Sequence[str]) -> "list[Embedding]":
-        """The embedding of each text; preloaded ones are not computed again."""
+        """Return the embedding of each text; preloaded ones are not computed again."""
         known, embedder = self._vectors, self.context.embedder
         missing = [text for text in texts if text not in known]
         if missing:
@@ -198,7 +200,7 @@ class Tx:
 
     def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item, size: int = 0) -> None:
         """Keeps `item`, of about `size` bytes, for `flush(tx, items)`: once for all calls of the group before they
-        commit, and earlier where much is kept, since a call may write more than fits into memory, or into one value.
+        commit, and earlier if much is kept, since a call may write more than fits into memory, or into one value.
         """
         self._deferred.append((flush, item))
         self._deferred_bytes += size
@@ -235,12 +237,12 @@ class Tx:
         self._after_commit[work, args] = None
 
     def is_after_commit(self, work: Callable[..., object], *args: Hashable) -> bool:
-        """Whether `after_commit` was given this work in this transaction."""
+        """Return whether `after_commit` was given this work in this transaction."""
         return (work, args) in self._after_commit
 
     @property
     def work_after_commit(self) -> list[Callable[["Tx"], object]]:
-        """What `after_commit` was given, as functions of the transaction."""
+        """Return what `after_commit` was given, as functions of the transaction."""
         return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
 
     def rolled_back(self) -> None:
@@ -277,7 +279,7 @@ class Tx:
             self._targets.append(target)
 
     def take_targets(self) -> list[Target]:
-        """The memories that the call has touched since the last time."""
+        """Return the memories that the call has touched since the last time."""
         taken = self._targets
         self._first_targets = self._first_targets or taken
         self._touched += len(taken)
@@ -286,12 +288,12 @@ class Tx:
 
     @property
     def touched(self) -> tuple[int, list[Target]]:
-        """How many memories the call has touched, and the first of them."""
+        """Return how many memories the call has touched, and the first of them."""
         return self._touched + len(self._targets), self._first_targets or self._targets
 
     @property
     def has_deferred(self) -> bool:
-        """Whether the current call has deferred work, flushed or not."""
+        """Return whether the current call has deferred work, flushed or not."""
         return self._before_call is not None or len(self._deferred) > self._call_start
 
     def _execute(self, query: str, params: dict[str, object]) -> Cursor:

@@ -1,1 +1,1 @@
-"""PostgreSQL behind the store: one database for many processes and tenants. Imported only where it is configured."""
+"""PostgreSQL behind the store: one database for many processes and tenants. Imported only if it is configured."""

@@ -18,7 +18,7 @@ class Recorder:
         command("SET LOCAL quipu.undo = 'on'")
 
     def take(self) -> bytes | None:
-        """What was changed since the last time; None where it is larger than the limit."""
+        """Return what was changed since the last time; None if it is larger than the limit."""
         ((text,),) = self._query("engine.changes.take")
         taken = (text or "").encode()
         return taken if len(taken) <= self._limit else None

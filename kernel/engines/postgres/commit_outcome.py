@@ -17,7 +17,7 @@ class Connection(Protocol):
     """What this needs of a connection."""
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
         ...
 
     def command(self, text: str) -> Any:
@@ -39,7 +39,7 @@ def add_mark(db: Connection) -> int:
 
 
 def has_committed(db: Connection, mark: int) -> bool | None:
-    """Whether the transaction with this mark has committed; None where the database cannot be asked for so long."""
+    """Return whether the transaction with this mark has committed; None if the database cannot be asked for so long."""
     end = time.monotonic() + bounds.FATE_SECONDS
     while time.monotonic() < end:
         with suppress(Fault, load_driver().Error):

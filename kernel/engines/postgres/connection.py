@@ -70,11 +70,11 @@ class Connection(WordReader):
         self._streams = itertools.count()
 
     def changes(self) -> int:
-        """The number of rows the last statement changed."""
+        """Return the number of rows the last statement changed."""
         return self._count
 
     def total_changes(self) -> int:
-        """The number of rows changed since the connection was opened."""
+        """Return the number of rows changed since the connection was opened."""
         return self._total
 
     def execute(self, text: str, params: Params | None) -> Cursor:
@@ -95,7 +95,7 @@ class Connection(WordReader):
         return self._run(text, values)
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
         text = cast("Statement", self.context.statements[name])
         return self._run(text, values_of(text, params), prepare=name not in _UNPREPARED).fetchall()
 
@@ -117,7 +117,9 @@ class Connection(WordReader):
         return Rows(rows) if rows else NO_ROWS
 
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """The rows of a query in pages, so that not all are in memory; they stay readable for this transaction."""
+        """Yield the rows of a query in pages, so that not all are in memory; they stay readable for this
+        transaction.
+        """
         name = f"page_{next(self._streams)}"
         cursor = self._psycopg.RawCursor(self._session.held)
         try:
@@ -141,7 +143,7 @@ class Connection(WordReader):
 
     @property
     def pool(self) -> Pool:
-        """The connections of this process to the database."""
+        """Return the connections of this process to the database."""
         return self._session.pool
 
     def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
@@ -160,7 +162,7 @@ class Connection(WordReader):
         )
 
     def clock(self) -> int:
-        """Nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
+        """Return nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
 
         A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
         """
@@ -168,7 +170,7 @@ class Connection(WordReader):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, if only a failed one."""
+        """Return whether a transaction is open, if only a failed one."""
         return self._session.in_transaction
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
@@ -248,7 +250,7 @@ class Connection(WordReader):
                 tx.rolled_back()
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
-        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        """Return `work(tx)` in one snapshot, taken by its first statement; raises Fault if it takes too long."""
         try:
             return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
         except Fault:
@@ -262,7 +264,9 @@ class Connection(WordReader):
             self.rollback()
 
     def _has_lost_replica(self) -> bool:
-        """Whether a read failed since its connection to the replica broke: it may be done again, on the primary."""
+        """Return whether a read failed since its connection to the replica broke: it may be done again, on
+        the primary.
+        """
         return self._session.on_replica and self._session.held.closed
 
     @contextmanager
@@ -283,11 +287,11 @@ class Connection(WordReader):
         return Recorder(self.command, self.query, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Only reverting them tells."""
+        """Return only reverting them tells."""
         return True
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts recorded changes; False, with nothing changed, where a row has changed again since."""
+        """Reverts recorded changes; False, with nothing changed, if a row has changed again since."""
         if not changes:
             return True
         self.command("SAVEPOINT revert")
@@ -296,7 +300,7 @@ class Connection(WordReader):
         return bool(done)
 
     def check_full_text(self) -> tuple[bool, bool]:
-        """Whether there are words and trigrams of each document, and of no other."""
+        """Return whether there are words and trigrams of each document, and of no other."""
 
         def agree(tx: Tx) -> tuple[bool, bool]:
             _ = tx.now  # takes the snapshot
@@ -309,7 +313,7 @@ class Connection(WordReader):
         return rebuild_steps(self)
 
     def orphans(self) -> int:
-        """The number of rows that refer to a row that is not there."""
+        """Return the number of rows that refer to a row that is not there."""
         with self.writing():
             ((found,),) = self.query("engine.changes.orphans")
         return found

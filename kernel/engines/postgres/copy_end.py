@@ -19,7 +19,7 @@ class TenantEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables of the tenant, and what there is of the columns of their keys."""
+        """Return the tables of the tenant, and what there is of the columns of their keys."""
         columns: dict[str, list[str]] = {}
         keys: dict[str, list[str]] = {}
         for name, column, is_key in self._db.query("engine.copy.columns"):
@@ -29,7 +29,7 @@ class TenantEnd:
         return {name: Table(tuple(found), tuple(keys.get(name, ()))) for name, found in columns.items()}
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """The rows in pages."""
+        """Yield the rows in pages."""
         text = f'SELECT {_list(table.columns)} FROM quipu."{name}" ORDER BY {_list(table.key)}'
         yield from self._db.stream(text, _PAGE)
 
@@ -40,7 +40,7 @@ class TenantEnd:
         self._db.copy_in(f'COPY quipu_data."{name}" ({_list(table.columns)}) FROM STDIN', escaped)
 
     def last_ids(self) -> Mapping[str, int]:
-        """What the counters of the tenant say."""
+        """Return what the counters of the tenant say."""
         return dict(self._db.query("engine.copy.last_ids"))
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:

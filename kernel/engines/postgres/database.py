@@ -25,12 +25,12 @@ _making: dict[str, Lock] = {}  # by address: a database that does not answer mak
 
 @cache
 def texts() -> Mapping[str, str]:
-    """The statements as PostgreSQL takes them."""
+    """Return the statements as PostgreSQL takes them."""
     return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
 
 
 def pool_of(address: str) -> Pool:
-    """The pool of this process for a database; its schema is current."""
+    """Return the pool of this process for a database; its schema is current."""
     with _making.setdefault(address, Lock()):
         if address not in _pools:
             pool = Pool(address)
@@ -41,7 +41,7 @@ def pool_of(address: str) -> Pool:
 
 
 def _replica_of(address: str) -> Replica:
-    """The replica of this process at an address; it has its schema from the database that it follows."""
+    """Return the replica of this process at an address; it has its schema from the database that it follows."""
     with _making.setdefault(address, Lock()):
         return _replicas.setdefault(address, Replica(address))
 
@@ -57,10 +57,10 @@ def forget_pool(address: str) -> None:
 def postgres_context(
     context: StoreContext, address: str, tenant: str, file: Path, *, durable: bool = True, replica: str = ""
 ) -> StoreContext:
-    """The context of a tenant in a database, which it connects to when it is first needed.
+    """Return the context of a tenant in a database, which it connects to when it is first needed.
 
-    `address` is the home, whose directory says where the tenant is. `file` stands for the tenant where a path is
-    needed; there is nothing at it. Without `durable` a crash of the database may lose the last commits. Where a
+    `address` is the home, whose directory says where the tenant is. `file` stands for the tenant if a path is
+    needed; there is nothing at it. Without `durable` a crash of the database may lose the last commits. If a
     `replica` of the home is named, reads of tenants that are there go to it.
     """
 
@@ -102,7 +102,7 @@ class PostgresDatabase:
 
     @property
     def after_commit(self) -> Callable[[Any], None]:
-        """Nothing is due after a commit."""
+        """Do nothing: nothing is due after a commit."""
         return _nothing_due
 
     @property
@@ -133,7 +133,7 @@ class PostgresDatabase:
 
 
 def _role(db: Connection) -> str:
-    """`primary`, or `standby` where the database follows another and takes no writes."""
+    """Return `primary`, or `standby` if the database follows another and takes no writes."""
     db.execute("BEGIN", None)
     try:
         return str(db.query("engine.transaction.role")[0][0])

@@ -17,7 +17,7 @@ _SETTINGS = (
     "SET enable_seqscan = off; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000"
 )
-# Both ends notice within half a minute that the machine of the other one is gone, where the address says nothing else.
+# Both ends notice within half a minute that the machine of the other one is gone, if the address says nothing else.
 PATIENCE = 10  # seconds for a new connection
 _KEEPALIVE = {
     "keepalives_idle": 15,
@@ -31,7 +31,7 @@ Loaded = Any
 
 
 def load_driver() -> Any:
-    """The package psycopg; raises Fault("invalid") where the extra is not installed."""
+    """Return the package psycopg; raises Fault("invalid") if the extra is not installed."""
     try:
         return import_module("psycopg")
     except ImportError:
@@ -39,21 +39,21 @@ def load_driver() -> Any:
 
 
 def escape(text: str) -> str:
-    """Text without U+0000; different texts stay different."""
+    """Return text without U+0000; different texts stay different."""
     if "\0" not in text and _MARK not in text:
         return text
     return text.replace(_MARK, f"{_MARK}1").replace("\0", f"{_MARK}0")
 
 
 def unescape(text: str) -> str:
-    """The text that `escape` was given."""
+    """Return the text that `escape` was given."""
     if _MARK not in text:
         return text
     return text.replace(f"{_MARK}0", "\0").replace(f"{_MARK}1", _MARK)
 
 
 def connect(address: str, patience: int = PATIENCE) -> Any:
-    """A new connection with the settings and types of the store; psycopg's errors are its own."""
+    """Return a new connection with the settings and types of the store; psycopg's errors are its own."""
     psycopg = load_driver()
     given = psycopg.conninfo.conninfo_to_dict(address)
     known = {"connect_timeout": patience, **_KEEPALIVE}
@@ -66,7 +66,7 @@ def connect(address: str, patience: int = PATIENCE) -> Any:
 
 
 def failure(result: Any) -> Exception | None:
-    """The error of a command that was given to libpq itself."""
+    """Return the error of a command that was given to libpq itself."""
     psycopg = load_driver()
     if result.status != psycopg.pq.ExecStatus.FATAL_ERROR:
         return None

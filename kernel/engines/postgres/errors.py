@@ -27,7 +27,7 @@ UNREACHABLE = "Cannot reach the database."
 
 
 def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
-    """The Fault for an error of psycopg; None for one that callers must not see, since it is a bug."""
+    """Return the Fault for an error of psycopg; None for one that callers must not see, since it is a bug."""
     state: Any = getattr(error, "sqlstate", None)
     if state == CANCELED:
         return Fault("busy", "The call was cancelled.") if cancelled else Fault("invalid", TOO_LONG)
@@ -37,7 +37,9 @@ def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, or its server is going: what was asked may have been done, and not answered."""
+    """Return whether the connection is gone, or its server is going: what was asked may have been done, and not
+    answered.
+    """
     state: Any = getattr(error, "sqlstate", None)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return (state is None or state[:2] in _LOST) and bool(kinds & {"OperationalError", "InterfaceError"})

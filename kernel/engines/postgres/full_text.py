@@ -77,7 +77,7 @@ def _idf(docs: int, hits: int) -> float:
 
 
 def _frequencies(db: Engine, stems: list[str]) -> dict[str, int]:
-    """The number of documents that hold each stem."""
+    """Return the number of documents that hold each stem."""
     known = occurrences(db, stems)
     if known is not None:
         return {stem: len(one.docs) for stem, one in known.items()}
@@ -209,7 +209,7 @@ def sequences(db: Engine, _params: Params) -> list[Row]:
 
 
 def _era() -> int:
-    """A number that no era had before, in any process."""
+    """Return a number that no era had before, in any process."""
     return int.from_bytes(os.urandom(8)) >> 1
 
 

@@ -1,4 +1,4 @@
-"""The documents that match an FTS5 expression: from memory where the words are known there, else from the database."""
+"""The documents that match an FTS5 expression: from memory if the words are known there, else from the database."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,15 +28,15 @@ class Engine(Protocol):
 
     @property
     def seen(self) -> Seen:
-        """What the transaction sees of words."""
+        """Return what the transaction sees of words."""
         ...
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
         ...
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         ...
 
 
@@ -50,7 +50,7 @@ class Match(NamedTuple):
 
 
 def place_element(place: object) -> str:
-    """How the index holds the partition of a document; no word has a colon."""
+    """Return how the index holds the partition of a document; no word has a colon."""
     return f":{place}"
 
 
@@ -91,7 +91,7 @@ class Found(NamedTuple):
 
 
 def occurrences(db: Engine, words: Iterable[str]) -> Held | None:
-    """Where words occur, from memory; None where the database has to be asked, as in a transaction that writes."""
+    """Return where words occur, from memory; None if the database has to be asked, as in a transaction that writes."""
     return db.words.occurrences(db, db.seen, words) if db.reading else None
 
 
@@ -103,7 +103,7 @@ def matching(
     places: Sequence[int] | None = None,
     ids: Sequence[int] | None = None,
 ) -> Found:
-    """The newest documents that match."""
+    """Return the newest documents that match."""
     import numpy as np
 
     within = [place_element(one) for one in places] if places is not None else match.places
@@ -119,7 +119,7 @@ def matching(
 def _from_memory(
     known: Held, groups: Sequence[Sequence[str]], asked: Sequence[str], limit: int, ids: Sequence[int] | None
 ) -> Found:
-    """The documents that hold a word of each group."""
+    """Return the documents that hold a word of each group."""
     import numpy as np
 
     parts = [_union([known[stem].docs for stem in group]) for group in groups]
@@ -149,7 +149,7 @@ def _union(parts: Sequence["Numbers"]) -> "Numbers":
 
 
 def _both(one: "Numbers", other: "Numbers") -> "Numbers":
-    """The documents of the shorter list that the longer one has too."""
+    """Return the documents of the shorter list that the longer one has too."""
     return one[other.take(other.searchsorted(one), mode="clip") == one] if len(other) else other
 
 

@@ -33,7 +33,9 @@ class Pool:
         self._away_until = 0.0
 
     def take(self) -> Any:
-        """A connection that is not in a transaction; raises Fault where none is free or the database is not there."""
+        """Return a connection that is not in a transaction; raises Fault if none is free or the database is not
+        there.
+        """
         if not self._room.acquire(timeout=_WAIT_SECONDS):
             raise Fault("busy", BUSY)
         taken: Any = None

@@ -67,7 +67,7 @@ class Replica:
         return connection
 
     def _is_current(self, connection: Any) -> bool:
-        """Whether the server of a connection holds what it has to, for which it is given a moment."""
+        """Return whether the server of a connection holds what it has to, for which it is given a moment."""
         if self._holds(getattr(connection, "quipu_replayed", 0)) and time.monotonic() < self._looked + _LAG_SECONDS:
             return True
         for pause in (*_WAITS, 0.0):

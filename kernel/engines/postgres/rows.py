@@ -18,7 +18,6 @@ class Rows:
         return iter(self._rows)
 
     def fetchall(self) -> list[Row]:
-        """All rows."""
         return self._rows
 
 
@@ -34,7 +33,6 @@ class Pages:
         return self._rows
 
     def fetchall(self) -> list[Row]:
-        """All rows."""
         return list(self._rows)
 
 

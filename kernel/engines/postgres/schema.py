@@ -120,7 +120,7 @@ def _note(connection: Any, statement: str, name: str, text: str) -> None:
 
 
 def tenant_id(pool: Pool, name: str, root: Path = ROOT) -> int:
-    """The number of a tenant, which is made if it does not exist; raises Fault."""
+    """Return the number of a tenant, which is made if it does not exist; raises Fault."""
     connection = pool.take()
     psycopg = load_driver()
     try:

@@ -1,4 +1,4 @@
-"""The connection of the pool that a transaction holds, to the database where its tenant is."""
+"""The connection of the pool that a transaction holds, to the database if its tenant is."""
 
 import time
 from contextlib import suppress
@@ -41,21 +41,21 @@ class Session:
 
     @property
     def pool(self) -> Pool:
-        """The connections to the database that the tenant was found in."""
+        """Return the connections to the database that the tenant was found in."""
         return self._place.pool
 
     @property
     def on_replica(self) -> bool:
-        """Whether the connection is one to the replica."""
+        """Return whether the connection is one to the replica."""
         return self._replica is not None and self.held is not None and self._owner is self._replica.pool
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, if only a failed one."""
+        """Return whether a transaction is open, if only a failed one."""
         return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
 
     def begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
-        """Opens a transaction where the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
+        """Opens a transaction if the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
         does until its end, and the tenant cannot leave. What the settings limit does not count while it waits.
         """
         for _ in range(_MOST_PLACES):
@@ -77,7 +77,7 @@ class Session:
         raise Fault("busy", MOVING)
 
     def _send(self, text: str) -> Any:
-        """Sends the first command on a connection of the pool, on another one where that was lost while it was free."""
+        """Sends the first command on a connection of the pool, on another one if that was lost while it was free."""
         try:
             return self._send_once(text)
         except Fault:
@@ -129,7 +129,7 @@ class Session:
         held = self.held
         if held is not None:
             self._cancelled = True
-            with suppress(self._psycopg.Error):  # where it cannot be reached, the statement ends by its time limit
+            with suppress(self._psycopg.Error):  # if it cannot be reached, the statement ends by its time limit
                 held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
 
     def release(self) -> None:

@@ -26,7 +26,7 @@ _STORE = (
 
 
 class SharedFile:
-    """The copy on this machine. Raises Fault where the database or the file cannot be used."""
+    """The copy on this machine. Raises Fault if the database or the file cannot be used."""
 
     def __init__(self, pool: Pool, path: Path) -> None:
         self._pool = pool

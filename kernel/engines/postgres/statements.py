@@ -56,7 +56,6 @@ class Statement(str):
 
 
 def values_of(text: Statement, params: Mapping[str, Any]) -> list[Any]:
-    """The values of the parameters of a statement, in their order."""
     return [_escaped(params[name]) for name in text.names]
 
 
@@ -67,7 +66,7 @@ def _escaped(value: Any) -> Any:
 
 
 def translate(text: str) -> Statement:
-    """A statement with named parameters; each use of a parameter has a number, since its type may differ."""
+    """Return a statement with named parameters; each use of a parameter has a number, since its type may differ."""
     names: list[str] = []
     strings: list[str] = []
 
@@ -118,7 +117,7 @@ def _end_of_condition(code: str, start: int) -> int:
 
 
 def statements(answered: Mapping[str, Answered], root: Path = ROOT) -> dict[str, str]:
-    """Every statement by name; raises ValueError for an overlay that has no statement to stand for."""
+    """Return every statement by name; raises ValueError for an overlay that has no statement to stand for."""
     texts = {name: statement.text for name, statement in load(root).items()}
     own = {name: statement.text for name, statement in load(root / FOLDER).items()}
     if unknown := [name for name in [*own, *answered] if name not in texts and not name.startswith(_ENGINE)]:

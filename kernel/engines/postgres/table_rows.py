@@ -21,11 +21,11 @@ class Connection(Protocol):
         ...
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
         ...
 
     def stream(self, text: str, page: int) -> Iterator[Row]:
-        """The rows of a query in pages."""
+        """Return the rows of a query in pages."""
         ...
 
 
@@ -38,21 +38,21 @@ class TableRows:
         self._counted: dict[str, str] = {}
 
     def names(self) -> list[str]:
-        """The names of the tables, each after those that it refers to."""
+        """Return the names of the tables, each after those that it refers to."""
         return schema_tables().names()
 
     def columns(self, table: str) -> list[str]:
-        """The columns that hold values, without those that are computed."""
+        """Return the columns that hold values, without those that are computed."""
         return schema_tables().columns(table)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Every row, in the order of the primary key."""
+        """Return every row, in the order of the primary key."""
         order = table_rows.listed(schema_tables().key(table))
         text = f"SELECT {table_rows.listed(columns)} FROM {_view(table)} ORDER BY {order}"
         return self._db.stream(text, PAGE)
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
-        """The row with the primary key of this one, with the columns of this one; None where there is none."""
+        """Return the row with the primary key of this one, with the columns of this one; None if there is none."""
         key = schema_tables().key(table)
         text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
         rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, int, int]:
-        """The last ids."""
+        """Return the last ids."""
         return self[:3]
 
 
@@ -61,7 +61,7 @@ class Engine(Protocol):
     """What this needs of a connection."""
 
     def query(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
         ...
 
 
@@ -88,7 +88,7 @@ class Occurrences(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory."""
+        """Return what it takes in memory."""
         return 24 * len(self.docs) + _BYTES_OF_WORD
 
 
@@ -107,7 +107,7 @@ class WordIndex:
         self._reads: int = 0
 
     def occurrences(self, db: Engine, seen: Seen, words: Iterable[str]) -> Held | None:
-        """Where the words occur, as the transaction sees it; None where the database has to be asked."""
+        """Return where the words occur, as the transaction sees it; None if the database has to be asked."""
         wanted = set(words)
         with self._lock:
             self._follow(db, seen)

@@ -1,4 +1,4 @@
-"""What a connection knows of words: the tokenizer, and where they occur."""
+"""What a connection knows of words: the tokenizer, and if they occur."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -20,7 +20,7 @@ class WordReader(ABC):
 
     @abstractmethod
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """The rows of a statement of `sql/postgres/engine`."""
+        """Return the rows of a statement of `sql/postgres/engine`."""
 
     def begin_reading(self, *, reading: bool) -> None:
         """Notes that a transaction begins, and whether it only reads."""
@@ -29,15 +29,15 @@ class WordReader(ABC):
 
     @property
     def seen(self) -> Seen:
-        """What a transaction that reads sees of words."""
+        """Return what a transaction that reads sees of words."""
         if self._seen is None:
             self._seen = Seen(*self.query("engine.full_text.seen")[0])
         return self._seen
 
     def tokenize(self, text: str) -> list[Token]:
-        """The full-text tokens of `text`."""
+        """Return the full-text tokens of `text`."""
         return self._tokenizers.tokens(text)
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """The stems of `text`, or its trigrams."""
+        """Return the stems of `text`, or its trigrams."""
         return self._tokenizers.stems(text, trigrams=trigrams)

@@ -38,7 +38,7 @@ class Recorder:
         return False
 
     def take(self) -> bytes | None:
-        """The changeset of what was changed since the last one; None where it is larger than the limit."""
+        """Return the changeset of what was changed since the last one; None if it is larger than the limit."""
         self._check_size()
         taken = self._session.changeset() if self._session.enabled else None
         self._session.close()
@@ -52,7 +52,7 @@ class Recorder:
 
 
 def revert(db: apsw.Connection, changes: bytes, *, foreign_keys: bool = True) -> bool:
-    """Reverts recorded changes; False, with nothing changed, where a row has changed again since, or is referred to.
+    """Reverts recorded changes; False, with nothing changed, if a row has changed again since, or is referred to.
 
     Foreign keys are enforced meanwhile, so that no row loses the one that it refers to. Events that were added to the
     history stay, and those that were deleted come back. Rows that follow files stay: earlier versions recorded them.
@@ -79,7 +79,9 @@ def revert(db: apsw.Connection, changes: bytes, *, foreign_keys: bool = True) ->
 
 
 def can_revert(db: apsw.Connection, parts: Callable[[], Iterable[bytes]]) -> bool:
-    """Whether changesets, the last first, can be reverted: tried on copies of their rows, without foreign keys."""
+    """Return whether changesets, the last first, can be reverted: tried on copies of their rows, without
+    foreign keys.
+    """
     trial = apsw.Connection("")
     try:
         copied: set[tuple[object, ...]] = set()
@@ -95,7 +97,6 @@ def can_revert(db: apsw.Connection, parts: Callable[[], Iterable[bytes]]) -> boo
 def _copy_row(
     db: apsw.Connection, trial: apsw.Connection, change: apsw.TableChange, copied: set[tuple[object, ...]]
 ) -> None:
-    """Copies the row that was changed, as it is now, once."""
     values = cast("Sequence[apsw.SQLiteValue]", change.new if change.op == "INSERT" else change.old)
     columns = [(name, at) for at, name in enumerate(_columns(db, change.name)) if at in change.pk_columns]
     key = [values[at] for _, at in columns]
@@ -115,10 +116,9 @@ def _copy_row(
 
 
 def _columns(db: apsw.Connection, table: str) -> list[str]:
-    """The columns of a table, without those that are computed."""
+    """Return the columns of a table, without those that are computed."""
     return [str(name) for name, hidden in db.execute(_COLUMNS, (table,)).fetchall() if not hidden]
 
 
 def is_recorded(table: str) -> bool:
-    """Whether changes of a table are recorded."""
     return not table.startswith(_DERIVED)

@@ -64,7 +64,7 @@ class Checkpointer:
     def _checkpoint(self, pages: int, copy: Callable[[], None]) -> None:
         self._copied = False
         self._catch_faults(copy)
-        # Where a reader needs an old page the log grows on; the next attempt is one stretch later.
+        # If a reader needs an old page the log grows on; the next attempt is one stretch later.
         self._passive_at = pages + PASSIVE_PAGES
         self._warn(pages)
 

@@ -71,11 +71,11 @@ class Connection:
 
     @property
     def filename(self) -> str:
-        """The path of the database file."""
+        """Return the path of the database file."""
         return self._db.filename
 
     def passes_check(self, text: str, params: Params) -> bool:
-        """Whether an integrity check of FTS5 succeeds."""
+        """Return whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
         except DAMAGED:
@@ -83,7 +83,7 @@ class Connection:
         return True
 
     def tokenize(self, text: str) -> list[Token]:
-        """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
+        """Return the tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
         tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
         return cast("list[Token]", tokens)
 
@@ -113,7 +113,7 @@ class Connection:
         self._db.execute(text).fetchall()
 
     def values(self, text: str, params: Params | None = None) -> list[tuple[Any, ...]]:
-        """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
+        """Return rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
         return self.execute(text, params).fetchall()
 
     def integrity_errors(self, *, quick: bool = False, full_text: bool = False) -> list[str]:
@@ -137,7 +137,9 @@ class Connection:
                 self.rollback()
 
     def orphans(self) -> int:
-        """The number of rows that refer to a row that is not there, without those of derived and foreign tables."""
+        """Return the number of rows that refer to a row that is not there, without those of derived and
+        foreign tables.
+        """
         ours = schema_tables().names()
         broken = [table for table, *_ in self.values("PRAGMA foreign_key_check")]
         return sum(table in ours and changesets.is_recorded(table) for table in broken)
@@ -171,7 +173,7 @@ class Connection:
             self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
     def check_full_text(self) -> tuple[bool, bool]:
-        """Whether words and parts of words agree with the documents."""
+        """Return whether words and parts of words agree with the documents."""
         return full_text.check(self)
 
     def rebuild_full_text(self) -> Steps[None]:
@@ -179,7 +181,7 @@ class Connection:
         return full_text.rebuild_steps(self)
 
     def has_table(self, name: str) -> bool:
-        """Whether the file has a table."""
+        """Return whether the file has a table."""
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
 
     def keep_temporary_pages(self, *, in_file: bool) -> None:
@@ -219,15 +221,15 @@ class Connection:
         return changesets.Recorder(self._db, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Whether no row of some changesets, the last first, has changed since."""
+        """Return whether no row of some changesets, the last first, has changed since."""
         return changesets.can_revert(self._db, parts)
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts a changeset; False, with nothing changed, where a row has changed again since."""
+        """Reverts a changeset; False, with nothing changed, if a row has changed again since."""
         return changesets.revert(self._db, changes)
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
-        """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
+        """Return `work(tx)` in one snapshot, taken by its first statement; raises Fault if it takes too long."""
         tx = Tx(self, call_context, readonly=True)
         self.budget.left = self._call_seconds
         try:

@@ -19,7 +19,7 @@ class FileEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables of the schema, without those that another program has added."""
+        """Return the tables of the schema, without those that another program has added."""
         return {name: self._table(name) for name in sorted(schema_tables().names()) if not name.startswith(_OTHERS)}
 
     def _table(self, name: str) -> Table:
@@ -28,7 +28,7 @@ class FileEnd:
         return Table(tuple(column[1] for column in columns if column[6] == _VISIBLE), tuple(part for _, part in key))
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """The rows as they are read."""
+        """Yield the rows as they are read."""
         text = f'SELECT {_list(table.columns)} FROM "{name}" ORDER BY {_list(table.key)}'
         yield from self._db.execute(text, None)
 
@@ -41,7 +41,7 @@ class FileEnd:
             self._db.execute(text, dict(zip(table.columns, row, strict=True)))
 
     def last_ids(self) -> Mapping[str, int]:
-        """What AUTOINCREMENT has given."""
+        """Return what AUTOINCREMENT has given."""
         ours = schema_tables().names()
         return {name: last for name, last in self._db.values("SELECT name, seq FROM sqlite_sequence") if name in ours}
 

@@ -52,7 +52,7 @@ class SqliteDatabase:
         """A file answers for itself."""
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the file and of its write-ahead log."""
+        """Return bytes of the file and of its write-ahead log."""
         return size_of(self.file), size_of(log_of(self.file))
 
     def close(self, writer: Connection | None) -> None:

@@ -30,12 +30,12 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 
 def as_fault(error: BaseException) -> Fault | None:
-    """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
+    """Return the Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
     if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return Fault("storage", NO_SPACE)
     return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 
 def sqlite_version() -> int:
-    """The version number of SQLite, for example 3054001."""
+    """Return the version number of SQLite, for example 3054001."""
     return apsw.SQLITE_VERSION_NUMBER

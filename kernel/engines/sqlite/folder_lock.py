@@ -35,7 +35,7 @@ class FolderLock:
             raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
 
     def take(self, wanted: Lock) -> bool:
-        """Takes a lock at once instead of the one held; False where another process is in the way."""
+        """Takes a lock at once instead of the one held; False if another process is in the way."""
         self.release()
         try:
             self._db.pragma("journal_mode", "memory")  # nothing is written, so no journal is needed
@@ -49,9 +49,9 @@ class FolderLock:
         return True
 
     def enter(self) -> bool:
-        """Takes the exclusive lock where no process holds one, else a shared one; whether it is exclusive.
+        """Takes the exclusive lock if no process holds one, else a shared one; whether it is exclusive.
 
-        Raises Fault("busy") where another process holds the exclusive lock for seconds.
+        Raises Fault("busy") if another process holds the exclusive lock for seconds.
         """
         deadline = time.monotonic() + _WAIT_SECONDS
         while not (self.take("exclusive") or self.take("shared")):

@@ -59,7 +59,7 @@ _EMPTY = "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} LIMIT {l
 
 
 def check(db: "Connection") -> tuple[bool, bool]:
-    """Whether words and parts of words agree with the documents, of which one snapshot is compared.
+    """Return whether words and parts of words agree with the documents, of which one snapshot is compared.
 
     FTS5 compares by a statement that writes, so it is given copies, in a temporary file of the size of texts and index.
     """
@@ -96,7 +96,7 @@ def _define(db: "Connection", name: str, other: str) -> None:
 
 
 def has_own_triggers_only(db: "Connection") -> bool:
-    """Whether a file has no triggers but those of a rebuild: others, of whoever made the file, must not run."""
+    """Return whether a file has no triggers but those of a rebuild: others, of whoever made the file, must not run."""
     return all(text in _TRIGGERS for (text,) in db.values(_KNOWN_TRIGGERS))
 
 
@@ -123,7 +123,7 @@ def _begin(db: "Connection") -> None:
 
 
 def _copy_some(db: "Connection") -> bool:
-    """Copies the next documents; False where none are left, which others may add to between two steps."""
+    """Copies the next documents; False if none are left, which others may add to between two steps."""
     ((last,),) = db.values(f"SELECT {_LAST}")
     ((upto, count),) = db.values(_NEXT, {"last": last, "limit": _STEP_ROWS})
     if not count:

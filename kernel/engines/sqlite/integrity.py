@@ -4,7 +4,7 @@ import apsw
 
 from kernel.engines.sqlite.errors import DAMAGED
 
-MALFORMED = "database disk image is malformed"  # SQLite's words where a read meets damage
+MALFORMED = "database disk image is malformed"  # SQLite's words if a read meets damage
 
 
 def integrity_errors(db: apsw.Connection, *, quick: bool = False) -> list[str]:

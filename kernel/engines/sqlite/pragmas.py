@@ -8,7 +8,7 @@ _READER_CACHE_KIB = 4096  # for what lies beyond the mapped part of a large file
 
 
 def settings(*, readonly: bool, durable: bool) -> Mapping[str, str | int]:
-    """The pragmas of a connection, by name."""
+    """Return the pragmas of a connection, by name."""
     return {
         "cache_size": -(_READER_CACHE_KIB if readonly else _WRITER_CACHE_KIB),
         "temp_store": "memory",

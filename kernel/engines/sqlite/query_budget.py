@@ -47,7 +47,7 @@ class Budget:
         self.streamed = False  # SQLite reads every row when it is asked for
 
     def __call__(self) -> bool:
-        """Whether the statement must stop."""
+        """Return whether the statement must stop."""
         if self.left is None:
             return False
         now = time.thread_time()

@@ -16,7 +16,9 @@ class TableRows:
         self._columns: dict[str, list[tuple[str, int]]] = {}
 
     def names(self) -> list[str]:
-        """The names of the tables, each after those that it refers to, so that its rows can be undone before theirs."""
+        """Return the names of the tables, each after those that it refers to, so that its rows can be undone before
+        theirs.
+        """
         found = self._execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", None)
         waiting = {name: self._parents(name) - {name} for (name,) in found if not name.startswith("sqlite_")}
         ordered: dict[str, None] = {}
@@ -27,16 +29,16 @@ class TableRows:
         return list(ordered)
 
     def columns(self, table: str) -> list[str]:
-        """The columns that hold values, without those that are computed."""
+        """Return the columns that hold values, without those that are computed."""
         return [name for name, _ in self._described(table)]
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Every row, in the order of the primary key."""
+        """Return every row, in the order of the primary key."""
         order = ", ".join(map(_quoted, self.key(table)))
         return iter(self._execute(f"SELECT {listed(columns)} FROM {_quoted(table)} ORDER BY {order}", None))
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
-        """The row with the primary key of this one, with the columns of this one; None where there is none."""
+        """Return the row with the primary key of this one, with the columns of this one; None if there is none."""
         key = self.key(table)
         where = " AND ".join(f"{_quoted(name)} = :k{at}" for at, name in enumerate(key))
         values = {f"k{at}": row.get(name) for at, name in enumerate(key)}
@@ -60,7 +62,7 @@ class TableRows:
         return self._columns[table]
 
     def key(self, table: str) -> list[str]:
-        """The columns of the primary key."""
+        """Return the columns of the primary key."""
         return [name for name, part in sorted(self._described(table), key=lambda column: column[1]) if part]
 
 

@@ -17,12 +17,12 @@ class Tokenizers:
         self._made: tuple[apsw.FTS5Tokenizer, apsw.FTS5Tokenizer] | None = None
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a text as (start byte, end byte, stem)."""
+        """Return the tokens of a text as (start byte, end byte, stem)."""
         words, _ = self._tokenizers()
         return cast("list[Token]", words(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None))
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """The stems of a text, or its trigrams, without their positions."""
+        """Return the stems of a text, or its trigrams, without their positions."""
         if not text:
             return []
         found = self._tokenizers()[trigrams](

@@ -21,7 +21,7 @@ SUFFIX = ".quipu-unfinished"
 def unfinished(target: Path) -> Generator[Path]:
     """The path to write first, which `finish` renames to `target`; without that nothing is left of it.
 
-    Raises Fault("conflict") where `target` exists, Fault("storage") where its folder cannot be written to.
+    Raises Fault("conflict") if `target` exists, Fault("storage") if its folder cannot be written to.
     """
     _check_name(target)
     with temporary_folder(target) as folder:
@@ -55,7 +55,9 @@ def discard_abandoned(parent: Path) -> None:
 
 
 def _locked_folder(target: Path) -> tuple[Path, FolderLock]:
-    """A new folder, and the lock that keeps it; another process may take it for abandoned before it has its lock."""
+    """Return a new folder, and the lock that keeps it; another process may take it for abandoned before it has its
+    lock.
+    """
     discard_abandoned(target.parent)
     while True:
         folder = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
@@ -73,7 +75,7 @@ def _locked_folder(target: Path) -> tuple[Path, FolderLock]:
 
 
 def finish(part: Path, target: Path) -> None:
-    """Gives a whole file or folder its name, and syncs both; raises Fault("conflict") where the name is taken."""
+    """Gives a whole file or folder its name, and syncs both; raises Fault("conflict") if the name is taken."""
     fsync_path(part)
     _check_name(target)
     part.rename(target)

@@ -1,4 +1,4 @@
-"""The SQL functions of vectors: of sqlite-vec, or by simsimd where that has no wheel (musl, Windows on ARM)."""
+"""The SQL functions of vectors: of sqlite-vec, or by simsimd if that has no wheel (musl, Windows on ARM)."""
 
 import importlib.util
 from math import sqrt
@@ -22,13 +22,13 @@ def add_vector_functions(db: apsw.Connection) -> None:
 
 
 def sqlite_vec() -> Path | None:
-    """The path of the library, found without importing its package; None where it is not installed."""
+    """Return the path of the library, found without importing its package; None if it is not installed."""
     spec = importlib.util.find_spec("sqlite_vec")
     return Path(spec.origin).parent / "vec0" if spec is not None and spec.origin is not None else None
 
 
 def _cosine_distance(vector: bytes, query: bytes) -> float | None:
-    """The distance of int8 vectors, by exact products: equal vectors have exactly 0."""
+    """Return the distance of int8 vectors, by exact products: equal vectors have exactly 0."""
     import simsimd
 
     dot: Any = simsimd.dot  # a float, of vectors

@@ -2,7 +2,7 @@
 
 A rule is a sequence of word classes with bounded gaps: in `IGNORE 2 EARLIER` at most two other words stand between the
 two. `- CLASS` at the end rejects a match that a word of that class follows. All rules are compiled into one automaton
-that reads every word once, so the time is linear in the text. Quoted text does not count where a text discusses
+that reads every word once, so the time is linear in the text. Quoted text does not count if a text discusses
 injections.
 """
 
@@ -189,7 +189,7 @@ class _Automaton(NamedTuple):
 
 
 def matched_rule(text: str) -> str:
-    """The rule that a text matches, for example `exfiltration`; empty where it matches none."""
+    """Return the rule that a text matches, for example `exfiltration`; empty if it matches none."""
     normalized = _normalized(text.lower())
     rule = _match(normalized)
     if rule and _SECURITY_TOPIC.search(normalized):
@@ -198,7 +198,7 @@ def matched_rule(text: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """The text without invisible characters and homoglyphs, followed by what its tag characters spell."""
+    """Return the text without invisible characters and homoglyphs, followed by what its tag characters spell."""
     if not text.isascii():
         for typographic, plain in _TYPOGRAPHY:
             text = text.replace(typographic, plain)
@@ -211,7 +211,7 @@ def _normalized(text: str) -> str:
 
 
 def _match(text: str) -> str:
-    """The first rule that matches a normalized text."""
+    """Return the first rule that matches a normalized text."""
     if not _has_all_classes(_tokens(text)):
         return ""
     for end in _SENTENCE_ENDS:
@@ -230,7 +230,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _has_all_classes(words: Sequence[str]) -> bool:
-    """Whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
+    """Return whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
     classes, bits = 0, _AUTOMATON.class_bits
     for word in _KNOWN.intersection(words):
         classes |= bits[word]
@@ -243,7 +243,7 @@ def _suffice(classes: int) -> bool:
 
 
 def _run(words: Sequence[str]) -> str:
-    """The rule whose end is reached; for each state the last position at which it was reached is enough."""
+    """Return the rule whose end is reached; for each state the last position at which it was reached is enough."""
     reached = [_UNREACHED] * _AUTOMATON.states
     position = 0
     for number, word in enumerate(words):
@@ -257,7 +257,7 @@ def _run(words: Sequence[str]) -> str:
 
 
 def _in_other_context(following: Sequence[str], excluded: frozenset[str]) -> bool:
-    """Whether the next words refer to another text, as in "the instructions in the readme"."""
+    """Return whether the next words refer to another text, as in "the instructions in the readme"."""
     return len(following) > 1 and following[0] in excluded and following[1] not in _SELF_REFERENCE
 
 

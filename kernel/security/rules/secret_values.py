@@ -53,7 +53,7 @@ _MIN_ENTROPY_BITS = 3.0
 
 
 def _looks_random(value: str) -> bool:
-    """Whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
+    """Return whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
     if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
         return False
     counts = Counter(value)
@@ -65,12 +65,12 @@ def _looks_random(value: str) -> bool:
 
 
 def is_random_value(match: re.Match[str]) -> bool:
-    """Whether the value looks random."""
+    """Return whether the value looks random."""
     return _looks_random(match["value"])
 
 
 def is_assigned_secret(match: re.Match[str]) -> bool:
-    """Whether a random-looking value is assigned to a name such as `api_key`."""
+    """Return whether a random-looking value is assigned to a name such as `api_key`."""
     value, before = match["value"], match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
     if match[0] == "=" and _ENVIRONMENT_NAME.search(before) and _ENVIRONMENT_VALUE.fullmatch(value):
         return not _PLACEHOLDER.search(value)
@@ -81,7 +81,9 @@ def is_assigned_secret(match: re.Match[str]) -> bool:
 
 
 def is_password(match: re.Match[str]) -> bool:
-    """Whether what follows a name such as `password:` is one, and no code, no placeholder and no text about it."""
+    """Return whether what follows a name such as `password:` is one, and no code, no placeholder and no text
+    about it.
+    """
     given = match["value"]
     quoted = given[0] in "\"'`" and given[-1] == given[0]
     value = given.strip("\"'`") if quoted else given.rstrip(_MARKS)
@@ -96,20 +98,22 @@ def is_password(match: re.Match[str]) -> bool:
         return False
     if not re.fullmatch(r"[^\W\d]+(?:['-][^\W\d]+)*", value):
         return True
-    # A word alone: a password where it is assigned, or where the line ends with it.
+    # A word alone: a password if it is assigned, or if the line ends with it.
     assigned = match["sign"].endswith("=")
     return len(value) >= _MIN_WORD_LENGTH and (quoted or assigned or _END.match(match.string, match.end()) is not None)
 
 
 def is_strong_password(match: re.Match[str]) -> bool:
-    """Whether what follows a short name such as `pass:`, which often means something else, looks like a password."""
+    """Return whether what follows a short name such as `pass:`, which often means something else, looks like a
+    password.
+    """
     value = match["value"].strip(_MARKS)
     mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
     return mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
 
 
 def is_plain_value(match: re.Match[str]) -> bool:
-    """Whether a value can be a key: no call, no attribute and no name in code, and no word in a sentence."""
+    """Return whether a value can be a key: no call, no attribute and no name in code, and no word in a sentence."""
     value, after = match["value"].strip("\"'\\"), match.string[match.end() : match.end() + 1]
     if after in {"(", ".", "["} or _PLACEHOLDER.search(value) or _NO_VALUE.match(value):
         return False
@@ -117,5 +121,5 @@ def is_plain_value(match: re.Match[str]) -> bool:
 
 
 def is_literal(match: re.Match[str]) -> bool:
-    """Whether the value is neither a placeholder nor the word for a password."""
+    """Return whether the value is neither a placeholder nor the word for a password."""
     return not _PLACEHOLDER.search(match["value"]) and match["value"].lower() not in {"password", "pass", "secret"}

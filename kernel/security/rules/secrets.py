@@ -38,7 +38,7 @@ class SecretRule(NamedTuple):
 
 
 def find_secret(texts: Sequence[str]) -> str:
-    """The name of the first rule that matches one of the texts; empty for none."""
+    """Return the name of the first rule that matches one of the texts; empty for none."""
     for text in texts:
         lower = text.lower()
         # The hints of one rule are adjacent, so each rule runs at most once per text.
@@ -52,12 +52,14 @@ def find_secret(texts: Sequence[str]) -> str:
 
 
 def sensitive_field(fields: Mapping[str, str]) -> str:
-    """The name of the first field that holds a secret; empty for none."""
+    """Return the name of the first field that holds a secret; empty for none."""
     return next((name for name, text in fields.items() if find_secret([text])), "")
 
 
 def redact(text: str, mark: str) -> str:
-    """The text with `mark` in place of each secret; it is changed if and only if `find_secret` finds one in it."""
+    """Return the text with `mark` in place of each secret; it is changed if and only if `find_secret` finds
+    one in it.
+    """
     shown, end = "", 0
     for start, stop in sorted(_spans(text)):
         if stop > end:
@@ -67,7 +69,7 @@ def redact(text: str, mark: str) -> str:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Where the secrets of a text lie: the values of rules that name one, the whole matches of the others."""
+    """Return where the secrets of a text lie: the values of rules that name one, the whole matches of the others."""
     lower = text.lower()
     return [
         _span(match)
@@ -79,7 +81,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
-    """Where a secret lies; one longer than a pattern reads goes on to the next space or quote."""
+    """Return where a secret lies; one longer than a pattern reads goes on to the next space or quote."""
     start, stop = match.span("value" if "value" in match.re.groupindex else 0)
     rest = _REST.match(match.string, stop) if stop - start >= _LONG else None
     return start, rest.end() if rest else stop
@@ -101,12 +103,11 @@ _compiled = cache(_compile)
 
 
 def _token(name: str, hints: str, body: str) -> SecretRule:
-    """A rule for tokens with a fixed prefix that are not part of a longer word."""
+    """Return a rule for tokens with a fixed prefix that are not part of a longer word."""
     return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
 
 
 def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> SecretRule:
-    """A rule for secrets with a label beside them, in any case."""
     return SecretRule(name, tuple(hints.split()), body, True, check)
 
 

@@ -48,13 +48,13 @@ class TenantPlace:
         self._found: Place | None = None
 
     def find(self) -> Place:
-        """Where the tenant was found last; raises Fault."""
+        """Return where the tenant was found last; raises Fault."""
         if self._found is None:
             self._found = self._look()
         return self._found
 
     def find_again(self, left: Place) -> Place:
-        """Where the tenant is, since it is not where it was found; other tenants open connections there again."""
+        """Return where the tenant is, since it is not if it was found; other tenants open connections there again."""
         left.pool.close()
         if self._found is left or self._found is None:
             self._found = None
@@ -71,7 +71,7 @@ class TenantPlace:
                 moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
                 return Place(address, pool, number)
-            # What has left is whole where it has gone: it arrives there even if who moved it is no more.
+            # What has left is whole if it has gone: it arrives there even if who moved it is no more.
             with transaction(self._pool_of(moved_to or self._home)) as db:
                 run(db, "engine.directory.arrive", tenant=self._tenant, moves=moves + 1)
             repoint(home, self._tenant, address, moved_to)
@@ -80,7 +80,7 @@ class TenantPlace:
 
 
 def _placed(home: Pool, tenant: str) -> str:
-    """The address of a tenant; a new one goes where the fewest are."""
+    """Return the address of a tenant; a new one goes where the fewest are."""
     with transaction(home) as db:
         if (found := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
             return found[0]
@@ -110,20 +110,20 @@ def add_server(home: Pool, address: str, pool: Pool) -> None:
 
 
 def remove_server(home: Pool, address: str) -> None:
-    """New tenants no longer go to a database; raises Fault where none did."""
+    """New tenants no longer go to a database; raises Fault if none did."""
     with transaction(home) as db:
         if not run(db, "engine.directory.remove_server", address=address).rowcount:
             raise Fault("not_found", "That database takes no new tenants: `quipu store list` shows those that do.")
 
 
 def placements(home: Pool) -> list[tuple[str, str]]:
-    """Every tenant with its address, by name."""
+    """Return every tenant with its address, by name."""
     with transaction(home) as db:
         return run(db, "engine.directory.tenants").fetchall()
 
 
 def servers(home: Pool) -> list[Server]:
-    """Every database that has tenants or takes new ones."""
+    """Return every database that has tenants or takes new ones."""
     with transaction(home) as db:
         return [
             Server(address, bool(new), count) for address, new, count in run(db, "engine.directory.servers").fetchall()
@@ -131,7 +131,9 @@ def servers(home: Pool) -> list[Server]:
 
 
 def same_database(one: Any, other: Any) -> bool:
-    """Whether two connections in transactions have the same database: a lock of one is in the way of the other."""
+    """Return whether two connections in transactions have the same database: a lock of one is in the way of
+    the other.
+    """
     key = int.from_bytes(os.urandom(8)) >> 1
     return not all(run(db, "engine.directory.identify", key=key).fetchone()[0] for db in (one, other))
 

@@ -22,14 +22,14 @@ class Table(NamedTuple):
     key: str
 
     def rows(self, number: int) -> str:
-        """The digests of the key and of the whole of each row of a tenant."""
+        """Return the digests of the key and of the whole of each row of a tenant."""
         return (
             f'SELECT md5(ROW({self.key})::text) COLLATE "C" AS k, md5(ROW({self.columns})::text) AS d '
             f'FROM quipu_data."{self.name}" WHERE tenant = {number}'
         )
 
     def buckets(self, number: int) -> str:
-        """A digest of the rows of each bucket."""
+        """Return a digest of the rows of each bucket."""
         return (
             f"SELECT '{self.name}' AS name, left(k, {_BUCKET_DIGITS}) AS bucket, md5(string_agg(d, '' ORDER BY k)) "
             f"FROM ({self.rows(number)}) AS r GROUP BY 2"
@@ -51,7 +51,6 @@ class Difference:
         self._buckets: dict[str, list[str]] = {}
 
     def tables(self, among: Sequence[Table] = ()) -> list[Table]:
-        """The tables that differ, of some or of all."""
         known = among or _tables(self._source)
         with ThreadPoolExecutor(1) as beside:
             other = beside.submit(_digests, self._source, known, self._sent)
@@ -124,5 +123,5 @@ def _chosen(table: Table, keys: Sequence[str]) -> str:
 
 
 def _listed(digests: Sequence[str]) -> str:
-    """Hexadecimal digits as an array of SQL."""
+    """Return hexadecimal digits as an array of SQL."""
     return f"CAST('{{{','.join(digests)}}}' AS text [])"
