@@ -106,7 +106,9 @@ def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file
     for _ in range(100):
         store.write_sync(add("x" * 10_000))
     assert log(file) > 300
-    assert 1 <= copies.count("quipu-writer") <= 7
+    assert copies.count("quipu-writer") <= 7
+    while "quipu-writer" not in copies:  # the other thread that copies may be late
+        store.write_sync(add("x"))
     reader.script("COMMIT")
     reader.close()
     write_until_the_log_starts_over(store, file)
