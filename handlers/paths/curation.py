@@ -18,7 +18,7 @@ def compose(text: str, name: str) -> ToolCall:
 
 def curate(tx: Tx, _space: str, key: str) -> Curation | None:
     """Return the content at a path, with replace_memory and drop_memory."""
-    content = tx.one("paths.content", str, path=key)
+    content = tx.one("paths.memories.content", str, path=key)
     if content is None:
         return None
     place = {"path": key}

@@ -24,7 +24,7 @@ def _take(tx: Tx, record: Record) -> bool:
         return False
     if tx.readonly:
         return get_memory(tx, path) is None
-    if tx.one("paths.add", str, path=path, content=record.text, content_size=size, now=created) is None:
+    if tx.one("paths.memories.add", str, path=path, content=record.text, content_size=size, now=created) is None:
         return False
     writer = (SPACE, *tx.call_context.writer[1:])
     origin = index.Origin(writer, created, record.updated_at or created)

@@ -50,7 +50,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     only, and replace one as soon as it is stale.
     """
     path, size = _checked_path(request.path), checked_size(request.content)
-    if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
+    if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise _taken(path)
     _index_and_append(tx, path, "created", None, request.content)
     return Added("ok", path, size, tx.now)
@@ -63,7 +63,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
     checked = [_path_and_size(request) for request in requests]
     pairs = list(zip(checked, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
-    if tx.run("paths.add_many", rows=rows, now=tx.now) < len(rows):
+    if tx.run("paths.memories.add_many", rows=rows, now=tx.now) < len(rows):
         raise Fault("conflict", "A path is taken.")
     answers: list[Added | Fault] = []
     for place, request in pairs:
@@ -78,10 +78,10 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
 def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     """Update the memory at an existing path; the old content goes to its history."""
     path, size = _checked_path(request.path), checked_size(request.content)
-    before = tx.one("paths.content", str, path=path)
+    before = tx.one("paths.memories.content", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
-    tx.run("paths.replace", path=path, content=request.content, content_size=size, now=tx.now)
+    tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
     return Replaced("ok", path, size, tx.now)
 
@@ -89,7 +89,7 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     """Delete the memory at a path."""
     path = _checked_path(request.path)
-    before = tx.one("paths.drop", str, path=path)
+    before = tx.one("paths.memories.drop", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist')
     history.append(tx, SPACE, path, "dropped", before=before)
@@ -103,7 +103,7 @@ def clear_memory(
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
-    stored = tx.one("paths.count", int, low="", high=AFTER_EVERY_PATH) or 0
+    stored = tx.one("paths.memories.count", int, low="", high=AFTER_EVERY_PATH) or 0
     what = f"Delete all {stored} memories, also those of other agents?"
     question = confirmation(interaction, what) if stored > _MANY else None
     if question is not None:
@@ -116,7 +116,7 @@ def _clear_steps(stored: int) -> Steps[Cleared]:
     count = 0
     # As many as there were when the call began, the oldest first: it ends although others add memories meanwhile.
     while left := min(stored - count, STEP_ROWS):
-        cleared = tx.all("paths.clear_slice", _Content, limit=left, bytes=SLICE_BYTES)
+        cleared = tx.all("paths.memories.clear_slice", _Content, limit=left, bytes=SLICE_BYTES)
         if not cleared:
             break
         history.append_deleted(tx, SPACE, "cleared", [(memory.path, memory.content, None) for memory in cleared])
@@ -140,15 +140,15 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
     """List memories by path, without their content."""
     low = unicodedata.normalize("NFC", request.prefix)
     bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
-    entries = tx.all("paths.page", ListedMemory, after=request.after, limit=request.limit + 1, **bounds)
+    entries = tx.all("paths.memories.page", ListedMemory, after=request.after, limit=request.limit + 1, **bounds)
     page = entries[: request.limit]
     more = page[-1].path if len(entries) > request.limit else ""
-    return MemoryList("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
+    return MemoryList("ok", tx.one("paths.memories.count", int, **bounds) or 0, page, more)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """Yield the index content of every memory."""
-    for row in tx.each("paths.all_for_index", _Content):
+    for row in tx.each("paths.memories.all_for_index", _Content):
         yield _source(row.path, row.content)
 
 
@@ -170,7 +170,7 @@ def get_memory(tx: Tx, path: str) -> Memory | None:
     def row(*values: Any) -> Memory:
         return Memory("ok", *values)
 
-    return tx.one("paths.get", row, path=path)
+    return tx.one("paths.memories.get", row, path=path)
 
 
 def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:

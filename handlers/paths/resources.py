@@ -14,7 +14,9 @@ SCHEME = "memory://paths/"
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
     """Return one page of the memories as resources; the cursor is the last path of the page before."""
-    entries = tx.all("paths.page", ListedMemory, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE_SIZE + 1)
+    entries = tx.all(
+        "paths.memories.page", ListedMemory, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE_SIZE + 1
+    )
     page = [_resource(entry) for entry in entries[:PAGE_SIZE]]
     return page, entries[PAGE_SIZE - 1].path if len(entries) > PAGE_SIZE else None
 
@@ -31,7 +33,7 @@ def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str,
         return []
     low = unicodedata.normalize("NFC", value)
     bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
-    return [entry.path for entry in tx.all("paths.page", ListedMemory, after="", limit=PAGE_SIZE, **bounds)]
+    return [entry.path for entry in tx.all("paths.memories.page", ListedMemory, after="", limit=PAGE_SIZE, **bounds)]
 
 
 def _resource(entry: ListedMemory) -> Resource:

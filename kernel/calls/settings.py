@@ -28,6 +28,12 @@ class Setting(NamedTuple):
     supplies: tuple[str, ...] = ()
 
 
+def setting_prefixes(settings: Iterable[Setting]) -> tuple[str, ...]:
+    """Return the beginnings of the names of all settings: of Quipu itself, and of those that an original has."""
+    words = (setting.name.split("_") for setting in settings)
+    return ("QUIPU_", *sorted({f"{first}_{second}_" for first, second, *_ in words if first != "QUIPU"}))
+
+
 def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:
     """Return the value of each setting; an empty variable counts as unset. Raises Fault("invalid") naming the
     variable.

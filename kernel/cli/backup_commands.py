@@ -91,7 +91,7 @@ def _left_out(config: Config) -> list[str]:
 
 
 def _settings(config: Config) -> dict[str, str]:
-    return {name: text for name, text in sorted(config.environment.items()) if name.startswith(app.BACKED_UP_SETTINGS)}
+    return {name: text for name, text in sorted(config.environment.items()) if name.startswith(app.SETTING_PREFIXES)}
 
 
 def restore_backup(arguments: argparse.Namespace, config: Config) -> int:

@@ -17,13 +17,13 @@ from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import read_bytes
 from kernel.operations.consistency import backup_time
+from kernel.server.app import SETTING_PREFIXES
 
 NAME = "quipu"
 _WHEEL_PACKAGE = "quipu_memory"
 _SAFE_PATH = "-P"  # clients start it in the folder of a project, whose modules are not to be imported
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _KEY = regex(r"[\x21-\x7e]{1,1024}")
-_SETTING_PREFIXES = ("QUIPU_", "CODE_MEMORY_")
 # Passed as command line options instead, or meaningless for a server on standard input and output.
 _NOT_PASSED_ON = (
     "QUIPU_DATA",
@@ -37,7 +37,7 @@ _NOT_PASSED_ON = (
     "QUIPU_OPEN",
     "QUIPU_PUBLIC_URL",
 )
-# What clients and the SDKs of MCP let a server inherit of the variables that decide if its data lies.
+# What clients and the SDKs of MCP let a server inherit of the variables that decide where its data lies.
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 # Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
 _UVX_FOLDERS = {"archive-v0", "environments-v2"}
@@ -117,7 +117,7 @@ def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects
     settings = {
         name: value
         for name, value in sorted(config.environment.items())
-        if value and name.startswith(_SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
+        if value and name.startswith(SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
     }
     return Target(command=tuple(words), env={**started.env, **settings})
 

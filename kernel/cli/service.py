@@ -17,12 +17,12 @@ from kernel.cli import client_entries, output
 from kernel.cli.client_entries import LaunchCommand
 from kernel.core.config import Config
 from kernel.core.errors import Fault
+from kernel.server.app import SETTING_PREFIXES
 
 _UNIT = "quipu.service"
 _LABEL = "io.github.quipu-memory.quipu"
 _TASK = "Quipu"
 _TASK_NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
-_PASSED_ON = ("QUIPU_", "CODE_MEMORY_")
 # On the command line instead, or of the process that installs.
 _NOT_PASSED_ON = ("QUIPU_DATA", "QUIPU_MODEL", "QUIPU_PROGRAM", "QUIPU_TENANT", "QUIPU_IDLE_EXIT")
 # In a systemd unit, % begins a specifier and $ a variable.
@@ -78,7 +78,7 @@ def define(config: Config, started: LaunchCommand, platform: str) -> Service:
     settings = {
         name: value
         for name, value in sorted(config.environment.items())
-        if value and name.startswith(_PASSED_ON) and not name.startswith(_NOT_PASSED_ON)
+        if value and name.startswith(SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
     }
     env = {**started.env, **settings}
     home = Path(config.environment.get("HOME") or config.environment.get("USERPROFILE") or ".")

@@ -7,12 +7,11 @@ from kernel.calls.dialect import Dialect
 from kernel.core.text import harmless, one_line
 from kernel.core.times import utc_time
 from kernel.operations.portable_export import tables
+from kernel.store.statements import table_facts
 from kernel.store.transaction import Tx
 
 _SHOWN = 40  # characters of a value
 _LINE_ENDS = frozenset("\n\r\t")
-# The paths of notes are those of files outside, which are checked when they are opened; a mention is a piece of a text.
-_PATHS = frozenset({"paths_memory", "paths_row", "files_memory", "files_version"})
 
 
 def problem_of(table: str, row: Mapping[str, Any]) -> str:
@@ -23,7 +22,7 @@ def problem_of(table: str, row: Mapping[str, Any]) -> str:
         what = ""
         if name == "at" or name.endswith("_at"):
             what = "" if utc_time(value) else "no time"
-        elif name == "path" and table in _PATHS:
+        elif name == "path" and table in table_facts().paths:
             plain = harmless(value) == value and _LINE_ENDS.isdisjoint(value)
             what = "" if plain and {".", ".."}.isdisjoint(value.split("/")) else "no path"
         if what:
@@ -43,4 +42,4 @@ def problems(tx: Tx, dialect: Dialect) -> Iterator[str]:
 
 
 def _is_checked(table: str, name: str) -> bool:
-    return name == "at" or name.endswith("_at") or (name == "path" and table in _PATHS)
+    return name == "at" or name.endswith("_at") or (name == "path" and table in table_facts().paths)

@@ -176,7 +176,7 @@ class VectorIndex:
         return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 
     def _read(self, feed: VectorFeed) -> None:
-        # Blocks begin if the previous one ended: once rows were read singly, the next block would repeat them.
+        # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
         sound = self.last == self._last_sealed
         while sound and (blocks := feed.blocks(self.last, self.exact)):
             for block in blocks:

@@ -10,7 +10,7 @@ from handlers import brain, common, files, graph, notes, paths, scopes, sessions
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import with_configured_choices
-from kernel.calls.settings import read_settings
+from kernel.calls.settings import read_settings, setting_prefixes
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.core.errors import Fault
@@ -58,7 +58,7 @@ DIALECTS: tuple[Dialect, ...] = (
 UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
-BACKED_UP_SETTINGS = ("QUIPU_", "CODE_MEMORY_")
+SETTING_PREFIXES = setting_prefixes(setting for dialect in DIALECTS for setting in dialect.settings)
 _BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
 
 
@@ -267,7 +267,7 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
 def back_up_all(config: Config, target: Path, progress: OnProgress | None = None) -> Manifest:
     """Copies everything of every tenant into a new folder, while servers read and write it; raises Fault."""
     others = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
-    settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(BACKED_UP_SETTINGS)}
+    settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(SETTING_PREFIXES)}
     with ExitStack() as stack:
         tenants: list[Tenant] = []
         for name in (MAIN, *others):

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from kernel.core.errors import Fault
+from kernel.store.statements import table_facts
 
 Row = tuple[Any, ...]
 # What can be derived, is the same in every store, or has another form in each engine, as undo data do.
-LEFT_OUT = frozenset(
-    "commit_mark counter doc_trigrams doc_words migration row_change scopes_predefined_tag undo undo_part".split()
+LEFT_OUT = table_facts().seeded.union(
+    "commit_mark counter doc_trigrams doc_words migration row_change undo undo_part".split()
 )
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -13,7 +13,7 @@ FROM json_each(:chain) AS c
 CROSS JOIN scopes_entry AS e ON e.kind = 'guideline' AND e.scope = c.value AND e.deactivated_at IS NULL
 CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE v.content IS NOT NULL
-ORDER BY e.priority DESC, c.key DESC, e.seq
+ORDER BY e.priority DESC NULLS LAST, c.key DESC, e.seq
 LIMIT :limit;
 
 -- name: decisions

@@ -169,7 +169,7 @@ WHERE
     AND (:scope_id IS NULL OR e.scope_id = :scope_id)
     AND (:category IS NULL OR e.category = :category)
     AND (:inactive OR e.deactivated_at IS NULL)
-ORDER BY e.priority DESC, e.seq
+ORDER BY e.priority DESC NULLS LAST, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_in
@@ -186,7 +186,7 @@ WHERE
     AND e.scope = :scope
     AND (:category IS NULL OR e.category = :category)
     AND (:inactive OR e.deactivated_at IS NULL)
-ORDER BY e.priority DESC, e.seq
+ORDER BY e.priority DESC NULLS LAST, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_chain
@@ -208,7 +208,7 @@ WHERE
         CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
         WHERE n.key < s.key AND x.deactivated_at IS NULL
     )
-ORDER BY e.priority DESC, s.key, e.seq
+ORDER BY e.priority DESC NULLS LAST, s.key, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: versions

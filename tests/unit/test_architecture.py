@@ -1,6 +1,7 @@
 """What the house rules say of imports, sizes and words, held by the code itself."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -210,6 +211,22 @@ def test_one_module_begins_responses() -> None:
         if isinstance(node, ast.Constant) and node.value == "http.response.start"
     }
     assert beginning == {"kernel.http.edge"}
+
+
+def test_the_kernel_names_no_table_statement_or_setting_of_a_dialect() -> None:
+    """`sql/postgres/schema` is left out: released migrations never change."""
+    schema = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "sql" / "schema").glob("*.sql"))
+    prefixes = "|".join(dialect.name for dialect in app.DIALECTS)
+    tables = sorted(set(re.findall(rf"CREATE TABLE ((?:{prefixes})_\w+)", schema)))
+    assert len(tables) > 30
+    own = [prefix for prefix in app.SETTING_PREFIXES if prefix != "QUIPU_"]
+    facts = re.compile(
+        rf"\b(?:{'|'.join(tables)})\b|['\"](?:{prefixes})_['\"]|['\"](?:{prefixes})\.[a-z_.]+['\"]|{'|'.join(own)}"
+    )
+    overlays = [file for file in (ROOT / "sql" / "postgres").rglob("*.sql") if "schema" not in file.parts]
+    files = [*(ROOT / "kernel").rglob("*.py"), *(ROOT / "sql" / "kernel").rglob("*.sql"), *overlays]
+    lines = ((file, line) for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    assert [f"{file.relative_to(ROOT)}: {line.strip()}" for file, line in lines if facts.search(line)] == []
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -127,11 +127,13 @@ def tenant_id(pool: Pool, name: str, root: Path = ROOT) -> int:
         with connection.transaction():
             if found := connection.execute("SELECT id FROM quipu.directory WHERE name = %s", (name,)).fetchone():
                 return found[0]
-            connection.execute("INSERT INTO quipu.directory (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
-            (number,) = connection.execute("SELECT id FROM quipu.directory WHERE name = %s", (name,)).fetchone()
+            add = "INSERT INTO quipu.directory (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
+            added = connection.execute(add, (name,)).fetchone()
+            (number,) = (
+                added or connection.execute("SELECT id FROM quipu.directory WHERE name = %s", (name,)).fetchone()
+            )
             connection.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
-            (empty,) = connection.execute("SELECT count(*) = 0 FROM quipu.files_store").fetchone()
-            if empty:
+            if added:
                 connection.execute((root / _SEEDS).read_text(encoding="utf-8"), prepare=False)
                 connection.execute("SELECT quipu.keep_ids()")
             return number

@@ -1,4 +1,4 @@
-"""The connection of the pool that a transaction holds, to the database if its tenant is."""
+"""The connection of the pool that a transaction holds, to the database where its tenant is."""
 
 import time
 from contextlib import suppress
@@ -55,7 +55,7 @@ class Session:
         return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
 
     def begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
-        """Opens a transaction if the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
+        """Opens a transaction where the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
         does until its end, and the tenant cannot leave. What the settings limit does not count while it waits.
         """
         for _ in range(_MOST_PLACES):

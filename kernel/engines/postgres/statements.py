@@ -1,4 +1,4 @@
-"""The statements of `sql/` as PostgreSQL takes them: by a few rules, or by a text of its own in `sql/postgres/`."""
+"""The statements of `sql/` as PostgreSQL takes them: by a few rules, or by a text of its own in a folder `postgres`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from kernel.engines.postgres.driver import escape
-from kernel.store.statements import ROOT, load
+from kernel.store.statements import ROOT, load, load_postgres
 
-FOLDER = "postgres"
 _ENGINE = "engine."  # statements of the engine itself
 Answered = Callable[[Any, Mapping[str, Any]], Sequence[tuple[Any, ...]]]
 _STRING_OR_COMMENT = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
@@ -30,7 +29,6 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(:[a-z_0-9]+) (IS (?:NOT )?NULL)", r"CAST(\1 AS text) \2"),
         (r"(?<!\S)(\S+) = (\S+) COLLATE NOCASE", r"lower(\1) = lower(\2)"),
         (r"(?<=\s)\+(?=[a-z])", ""),
-        (r"\be\.priority DESC", "e.priority DESC NULLS LAST"),
         (r"\b9e999\b", "CAST('Infinity' AS double precision)"),
         (r"\bAS INTEGER\)", "AS bigint)"),
         (r"ON CONFLICT \((?=\w)", "ON CONFLICT (tenant, "),
@@ -119,8 +117,8 @@ def _end_of_condition(code: str, start: int) -> int:
 def statements(answered: Mapping[str, Answered], root: Path = ROOT) -> dict[str, str]:
     """Return every statement by name; raises ValueError for an overlay that has no statement to stand for."""
     texts = {name: statement.text for name, statement in load(root).items()}
-    own = {name: statement.text for name, statement in load(root / FOLDER).items()}
+    own = {name: statement.text for name, statement in load_postgres(root).items()}
     if unknown := [name for name in [*own, *answered] if name not in texts and not name.startswith(_ENGINE)]:
-        raise ValueError(f"sql/{FOLDER} has {', '.join(sorted(unknown))}, which sql/ has not")
+        raise ValueError(f"PostgreSQL has texts for {', '.join(sorted(unknown))}, which sql/ has not")
     found: dict[str, str] = {name: translate(text) for name, text in {**texts, **own}.items()}
     return found | {name: Statement(name, answered=function) for name, function in answered.items()}

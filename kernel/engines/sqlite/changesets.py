@@ -5,10 +5,10 @@ from typing import cast
 
 import apsw
 
-_PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
-# Prefixes of tables that are not recorded. The rows of `notes` follow the files: who restores those restores the rows.
-_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting", "notes_")
+from kernel.store.statements import table_facts
 
+_PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
+_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting")  # prefixes of tables that are not recorded
 
 _DEFINITION = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?"
 _COLUMNS = "SELECT name, hidden FROM pragma_table_xinfo(?)"
@@ -121,4 +121,4 @@ def _columns(db: apsw.Connection, table: str) -> list[str]:
 
 
 def is_recorded(table: str) -> bool:
-    return not table.startswith(_DERIVED)
+    return not table.startswith((*_DERIVED, *table_facts().unrecorded))

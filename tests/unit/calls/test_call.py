@@ -66,7 +66,9 @@ def _fill(kernel: Kernel, add: str) -> None:
 
 
 def _count(kernel: Kernel) -> int:
-    return kernel.store.read_sync(lambda tx: (tx.one("paths.count", int, low="", high="z") or 0) + _sessions(tx))
+    return kernel.store.read_sync(
+        lambda tx: (tx.one("paths.memories.count", int, low="", high="z") or 0) + _sessions(tx)
+    )
 
 
 def _sessions(tx: Tx) -> int:

@@ -30,7 +30,7 @@ def import_shelf(source: Source) -> Steps[Imported]:
         new = 0
         for row in theirs.rows("memory"):
             tx = yield
-            added = tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
+            added = tx.run("paths.memories.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
             if added:
                 history.append(tx, "paths", row["path"], "added", after=row["content"])
                 index.put(tx, "paths", row["path"], f"{row['path']}\n{row['content']}")

@@ -19,7 +19,7 @@ def config(tmp_path: Path) -> Config:
     """A directory whose process was killed: the database, its log, and the same database as a backup."""
     config = Config(data=tmp_path / "data", model=None)
     running = open_kernel(config)
-    running.store.write_sync(lambda tx: tx.run("paths.add", path="a", content="b", content_size=1, now=tx.now))
+    running.store.write_sync(lambda tx: tx.run("paths.memories.add", path="a", content="b", content_size=1, now=tx.now))
     killed = shutil.copytree(config.data, tmp_path / "killed")
     running.store.close()
     backup_file(config.file, running.store.context, tmp_path / "backup.db")

@@ -106,7 +106,7 @@ def test_file_with_a_log_of_its_own_is_restored_with_what_the_log_holds(
     kernel: Kernel, copy: Path, tmp_path: Path
 ) -> None:
     running = open_kernel(kernel.config)
-    running.store.write_sync(lambda tx: tx.run("paths.add", path="c", content="c", content_size=1, now=tx.now))
+    running.store.write_sync(lambda tx: tx.run("paths.memories.add", path="c", content="c", content_size=1, now=tx.now))
     for end in ("", "-wal"):
         shutil.copyfile(kernel.config.data / f"quipu.db{end}", tmp_path / f"killed.db{end}")
     running.store.close()

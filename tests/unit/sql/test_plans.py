@@ -205,9 +205,12 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),
         ("brain.links.list", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
-        ("paths.get", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
-        ("paths.content", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
-        ("paths.page", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path>? AND path<?)"]),
+        ("paths.memories.get", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
+        ("paths.memories.content", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
+        (
+            "paths.memories.page",
+            ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path>? AND path<?)"],
+        ),
         (
             "notes.sync.stamps",
             ["SEARCH notes_file USING COVERING INDEX notes_file_stamps (project=?)"],
@@ -224,7 +227,7 @@ def tables(plan: list[str]) -> list[str]:
             "notes.recall.by_keys",
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
-        ("paths.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),
+        ("paths.memories.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),
         (
             "sessions.search.recent_of_session",
             ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"],
@@ -468,7 +471,7 @@ def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wante
         "kernel.history.read",
         "kernel.lexical.match_with_tf",
         "kernel.lexical.match_with_tf_in",
-        "paths.page",
+        "paths.memories.page",
         "scopes.entries.list_in",
         "scopes.entries.list_all",
         "scopes.entries.versions",

@@ -186,10 +186,10 @@ def test_prechecks_reach_a_writing_statement(tool: Tool, writing: set[str]) -> N
 
 
 def test_reachability_follows_imported_modules() -> None:
-    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached(
+    assert {"paths.memories.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached(
         "handlers.paths.memories.drop_memory"
     )
-    assert "paths.drop" not in reached("handlers.paths.memories.read_memory")
+    assert "paths.memories.drop" not in reached("handlers.paths.memories.read_memory")
 
 
 def test_every_table_has_an_owner(migrated: apsw.Connection) -> None:

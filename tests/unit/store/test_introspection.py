@@ -42,10 +42,10 @@ def test_model_folder_is_empty_without_a_model(kernel: Kernel) -> None:
 def test_vacuum_after_commit_shrinks_the_file(kernel: Kernel) -> None:
     def fill(tx: Tx) -> None:
         for number in range(50):
-            tx.run("paths.add", path=f"p{number}", content="x" * 100_000, content_size=100_000, now=tx.now)
+            tx.run("paths.memories.add", path=f"p{number}", content="x" * 100_000, content_size=100_000, now=tx.now)
 
     def clear(tx: Tx) -> None:
-        while tx.all("paths.clear_slice", lambda *_: True, limit=50, bytes=1 << 20):
+        while tx.all("paths.memories.clear_slice", lambda *_: True, limit=50, bytes=1 << 20):
             pass
 
     kernel.store.write_sync(fill)
@@ -55,7 +55,7 @@ def test_vacuum_after_commit_shrinks_the_file(kernel: Kernel) -> None:
 
     assert large > 1000
     assert pages(kernel) < large / 4
-    assert kernel.store.read_sync(lambda tx: tx.all("paths.all_for_index", lambda *row: row)) == []
+    assert kernel.store.read_sync(lambda tx: tx.all("paths.memories.all_for_index", lambda *row: row)) == []
 
 
 def pages(kernel: Kernel) -> int:

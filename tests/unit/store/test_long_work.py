@@ -110,7 +110,7 @@ def test_a_call_that_fails_in_a_later_slice_is_recorded_as_begun_and_can_be_undo
     def steps() -> Steps[str]:
         for number in range(2):
             tx = yield
-            tx.run("paths.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
+            tx.run("paths.memories.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
         tx = yield
         raise Fault("storage", "no room")
 
@@ -132,7 +132,7 @@ def test_a_call_in_slices_goes_on_after_its_caller_has_left(kernel: Kernel) -> N
     def steps() -> Steps[str]:
         for number in range(3):
             tx = yield
-            tx.run("paths.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
+            tx.run("paths.memories.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
             started.set()
             go_on.wait(10)
         return "done"
@@ -157,7 +157,7 @@ def test_a_call_in_slices_ends_before_the_store_closes(kernel: Kernel, config: C
     def steps() -> Steps[str]:
         for number in range(50):
             tx = yield
-            tx.run("paths.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
+            tx.run("paths.memories.add", path=f"p{number}", content="x", content_size=1, now=tx.now)
             started.set()
         return "done"
 

@@ -159,7 +159,7 @@ class _Move:
 
 
 def _clear(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
-    """Deletes the rows that a tenant has left behind if it was last, which is needed for nothing but room."""
+    """Deletes the rows that a tenant has left behind where it was last, which is needed for nothing but room."""
     with ExitStack() as stack:
         here = stack.enter_context(transaction(place.pool))
         (came_from,) = run(here, "engine.moving.came_from", number=place.number).fetchone()

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from kernel.engines.postgres.driver import load_driver
-from kernel.engines.postgres.statements import FOLDER, Statement, translate, values_of
-from kernel.store.statements import ROOT, load
+from kernel.engines.postgres.statements import Statement, translate, values_of
+from kernel.store.statements import ROOT, load_postgres
 
 
 def run(db: Any, name: str, /, **params: Any) -> Any:
@@ -19,4 +19,4 @@ def run(db: Any, name: str, /, **params: Any) -> Any:
 
 @cache
 def _texts() -> Mapping[str, Statement]:
-    return {name: translate(one.text) for name, one in load(ROOT / FOLDER).items() if name.startswith("engine.")}
+    return {name: translate(one.text) for name, one in load_postgres(ROOT).items() if name.startswith("engine.")}

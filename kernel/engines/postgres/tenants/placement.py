@@ -54,7 +54,7 @@ class TenantPlace:
         return self._found
 
     def find_again(self, left: Place) -> Place:
-        """Return where the tenant is, since it is not if it was found; other tenants open connections there again."""
+        """Return where the tenant is now, after it moved; other tenants open connections there again."""
         left.pool.close()
         if self._found is left or self._found is None:
             self._found = None
@@ -71,7 +71,7 @@ class TenantPlace:
                 moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
                 return Place(address, pool, number)
-            # What has left is whole if it has gone: it arrives there even if who moved it is no more.
+            # What has left is whole where it has gone: it arrives there even if who moved it is no more.
             with transaction(self._pool_of(moved_to or self._home)) as db:
                 run(db, "engine.directory.arrive", tenant=self._tenant, moves=moves + 1)
             repoint(home, self._tenant, address, moved_to)
