@@ -16,7 +16,7 @@ from kernel.core import config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 from kernel.core.text import harmless
-from kernel.observe import logs
+from kernel.server import logs
 
 if TYPE_CHECKING:
     from handlers.console.guide import Guide

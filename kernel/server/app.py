@@ -20,7 +20,6 @@ from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.engines.sqlite.log_file import check_log
 from kernel.memories.briefing import HookSessions
-from kernel.observe import logs
 from kernel.operations.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
 from kernel.operations.data_access import DataAccess, open_shared
 from kernel.operations.replica import open_replica, refuse_replica
@@ -32,6 +31,7 @@ from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.vectors import COMMON_TEXT
 from kernel.security import api_keys
+from kernel.server import logs
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import Database

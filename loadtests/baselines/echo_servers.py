@@ -159,7 +159,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.peer == "quipu":
         from kernel.http.fast_path import protocol
-        from kernel.observe import logs
+        from kernel.server import logs
 
         logs.set_up(as_json=True, calls=arguments.log_calls)
         app, close = quipu(metrics=arguments.metrics, log_calls=arguments.log_calls, traces=arguments.traces)

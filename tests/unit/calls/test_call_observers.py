@@ -13,8 +13,8 @@ from kernel.calls.call import Call, Observer, OnOutcome
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Tool, write
 from kernel.core.config import Config
-from kernel.observe import logs
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Permission, grant
+from kernel.server import logs
 from kernel.server.app import Kernel, open_kernel
 from tests.http import mcp_fixture
 from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, STARTED, Words

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel.observe import logs
+from kernel.server import logs
 
 SECRET = "behind the old mill"
 
