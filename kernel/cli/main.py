@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -56,9 +57,9 @@ def parser() -> argparse.ArgumentParser:
     backup_parsers.add_parsers(commands, data)
     exchange_parsers.add_parsers(commands, data)
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
-    audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
+    audit.add_argument("--limit", type=_number(1, 1_000_000), default=50, help="most calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
-    undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
+    undo.add_argument("id", type=_number(1, 2**63 - 1), help="id of the call, from `quipu audit`")
     add_store_parser(commands.add_parser("store", help="copy a store, or name databases for tenants"))
     add_tenant_parser(commands.add_parser("tenant", help="list tenants, or move one to another database"))
     memory_parsers.add_parsers(commands, data)
@@ -83,6 +84,17 @@ def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     for command in (serve, service):
         command.add_argument("--host", type=_host, help="address to listen on (HOST, 127.0.0.1)")
         command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        # int() refuses texts of thousands of digits in words of its own.
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(high)) else low - 1
+        if not low <= number <= high:
+            raise argparse.ArgumentTypeError(f"{text[:40]} is not a number from {low} to {high}")
+        return number
+
+    return parse
 
 
 def _port(given: str) -> int:

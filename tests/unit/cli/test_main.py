@@ -96,6 +96,20 @@ def test_port_out_of_range_is_refused_in_one_line(command: str, port: str, capsy
     assert (ending.value.code, capsys.readouterr().err) == (2, f"quipu {command}: {reason}\n")
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "9" * 20, "9" * 5000, "1e3", "٣"])
+@pytest.mark.parametrize(
+    ("command", "option", "argument", "high"),
+    [("undo", "--", "id", 2**63 - 1), ("audit", "--limit", "--limit", 1_000_000)],
+)
+def test_a_number_out_of_range_is_refused_in_one_line(
+    command: str, option: str, argument: str, high: int, number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        main([command, option, number])
+    reason = f"argument {argument}: {number[:40]} is not a number from 1 to {high}; see `quipu {command} --help`"
+    assert (ending.value.code, capsys.readouterr().err) == (2, f"quipu {command}: {reason}\n")
+
+
 def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = str(other.getsockname()[1])
