@@ -12,9 +12,8 @@ from starlette.types import Receive, Scope, Send
 from handlers.console.commands import COMMANDS, Result
 from handlers.console.printing import Style, printed
 from handlers.console.requests import Visit
-from kernel.calls.call import UNREADABLE
+from kernel.calls.arguments import UNREADABLE, without_nulls
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.schema import without_nulls
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess

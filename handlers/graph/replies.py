@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults
-from kernel.calls.schema import error_message
+from kernel.calls.arguments import error_message
 from kernel.calls.tools import ArgumentError, Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes

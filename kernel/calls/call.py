@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kernel.calls.dialect import Dialect
-from kernel.calls.schema import argument_error, error_message, error_place, path_steps, without_nulls
 from kernel.calls.tools import Batch, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
-from kernel.core.lazy_regex import regex
-from kernel.core.text import json_bytes
 from kernel.security.permissions import (
     Caller,
     Forbidden,
@@ -36,9 +33,6 @@ Observer = Callable[["Call"], OnOutcome]
 AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
 
 _clock = time.perf_counter
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
-_MAX_WHOLE_NUMBERS = 64  # fields of one call that are integers given as floats; each takes a decoding
 
 
 class ToolEntry:
@@ -134,48 +128,6 @@ def fail(entry: ToolEntry, fault: Fault) -> Reply:
     """Return the dialect's reply to a failed call of this tool."""
     fault.tool = entry.tool.name
     return entry.dialect.fail(fault)
-
-
-def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
-    """Return the Fault for arguments that could not be decoded."""
-    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error)
-    return to_fault(found) if to_fault else Fault("invalid", error_message(found))
-
-
-def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
-    """Decode arguments that a decoder refused: without nulls for optional parameters, and with 5.0 for integers as 5.
-
-    Clients send null for what they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
-    arguments are wrong all the same.
-    """
-    nulls = b"null" in bytes(arguments)
-    if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
-        try:
-            plain = msgspec.json.decode(arguments)
-            return _with_whole_numbers(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
-        except UNREADABLE as again:
-            error = again
-    raise argument_fault(entry, error)
-
-
-def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
-    """Return only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
-    for _ in range(_MAX_WHOLE_NUMBERS):
-        try:
-            return entry.decode(json_bytes(arguments))
-        except msgspec.ValidationError as error:
-            path, message = error_place(error)
-            *parents, last = path_steps(path) or [""]
-            if not _NOT_WHOLE.match(message) or "" in (*parents, last):
-                raise
-            parent: Any = arguments
-            for step in parents:
-                parent = parent[step]
-            value = parent[last]
-            if not isinstance(value, float) or not value.is_integer():
-                raise
-            parent[last] = int(value)
-    return entry.decode(json_bytes(arguments))
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:

@@ -7,8 +7,8 @@ from copy import copy
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
+from kernel.calls.arguments import UNREADABLE, decode_again
 from kernel.calls.call import (
-    UNREADABLE,
     AfterRead,
     Answer,
     Call,
@@ -21,7 +21,6 @@ from kernel.calls.call import (
     after_read_writes,
     check_grant,
     checked_size,
-    decode_again,
     fail,
     following,
     handler_work,

@@ -1,19 +1,16 @@
-"""JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
+"""JSON schemas of requests and results."""
 
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import inspect
 
 from kernel.calls.dialect import Dialect
-from kernel.calls.tools import ArgumentError, InputRequired, Request, Schema, Tool
-from kernel.core.lazy_regex import regex
+from kernel.calls.tools import InputRequired, Request, Schema, Tool
 
 _REF = "#/$defs/{name}"
-_PREFIX = "#/$defs/"
+PREFIX = "#/$defs/"
 _NULL = {"type": "null"}
 
 
@@ -96,7 +93,7 @@ def _parts(kind: Any) -> Iterator[Any]:
 def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
-    merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
+    merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
     merged.pop("title", None)
     used = _reachable(merged, parts)
     schema = {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
@@ -118,7 +115,7 @@ def _name_items(node: object) -> None:
 
 
 def _arms(root: Schema) -> list[str]:
-    return [arm["$ref"].removeprefix(_PREFIX) for arm in root.get("anyOf", [])]
+    return [arm["$ref"].removeprefix(PREFIX) for arm in root.get("anyOf", [])]
 
 
 def _needs(kind: type[Request]) -> dict[str, str]:
@@ -180,7 +177,7 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
         node = pending.pop()
         if isinstance(node, dict):
             shape = cast("Schema", node)
-            name = str(shape.get("$ref", "")).removeprefix(_PREFIX)
+            name = str(shape.get("$ref", "")).removeprefix(PREFIX)
             if name in parts and name not in found:
                 found.add(name)
                 pending.append(parts[name])
@@ -188,130 +185,3 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
         elif isinstance(node, list):
             pending.extend(cast("list[object]", node))
     return found
-
-
-def without_nulls(request: type[Request], arguments: Any) -> Any:
-    """Return decoded arguments without each null that says that an optional parameter is not given.
-
-    That is a null for a parameter with a default, of a type without null, or for one that only other actions of the
-    tool have; the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key
-    of `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
-    """
-    return _without_nulls(arguments, inspect.type_info(request))
-
-
-def _without_nulls(value: Any, declared: inspect.Type) -> Any:
-    kinds = _alternative_types(declared)
-    lists = [kind for kind in kinds if isinstance(kind, inspect.ListType)]
-    if isinstance(value, list) and lists:
-        return [_without_nulls(part, lists[0].item_type) for part in cast("list[Any]", value)]
-    structs = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
-    if not isinstance(value, dict) or not structs:
-        return cast("Any", value)
-    members = cast("dict[str, Any]", value)
-    arm = next((kind for kind in structs if kind.tag_field is None or members.get(kind.tag_field) == kind.tag), None)
-    if arm is None:
-        return members
-    fields = {field.encode_name: field for field in arm.fields}
-    droppable = {field.encode_name for kind in structs for field in kind.fields} - fields.keys()
-    droppable |= {name for name, field in fields.items() if not field.required and _refuses_null(field.type)}
-    return {
-        name: _without_nulls(part, fields[name].type) if name in fields else part
-        for name, part in members.items()
-        if part is not None or name not in droppable
-    }
-
-
-def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
-    """Return the types that a value may have, without what only describes them."""
-    if isinstance(declared, inspect.Metadata):
-        return _alternative_types(declared.type)
-    if isinstance(declared, inspect.UnionType):
-        return [kind for part in declared.types for kind in _alternative_types(part)]
-    return [declared]
-
-
-def _refuses_null(declared: inspect.Type) -> bool:
-    kinds = _alternative_types(declared)
-    return not any(isinstance(kind, inspect.NoneType | inspect.AnyType | inspect.RawType) for kind in kinds)
-
-
-# The end of msgspec's message, its two messages about the presence of a field, and those about values.
-_PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
-_FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-_REFUSED = regex(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
-_FORM = regex(r"Expected `str` matching regex '(.*)'", re.DOTALL)
-_FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be blank and must not contain NUL"}
-_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
-_TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
-_WHOLE = regex(r"(\d)\.0\b")
-_STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
-
-
-def argument_error(tool: Tool, error: Exception) -> ArgumentError:
-    """Return which field of the arguments is wrong, and how, in the terms of JSON."""
-    if not isinstance(error, msgspec.ValidationError):
-        return ArgumentError(tool, "unreadable", "", "not valid JSON")
-    path, message = error_place(error)
-    named = _FIELD.fullmatch(message)
-    if named is not None:
-        field = f"{path}.{named[2]}" if path else named[2]
-        return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
-    if (refused := _REFUSED.fullmatch(message)) is None:
-        return ArgumentError(tool, "wrong", path, json_terms(message))
-    allowed = allowed_values(input_schema(tool), path)
-    choice = f", choose from {', '.join(allowed)}" if allowed else ""
-    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refused[1]}'{choice}", refused[1])
-
-
-def error_message(error: ArgumentError) -> str:
-    """Return the message for arguments that cannot be decoded, with the name of the field."""
-    message, place = error.message.removeprefix("Object "), error.field
-    if error.problem in {"missing", "unknown"}:
-        place = error.field.rpartition(".")[0]
-    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{place and f' - at `{place}`'}"
-
-
-def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return the path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
-    text = str(error)
-    place = _PLACE.search(text)
-    return (place[1], text[: place.start()]) if place else ("", text)
-
-
-def allowed_values(schema: Schema, path: str) -> list[str]:
-    """Return the values of the enum at a path of a schema; none if there is no enum."""
-    nodes = _alternatives(schema, schema)
-    for step in path_steps(path):
-        found = [child for node in nodes for child in _children(node, step)]
-        nodes = [node for child in found for node in _alternatives(child, schema)]
-    values = [value for node in nodes for value in node.get("enum", ())]
-    return [str(value) for value in dict.fromkeys(values)]
-
-
-def path_steps(path: str) -> list[str | int]:
-    """Return the names and positions of a path; the key of an object whose names are free is an empty name."""
-    return [name or (int(at) if at.isdigit() else "") for name, at in _STEP.findall(path)]
-
-
-def _alternatives(node: Schema, root: Schema) -> list[Schema]:
-    """Return a schema without references, as the list of what may be there."""
-    if "$ref" in node:
-        return _alternatives(root["$defs"][str(node["$ref"]).removeprefix(_PREFIX)], root)
-    return [node, *(part for one in node.get("anyOf", ()) for part in _alternatives(one, root))]
-
-
-def _children(node: Schema, step: str | int) -> list[Schema]:
-    if isinstance(step, int):
-        found = node.get("items")
-    else:
-        found = node.get("properties", {}).get(step) or node.get("additionalProperties")
-    return [cast("Schema", found)] if isinstance(found, dict) else []
-
-
-def json_terms(message: str) -> str:
-    """Return a message of msgspec in the terms of JSON instead of those of Python and of regular expressions."""
-    if (form := _FORM.fullmatch(message)) is not None:
-        return _FORMS.get(form[1], "Expected `string` of another form")
-    words = _TYPES.sub(lambda found: _JSON_TYPES[found[0]], message)
-    return _WHOLE.sub(r"\1", words)

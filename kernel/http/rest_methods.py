@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from kernel.calls.call import UNREADABLE, ToolEntry, fail
+from kernel.calls.arguments import UNREADABLE
+from kernel.calls.call import ToolEntry, fail
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import InputRequired
 from kernel.core.errors import HTTP_STATUS, Fault

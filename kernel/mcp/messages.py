@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from kernel.calls.schema import json_terms
+from kernel.calls.arguments import json_terms
 from kernel.core.limits import Limits, excess
 from kernel.mcp import protocol
 from kernel.mcp.client_info import Capabilities, Client

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from kernel.calls.arguments import argument_error
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
-from kernel.calls.schema import argument_error
 from kernel.calls.tools import (
     ArgumentError,
     Hints,
