@@ -53,61 +53,69 @@ def create_entities(tx: Tx, request: CreateEntities) -> CreatedEntities:
     _check_count("entities", len(request.entities))
     _check_observations(text for entity in request.entities for text in entity.observations)
     _check_names(name for entity in request.entities for name in (entity.name, entity.entityType))
-    asked = _first_of_each_name(request.entities)
-    rows = [(entity.name, entity.entityType, _text(entity).lower()) for entity in asked]
+    entities = _first_of_each_name(request.entities)
+    rows = [(entity.name, entity.entityType, _text(entity).lower()) for entity in entities]
     numbers = dict(tx.all("graph.changes.add_entities", _pair, rows=rows, now=tx.now))
-    made = [entity for entity in asked if entity.name in numbers]
-    observed = [(numbers[entity.name], text) for entity in made for text in entity.observations]
-    tx.run("graph.changes.add_observations", rows=observed, now=tx.now)
-    for entity in made:
+    new = [entity for entity in entities if entity.name in numbers]
+    observations = [(numbers[entity.name], text) for entity in new for text in entity.observations]
+    tx.run("graph.changes.add_observations", rows=observations, now=tx.now)
+    for entity in new:
         history.append(tx, SPACE, entity.name, "created", after=_text(entity))
         index.put(tx, SPACE, entity.name, _text(entity))
-    return CreatedEntities(made)
+    return CreatedEntities(new)
 
 
 def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     """Create multiple new relations between entities in the knowledge graph. Relations should be in active voice."""
     _check_count("relations", len(request.relations))
-    _check_names(name for one in request.relations for name in (one.from_, one.to, one.relationType))
-    asked = dict.fromkeys(map(_ends, request.relations))
-    added = set(tx.all("graph.changes.add_relations", _triple, rows=list(asked), now=tx.now))
-    made = [ends for ends in asked if ends in added]
-    for ends in made:
+    _check_names(
+        name for relation in request.relations for name in (relation.from_, relation.to, relation.relationType)
+    )
+    triples = dict.fromkeys(map(_ends, request.relations))
+    new = set(tx.all("graph.changes.add_relations", _triple, rows=list(triples), now=tx.now))
+    created = [ends for ends in triples if ends in new]
+    for ends in created:
         history.append(tx, RELATION_SPACE, _relation_text(ends), "created", after=_relation_text(ends))
-    return CreatedRelations([Relation(*ends) for ends in made])
+    return CreatedRelations([Relation(*ends) for ends in created])
 
 
 def add_observations(tx: Tx, request: AddObservations) -> ObservationResults:
     """Add new observations to existing entities in the knowledge graph."""
     _check_count("observations", len(request.observations))
-    _check_observations(text for one in request.observations for text in one.contents)
-    stored = _stored(tx, [one.entityName for one in request.observations])
+    _check_observations(text for addition in request.observations for text in addition.contents)
+    entities = _stored(tx, [addition.entityName for addition in request.observations])
     results = list[AddedObservations]()
-    for name, contents in ((one.entityName, one.contents) for one in request.observations):
-        if name not in stored:
+    for name, contents in ((addition.entityName, addition.contents) for addition in request.observations):
+        if name not in entities:
             raise Fault("not_found", f"Entity with name {name} not found")
-        known = stored[name].observations
-        results.append(AddedObservations(name, [text for text in dict.fromkeys(contents) if text not in known]))
-        known.update(dict.fromkeys(results[-1].addedObservations, 0))
-    added = [(stored[one.entityName].seq, text) for one in results for text in one.addedObservations]
-    tx.run("graph.changes.add_observations", rows=added, now=tx.now)
-    for one in results:
-        if one.addedObservations:
-            history.append(tx, SPACE, one.entityName, "observed", before="", after="\n".join(one.addedObservations))
-    _index_again(tx, [stored[name] for name in {one.entityName: 0 for one in results if one.addedObservations}])
+        present = entities[name].observations
+        results.append(AddedObservations(name, [text for text in dict.fromkeys(contents) if text not in present]))
+        present.update(dict.fromkeys(results[-1].addedObservations, 0))
+    rows = [(entities[result.entityName].seq, text) for result in results for text in result.addedObservations]
+    tx.run("graph.changes.add_observations", rows=rows, now=tx.now)
+    for result in results:
+        if result.addedObservations:
+            history.append(
+                tx, SPACE, result.entityName, "observed", before="", after="\n".join(result.addedObservations)
+            )
+    _index_again(
+        tx, [entities[name] for name in {result.entityName: 0 for result in results if result.addedObservations}]
+    )
     return ObservationResults(results)
 
 
 def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
     """Delete multiple entities and their associated relations from the knowledge graph."""
     _check_count("entityNames", len(request.entityNames))
-    stored = _stored(tx, request.entityNames)
-    numbers = [one.seq for one in stored.values()]
+    entities = _stored(tx, request.entityNames)
+    numbers = [entity.seq for entity in entities.values()]
     tx.run("graph.changes.delete_observations_of", entities=numbers)
     tx.run("graph.changes.delete_entities", entities=numbers)
-    history.append_deleted(tx, SPACE, "deleted", [(one.name, _stored_text(one), None) for one in stored.values()])
-    for one in stored.values():
-        index.drop(tx, SPACE, one.name)
+    history.append_deleted(
+        tx, SPACE, "deleted", [(entity.name, _stored_text(entity), None) for entity in entities.values()]
+    )
+    for entity in entities.values():
+        index.drop(tx, SPACE, entity.name)
     _note_deleted(tx, tx.all("graph.changes.delete_relations_at", _triple, names=request.entityNames))
     return Deleted(True, "Entities deleted successfully")
 
@@ -115,17 +123,17 @@ def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
 def delete_observations(tx: Tx, request: DeleteObservations) -> Deleted:
     """Delete specific observations from entities in the knowledge graph."""
     _check_count("deletions", len(request.deletions))
-    stored = _stored(tx, [one.entityName for one in request.deletions])
-    numbers, changed = list[int](), dict[str, _Stored]()
+    entities = _stored(tx, [deletion.entityName for deletion in request.deletions])
+    numbers, touched = list[int](), dict[str, _Stored]()
     for deletion in request.deletions:
-        one = stored.get(deletion.entityName)
-        gone = [text for text in dict.fromkeys(deletion.observations) if one and text in one.observations]
-        if one and gone:
-            numbers += [one.observations.pop(text) for text in gone]
-            history.append(tx, SPACE, one.name, "unobserved", before="\n".join(gone), after="")
-            changed[one.name] = one
+        entity = entities.get(deletion.entityName)
+        texts = [text for text in dict.fromkeys(deletion.observations) if entity and text in entity.observations]
+        if entity and texts:
+            numbers += [entity.observations.pop(text) for text in texts]
+            history.append(tx, SPACE, entity.name, "unobserved", before="\n".join(texts), after="")
+            touched[entity.name] = entity
     tx.run("graph.changes.delete_observations", seqs=numbers)
-    _index_again(tx, list(changed.values()))
+    _index_again(tx, list(touched.values()))
     return Deleted(True, "Observations deleted successfully")
 
 
@@ -137,20 +145,20 @@ def delete_relations(tx: Tx, request: DeleteRelations) -> Deleted:
 
 
 def _stored(tx: Tx, names: Sequence[str]) -> dict[str, _Stored]:
-    def entity(seq: int, name: str, entity_type: str) -> _Stored:
+    def without_texts(seq: int, name: str, entity_type: str) -> _Stored:
         return _Stored(seq, name, entity_type, {})
 
-    found = tx.all("graph.changes.by_names", entity, names=names)
-    by_number = {one.seq: one.observations for one in found}
+    entities = tx.all("graph.changes.by_names", without_texts, names=names)
+    by_number = {entity.seq: entity.observations for entity in entities}
     for row in tx.each("graph.changes.observations", _Observation, entities=list(by_number)):
         by_number[row.entity][row.text] = row.seq
-    return {one.name: one for one in found}
+    return {entity.name: entity for entity in entities}
 
 
-def _index_again(tx: Tx, changed: Sequence[_Stored]) -> None:
-    tx.run("graph.changes.set_lowered", rows=[(one.seq, _stored_text(one).lower()) for one in changed])
-    for one in changed:
-        index.put(tx, SPACE, one.name, _stored_text(one))
+def _index_again(tx: Tx, entities: Sequence[_Stored]) -> None:
+    tx.run("graph.changes.set_lowered", rows=[(entity.seq, _stored_text(entity).lower()) for entity in entities])
+    for entity in entities:
+        index.put(tx, SPACE, entity.name, _stored_text(entity))
 
 
 def _note_deleted(tx: Tx, relations: Sequence[tuple[str, str, str]]) -> None:
@@ -161,8 +169,8 @@ def _note_deleted(tx: Tx, relations: Sequence[tuple[str, str, str]]) -> None:
 def _first_of_each_name(entities: Sequence[NewEntity]) -> list[Entity]:
     """Return each name once, and each observation of it."""
     first = {entity.name: entity for entity in reversed(entities)}
-    kept = [first.pop(entity.name) for entity in entities if entity.name in first]
-    return [Entity(one.name, one.entityType, list(dict.fromkeys(one.observations))) for one in kept]
+    unique = [first.pop(entity.name) for entity in entities if entity.name in first]
+    return [Entity(entity.name, entity.entityType, list(dict.fromkeys(entity.observations))) for entity in unique]
 
 
 def _texts_to_embed(request: CreateEntities) -> list[str]:
@@ -173,8 +181,8 @@ def _text(entity: Entity) -> str:
     return "\n".join(fields(entity))
 
 
-def _stored_text(one: _Stored) -> str:
-    return "\n".join((one.name, one.entity_type, *one.observations))
+def _stored_text(entity: _Stored) -> str:
+    return "\n".join((entity.name, entity.entity_type, *entity.observations))
 
 
 def _ends(relation: RelationEnds) -> tuple[str, str, str]:

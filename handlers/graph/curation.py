@@ -1,4 +1,4 @@
-"""How a person forgets an entity of `graph` or one of its observations, and what it is related to."""
+"""How a person forgets an entity of `graph` or an observation of it, and the neighbours of the entity."""
 
 from itertools import islice
 
@@ -14,7 +14,7 @@ def compose(text: str, name: str) -> ToolCall:
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """Return the texts of an entity, with delete_entities; its observations are changed one by one, not as a text."""
+    """Return the texts of an entity, with delete_entities; each observation is changed by itself, not as a text."""
     for entity in with_names(tx, [key]):
         forget = ToolCall("delete_entities", {"entityNames": [key]})
         observations = {
@@ -28,5 +28,14 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
     relations = list(islice(relations_of(tx, [key]), MOST_LINKS))
-    outgoing = [Neighbour(one.relationType, True, space, one.to) for one in relations if one.from_ == key]
-    return [*outgoing, *(Neighbour(one.relationType, False, space, one.from_) for one in relations if one.from_ != key)]
+    outgoing = [
+        Neighbour(relation.relationType, True, space, relation.to) for relation in relations if relation.from_ == key
+    ]
+    return [
+        *outgoing,
+        *(
+            Neighbour(relation.relationType, False, space, relation.from_)
+            for relation in relations
+            if relation.from_ != key
+        ),
+    ]

@@ -42,16 +42,16 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode = msgspec.json.Decoder(_Item).decode
 
 
-def import_graph(given: Source) -> Steps[Imported]:
-    """Imports entities, observations and relations in their order; what is there already stays as it is."""
+def import_graph(source: Source) -> Steps[Imported]:
+    """Import entities, observations and relations in their order; existing rows stay as they are."""
     torn = list[str]()
-    total = sum(1 for _ in _items(given.path, torn))
+    total = sum(1 for _ in _items(source.path, torn))
     if not total:
-        raise Fault("invalid", f"{given.path.name} holds no entity and no relation.")
+        raise Fault("invalid", f"{source.path.name} holds no entity and no relation.")
     tx = yield
     begin_steps(tx, total)
     counts = {"entities": 0, "observations": 0, "relations": 0}
-    for item in _items(given.path, []):
+    for item in _items(source.path, []):
         tx = yield
         if isinstance(item, _Entity):
             _add_entity(tx, item, counts)
@@ -62,30 +62,30 @@ def import_graph(given: Source) -> Steps[Imported]:
     return Imported(counts, torn)
 
 
-def preview_graph(tx: Tx, given: Source) -> Imported:
-    """Return what `import_graph` would add."""
+def preview_graph(tx: Tx, source: Source) -> Imported:
+    """Count the additions of `import_graph`."""
     torn = list[str]()
     counts = {"entities": 0, "observations": 0, "relations": 0}
-    known: dict[str, set[int]] = {}
+    observations: dict[str, set[int]] = {}
     ends: set[tuple[str, str, str]] = set()
-    for item in _items(given.path, torn):
+    for item in _items(source.path, torn):
         if isinstance(item, _Entity):
-            if item.name not in known:
-                stored = next(with_names(tx, [item.name]), None)
-                counts["entities"] += stored is None
-                known[item.name] = set(map(hash, stored.observations if stored else ()))
-            new = set(map(hash, item.observations)) - known[item.name]
+            if item.name not in observations:
+                entity = next(with_names(tx, [item.name]), None)
+                counts["entities"] += entity is None
+                observations[item.name] = set(map(hash, entity.observations if entity else ()))
+            new = set(map(hash, item.observations)) - observations[item.name]
             counts["observations"] += len(new)
-            known[item.name] |= new
+            observations[item.name] |= new
         elif (triple := (item.from_, item.to, item.relationType)) not in ends:
             ends.add(triple)
-            here = ((one.from_, one.to, one.relationType) for one in relations_of(tx, [item.from_]))
+            here = ((relation.from_, relation.to, relation.relationType) for relation in relations_of(tx, [item.from_]))
             counts["relations"] += triple not in here
     return Imported(counts, torn)
 
 
 def is_memory_file(path: Path) -> bool:
-    """Return whether a file begins as one of the reference memory server does."""
+    """Return whether a file begins as the files of the reference memory server do."""
     try:
         with path.open("rb") as file:
             head = file.readline(_MAX_LINE)
@@ -103,15 +103,15 @@ def export_graph(tx: Tx) -> Iterator[bytes]:
 
 
 def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
-    """An entity that is there gets the observations that it lacks."""
+    """Create an entity, or add the observations that it lacks."""
     first, rest = item.observations[:MAX_OBSERVATIONS], item.observations
-    made = create_entities(tx, CreateEntities([NewEntity(item.name, item.entityType, first)])).entities
-    counts["entities"] += len(made)
-    counts["observations"] += sum(len(one.observations) for one in made)
-    for at in range(MAX_OBSERVATIONS if made else 0, len(rest), MAX_OBSERVATIONS):
+    entities = create_entities(tx, CreateEntities([NewEntity(item.name, item.entityType, first)])).entities
+    counts["entities"] += len(entities)
+    counts["observations"] += sum(len(entity.observations) for entity in entities)
+    for at in range(MAX_OBSERVATIONS if entities else 0, len(rest), MAX_OBSERVATIONS):
         more = NewObservations(item.name, rest[at : at + MAX_OBSERVATIONS])
-        (added,) = add_observations(tx, AddObservations([more])).results
-        counts["observations"] += len(added.addedObservations)
+        (result,) = add_observations(tx, AddObservations([more])).results
+        counts["observations"] += len(result.addedObservations)
 
 
 def _items(path: Path, torn: list[str]) -> Iterator[_Item]:

@@ -13,7 +13,7 @@ from kernel.store.transaction import Tx
 
 SPACE = "graph"
 _FALLBACK_ENTITIES = 10
-# What the answer has around the texts of each, at least.
+# The least size of the JSON around the texts of each.
 _ENTITY_BYTES, _OBSERVATION_BYTES, _RELATION_BYTES = 80, 12, 72
 _MAX_FALLBACK_QUERY = 10_000  # characters that are looked up in the index
 _texts = msgspec.json.Decoder(list[str]).decode
@@ -28,10 +28,10 @@ def read_graph(tx: Tx, request: ReadGraph) -> Graph:
 def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
     """Search for nodes in the knowledge graph based on a query."""
     part, allowance = request.query.lower(), [tx.context.call_limits.answer]
-    found = _entities(tx.each("graph.nodes.containing", _entity, part=part), allowance)
+    entities = _entities(tx.each("graph.nodes.containing", _entity, part=part), allowance)
     if "\n" in part:  # which is between the texts of an entity too
-        found = [entity for entity in found if any(part in text.lower() for text in fields(entity))]
-    return _with_relations(tx, found or _entities(_search_index(tx, request.query), allowance), allowance)
+        entities = [entity for entity in entities if any(part in text.lower() for text in fields(entity))]
+    return _with_relations(tx, entities or _entities(_search_index(tx, request.query), allowance), allowance)
 
 
 def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
@@ -70,7 +70,7 @@ def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
 
 
 def relations_of(tx: Tx, names: Sequence[str]) -> Iterator[Relation]:
-    """Return the relations with one of these names at an end."""
+    """Return the relations that begin or end at these names."""
     return tx.each("graph.nodes.relations_at", Relation, names=names)
 
 
@@ -88,27 +88,27 @@ def fields(entity: Entity) -> tuple[str, ...]:
     return (entity.name, entity.entityType, *entity.observations)
 
 
-def _entities(found: Iterable[Entity], left: list[int]) -> list[Entity]:
-    """Return the entities as long as they fit into what is left of an answer."""
-    kept = list[Entity]()
-    for entity in found:
+def _entities(entities: Iterable[Entity], left: list[int]) -> list[Entity]:
+    """Return the entities, which must fit into the rest of an answer."""
+    fitting = list[Entity]()
+    for entity in entities:
         _take(left, _ENTITY_BYTES + _OBSERVATION_BYTES * len(entity.observations), fields(entity))
-        kept.append(entity)
-    return kept
+        fitting.append(entity)
+    return fitting
 
 
-def _relations(found: Iterable[Relation], left: list[int]) -> list[Relation]:
-    """Return the relations as long as they fit into what is left of an answer."""
-    kept = list[Relation]()
-    for relation in found:
+def _relations(relations: Iterable[Relation], left: list[int]) -> list[Relation]:
+    """Return the relations, which must fit into the rest of an answer."""
+    fitting = list[Relation]()
+    for relation in relations:
         _take(left, _RELATION_BYTES, (relation.from_, relation.to, relation.relationType))
-        kept.append(relation)
-    return kept
+        fitting.append(relation)
+    return fitting
 
 
-def _take(left: list[int], fixed: int, texts: Iterable[str]) -> None:
-    """Raises Fault("invalid") for what does not fit, before more is read."""
-    left[0] -= fixed + sum(map(len, texts))
+def _take(left: list[int], overhead: int, texts: Iterable[str]) -> None:
+    """Raise Fault("invalid") if the texts do not fit, before more is read."""
+    left[0] -= overhead + sum(map(len, texts))
     if left[0] < 0:
         raise Fault("invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes.")
 
@@ -121,10 +121,10 @@ def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Gra
 def _search_index(tx: Tx, query: str) -> list[Entity]:
     """Return the entities that fit best by words and meaning, best first."""
     query = query[:_MAX_FALLBACK_QUERY]
-    found = index.find(tx, query, within=[(SPACE, "")])
-    scored = index.rerank(tx, query, found, index.Weights()).fused.scored(_FALLBACK_ENTITIES)
-    documents = index.documents(tx, [one.hit.doc for one in scored])
-    names = [documents[one.hit.doc].key for one in scored if one.hit.doc in documents]
+    hits = index.find(tx, query, within=[(SPACE, "")])
+    ranking = index.rerank(tx, query, hits, index.Weights()).fused.scored(_FALLBACK_ENTITIES)
+    documents = index.documents(tx, [candidate.hit.doc for candidate in ranking])
+    names = [documents[candidate.hit.doc].key for candidate in ranking if candidate.hit.doc in documents]
     by_name = {entity.name: entity for entity in with_names(tx, names)}
     return [by_name[name] for name in names if name in by_name]
 

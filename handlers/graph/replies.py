@@ -21,10 +21,10 @@ def indented(value: object) -> bytes:
 
 def reply(tool: Tool, result: Any) -> Reply:
     """Return the result as indented JSON, a list bare; a message as plain text."""
-    structured = json_bytes(result)
+    content = json_bytes(result)
     if isinstance(result, Deleted):
-        return Reply(result.message.encode(), _TEXT, None, structured)
-    return Reply(indented(_shown(result)), _JSON, None, structured)
+        return Reply(result.message.encode(), _TEXT, None, content)
+    return Reply(indented(_shown(result)), _JSON, None, content)
 
 
 def _shown(result: Any) -> object:

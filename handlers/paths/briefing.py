@@ -1,4 +1,4 @@
-"""What `paths` knows of a project at the start of a session: the folder that is called like it."""
+"""The memories of `paths` about a project at the start of a session: the folder with the name of the project."""
 
 import unicodedata
 from typing import NamedTuple
@@ -19,5 +19,5 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the memories below the name of the project that were changed last."""
     folder = f"{unicodedata.normalize('NFC', project.name)}/"
     bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
-    found = tx.all("paths.memories.newest_in", _Content, limit=_MOST, **bounds)
-    return [Remark("decision", SPACE, one.path, f"{one.path}: {one.content}") for one in found]
+    memories = tx.all("paths.memories.newest_in", _Content, limit=_MOST, **bounds)
+    return [Remark("decision", SPACE, memory.path, f"{memory.path}: {memory.content}") for memory in memories]

@@ -1,4 +1,4 @@
-"""Takes memories of other programs into `paths`: one at each path; a path that is taken stays as it is."""
+"""Takes memories of other programs into `paths`; a path that is taken stays as it is."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
 
 def _take(tx: Tx, record: Record) -> bool:
     path, size = path_of(record.place, record.key), checked_size(record.text)
-    created = record.created_at or tx.now
+    created_at = record.created_at or tx.now
     if history.known(tx, SPACE, [path]):
         return False
     if tx.readonly:
         return get_memory(tx, path) is None
-    if tx.one("paths.memories.add", str, path=path, content=record.text, content_size=size, now=created) is None:
+    if tx.one("paths.memories.add", str, path=path, content=record.text, content_size=size, now=created_at) is None:
         return False
     writer = (SPACE, *tx.call_context.writer[1:])
-    origin = index.Origin(writer, created, record.updated_at or created)
-    history.append(tx, SPACE, path, "created", after=record.text, at=created, by=writer)
+    origin = index.Origin(writer, created_at, record.updated_at or created_at)
+    history.append(tx, SPACE, path, "created", after=record.text, at=created_at, by=writer)
     index.put(tx, SPACE, path, index_text(path, record.text), origin=origin)
     return True
 
@@ -41,5 +41,5 @@ def path_of(place: str, key: str) -> str:
 
 def _segment(name: str) -> str:
     plain = unicodedata.normalize("NFC", name)
-    kept = "".join(letter if unicodedata.category(letter)[0] in "LN" or letter in "_-" else "-" for letter in plain)
-    return "-".join(part for part in INVISIBLE.sub("-", kept).split("-") if part)[:_MAX_SEGMENT]
+    letters = "".join(letter if unicodedata.category(letter)[0] in "LN" or letter in "_-" else "-" for letter in plain)
+    return "-".join(part for part in INVISIBLE.sub("-", letters).split("-") if part)[:_MAX_SEGMENT]

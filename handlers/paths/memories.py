@@ -60,8 +60,8 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
     """Return `add_memory` for several calls; if a path is taken, the batch fails and the queue runs each call by
     itself.
     """
-    checked = [_path_and_size(request) for request in requests]
-    pairs = list(zip(checked, requests, strict=True))
+    places = [_path_and_size(request) for request in requests]
+    pairs = list(zip(places, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
     if tx.run("paths.memories.add_many", rows=rows, now=tx.now) < len(rows):
         raise Fault("conflict", "A path is taken.")
@@ -103,26 +103,26 @@ def clear_memory(
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
-    stored = tx.one("paths.memories.count", int, low="", high=AFTER_EVERY_PATH) or 0
-    what = f"Delete all {stored} memories, also those of other agents?"
-    question = confirmation(interaction, what) if stored > _MANY else None
+    total = tx.one("paths.memories.count", int, low="", high=AFTER_EVERY_PATH) or 0
+    what = f"Delete all {total} memories, also those of other agents?"
+    question = confirmation(interaction, what) if total > _MANY else None
     if question is not None:
         return question
-    return _clear_steps(stored)
+    return _clear_steps(total)
 
 
-def _clear_steps(stored: int) -> Steps[Cleared]:
+def _clear_steps(total: int) -> Steps[Cleared]:
     tx = yield
     count = 0
     # As many as there were when the call began, the oldest first: it ends although others add memories meanwhile.
-    while left := min(stored - count, STEP_ROWS):
-        cleared = tx.all("paths.memories.clear_slice", _Content, limit=left, bytes=SLICE_BYTES)
-        if not cleared:
+    while left := min(total - count, STEP_ROWS):
+        memories = tx.all("paths.memories.clear_slice", _Content, limit=left, bytes=SLICE_BYTES)
+        if not memories:
             break
-        history.append_deleted(tx, SPACE, "cleared", [(memory.path, memory.content, None) for memory in cleared])
-        for memory in cleared:
+        history.append_deleted(tx, SPACE, "cleared", [(memory.path, memory.content, None) for memory in memories])
+        for memory in memories:
             index.drop(tx, SPACE, memory.path)
-        count += len(cleared)
+        count += len(memories)
         tx = yield
     return Cleared("ok", count, tx.now)
 
@@ -130,10 +130,10 @@ def _clear_steps(stored: int) -> Steps[Cleared]:
 def read_memory(tx: Tx, request: ReadMemory) -> Memory:
     """Read the memory at a path."""
     path = _checked_path(request.path)
-    found = get_memory(tx, path)
-    if found is None:
+    memory = get_memory(tx, path)
+    if memory is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
-    return found
+    return memory
 
 
 def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
@@ -155,12 +155,12 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the index content of some memories."""
     for _, path in keys:
-        if (found := get_memory(tx, path)) is not None:
-            yield _source(path, found.content)
+        if (memory := get_memory(tx, path)) is not None:
+            yield _source(path, memory.content)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history."""
+    """Return the index content of texts of the history."""
     return [PastSource("", index_text(text.key, text.text)) for text in texts]
 
 
@@ -179,7 +179,7 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 
 
 def index_text(path: str, content: str) -> str:
-    """Return what the index holds of a memory."""
+    """Return the index content of a memory."""
     return f"{path}\n{content}"
 
 
@@ -203,8 +203,8 @@ def _taken(path: str) -> Fault:
     return Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
 
 
-def _checked_path(given: str) -> str:
-    path = unicodedata.normalize("NFC", given.strip())
+def _checked_path(text: str) -> str:
+    path = unicodedata.normalize("NFC", text.strip())
     if len(path) <= MAX_PATH and _ASCII_PATH.fullmatch(path):
         return path
     if not path:
@@ -228,8 +228,8 @@ def checked_size(content: str) -> int:
     if not size:
         raise Fault("invalid", "Memory content is required (content)")
     if size > MAX_CONTENT_BYTES:
-        shown = f"{size / MAX_CONTENT_BYTES:.1f}MB" if size >= MAX_CONTENT_BYTES * 1.05 else f"{size} bytes"
-        raise Fault("invalid", f"Content size {shown} exceeds 1MB limit", "MEMORY_CONTENT_TOO_LARGE")
+        amount = f"{size / MAX_CONTENT_BYTES:.1f}MB" if size >= MAX_CONTENT_BYTES * 1.05 else f"{size} bytes"
+        raise Fault("invalid", f"Content size {amount} exceeds 1MB limit", "MEMORY_CONTENT_TOO_LARGE")
     return size
 
 

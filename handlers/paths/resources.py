@@ -23,12 +23,12 @@ def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | Non
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     """Return the content of one memory, or None if there is none."""
-    found = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
-    return None if found is None else [ResourceContents(uri, "text/plain", found.content)]
+    memory = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
+    return None if memory is None else [ResourceContents(uri, "text/plain", memory.content)]
 
 
 def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
-    """Paths that begin with a value."""
+    """Return paths that begin with a value."""
     if argument != "path":
         return []
     low = unicodedata.normalize("NFC", value)
