@@ -23,11 +23,11 @@ _LISTS = (MemoryList, SearchResults, MentionedEntities)
 
 def reply(tool: Tool, result: Any) -> Reply:
     """Return the result as JSON; the text of a list is the bare array, and an empty list has no text block."""
-    structured = json_bytes(result)
+    content = json_bytes(result)
     if not isinstance(result, _LISTS):
-        return Reply(structured, _JSON, None, structured)
+        return Reply(content, _JSON, None, content)
     body = json_bytes(result.result)
-    return Reply(body, _JSON, None, structured, None if result.result else b"[]")
+    return Reply(body, _JSON, None, content, None if result.result else b"[]")
 
 
 def fail(fault: Fault) -> Reply:

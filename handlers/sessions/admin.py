@@ -161,11 +161,11 @@ def _deletion(request: Maintenance, selection: Mapping[str, str | None]) -> Step
     newest, newest_entity = tx.one("sessions.admin.newest", int) or 0, graph.newest(tx)
     count = last = 0
     page = {"upto": newest, "limit": STEP_ROWS, "bytes": SLICE_BYTES, **selection}
-    while gone := tx.all("sessions.admin.delete_slice", memories.Deleted, after=last, **page):
-        last = max(memory.id for memory in gone)
-        numbers = removal.record_deleted(tx, gone, request.action)
+    while deletions := tx.all("sessions.admin.delete_slice", memories.Deleted, after=last, **page):
+        last = max(memory.id for memory in deletions)
+        numbers = removal.record_deleted(tx, deletions, request.action)
         graph.delete_of_memories(tx, numbers, request.action if whole else None)
-        count += len(gone)
+        count += len(deletions)
         tx = yield
     if whole:
         yield from graph.clear_steps(tx, request.action, newest_entity)
@@ -175,11 +175,11 @@ def _deletion(request: Maintenance, selection: Mapping[str, str | None]) -> Step
 def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     """Report where the store lies, what is switched on, what a search assumes, its tables and how much it holds."""
     counts = tx.one("sessions.admin.counts", RowCounts) or RowCounts(0, 0, 0, 0, 0)
-    known = tx.embedding_model
+    model = tx.embedding_model
     return DiagnosticsReport(
         str(Path.cwd()),
         introspection.file(tx),
-        known[0] if known else None,
+        model[0] if model else None,
         introspection.model_folder(tx),
         _flags(tx),
         _defaults(tx),
@@ -191,20 +191,20 @@ def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
 
 def health(tx: Tx, request: Health) -> HealthReport:
     """Say whether all is well, with the settings in force."""
-    known, found = tx.embedding_model, _defaults(tx)
+    model, defaults = tx.embedding_model, _defaults(tx)
     return HealthReport(
         "ok",
         introspection.file(tx),
-        known[1] if known else None,
-        known[0] if known else None,
+        model[1] if model else None,
+        model[0] if model else None,
         introspection.model_folder(tx),
         entity_extraction.has_grammars(),
-        found.top_k,
-        found.top_p,
-        found.recency_weight,
-        found.priority_weight,
-        found.fts_bonus,
-        found.oversample_k,
+        defaults.top_k,
+        defaults.top_p,
+        defaults.recency_weight,
+        defaults.priority_weight,
+        defaults.fts_bonus,
+        defaults.oversample_k,
         _flags(tx),
         _summary(tx),
         "INFO",
@@ -215,8 +215,8 @@ def health(tx: Tx, request: Health) -> HealthReport:
 
 def _check_arguments(request: Maintenance) -> None:
     """Raises a Fault naming an argument of another action: who gives it expects to delete less than this call would."""
-    given = {"session_id": (request.session_id or "").strip(), "older_than_days": request.older_than_days}
-    for name, value in given.items():
+    arguments = {"session_id": (request.session_id or "").strip(), "older_than_days": request.older_than_days}
+    for name, value in arguments.items():
         action = _ARGUMENT_OF[name]
         if value not in ("", None) and action != request.action:
             raise Fault("invalid", f"{name} goes with {action} only, and {request.action} would ignore it")
@@ -257,9 +257,9 @@ def _defaults(tx: Tx) -> Defaults:
 
 def _summary(tx: Tx) -> SummaryState:
     model: str = option(tx, "SUMMARY_MODEL")
-    enabled = bool(model) and has_library() and Path(model).is_file()
+    usable = bool(model) and has_library() and Path(model).is_file()
     names = ("SUMMARY_CTX", "SUMMARY_THREADS", "SUMMARY_MAX_TOKENS", "SUMMARY_TEMPERATURE")
-    return SummaryState(enabled, model or None, *(option(tx, name) for name in names), auto_install=False)
+    return SummaryState(usable, model or None, *(option(tx, name) for name in names), auto_install=False)
 
 
 TOOLS: tuple[Tool, ...] = (

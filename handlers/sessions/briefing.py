@@ -42,13 +42,13 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
 
 def keep_handoff(tx: Tx, handoff: Handoff) -> str:
     """Stores a handoff in place of the one that a hook has stored before of the same session."""
-    replaced = tx.all("sessions.briefing.drop_handoffs", _Replaced, session_id=handoff.session, newest=_NEWEST)
-    for old in replaced:
+    handoffs = tx.all("sessions.briefing.drop_handoffs", _Replaced, session_id=handoff.session, newest=_NEWEST)
+    for old in handoffs:
         index.drop(tx, memories.SPACE, str(old.id))
         reason = memories.deletion_reason(old.session_id)
         history.append(tx, memories.SPACE, str(old.id), "replaced", before=old.content, reason=reason)
-    if replaced:
-        numbers = [old.id for old in replaced]
+    if handoffs:
+        numbers = [old.id for old in handoffs]
         tx.run("sessions.removal.delete_mentions", memories=numbers)
         graph.delete_of_memories(tx, numbers)
     about = {"hook": True, "project": handoff.project.root or handoff.project.name}

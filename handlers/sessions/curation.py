@@ -25,14 +25,16 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         if tx.one("sessions.graph.memory_id", int, id=number) is None:
             return None
         forget = ToolCall("forget_session_memory", {"id": number})
-        found = tx.all("sessions.graph.entities_of_memory", int, memory_id=number, limit=MOST_LINKS)
-        return Curation("", None, forget, [Neighbour("tells of", True, graph.ENTITY_SPACE, str(one)) for one in found])
+        entities = tx.all("sessions.graph.entities_of_memory", int, memory_id=number, limit=MOST_LINKS)
+        return Curation(
+            "", None, forget, [Neighbour("tells of", True, graph.ENTITY_SPACE, str(entity)) for entity in entities]
+        )
     if space != graph.ENTITY_SPACE or not graph.exists(tx, number):
         return None
-    related = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
+    relations = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
-    links = [_neighbour(number, relation) for relation in related]
-    links += [Neighbour("tells of", False, memories.SPACE, str(one)) for one in mentioning]
+    links = [_neighbour(number, relation) for relation in relations]
+    links += [Neighbour("tells of", False, memories.SPACE, str(memory)) for memory in mentioning]
     observations = {
         text: ToolCall("forget_session_observation", {"id": number, "content": text})
         for text in graph.observations_of(tx, number)
@@ -43,5 +45,5 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 def _neighbour(entity: int, relation: _Relation) -> Neighbour:
     outgoing = relation.source_id == entity
-    other = relation.target_id if outgoing else relation.source_id
-    return Neighbour(relation.relation_type, outgoing, graph.ENTITY_SPACE, str(other))
+    target = relation.target_id if outgoing else relation.source_id
+    return Neighbour(relation.relation_type, outgoing, graph.ENTITY_SPACE, str(target))

@@ -106,14 +106,14 @@ class Mention(NamedTuple):
 def extract_mentions(text: str) -> list[Mention]:
     """Return the mentions in a text, each type and name once, at most 50; those by grammars first."""
     text = text[:_MAX_TEXT]
-    found: dict[tuple[str, str], Mention] = {}
+    mentions: dict[tuple[str, str], Mention] = {}
     known_names: set[str] = set()
     for entity in (*_by_grammar(text), *_by_regex(text)):
         if entity.entity_type == "function_like" and entity.name in known_names:
             continue
         known_names.add(entity.name)
-        found.setdefault((entity.entity_type, entity.name), entity)
-    return list(found.values())[:MAX_ENTITIES]
+        mentions.setdefault((entity.entity_type, entity.name), entity)
+    return list(mentions.values())[:MAX_ENTITIES]
 
 
 def has_grammars() -> bool:
@@ -161,4 +161,4 @@ def _definition_type(node: str) -> str:
         return ""
     if "function" in node or "method" in node:
         return "function"
-    return next((found for word, found in _CLASS_LIKE.items() if word in node), "")
+    return next((kind for word, kind in _CLASS_LIKE.items() if word in node), "")

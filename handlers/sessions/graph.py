@@ -67,8 +67,8 @@ def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
     if sensitive := sensitive_field(fields):
         return EntityUpserted("skipped", reason=f"sensitive: {sensitive}")
     # An entity that a caller writes without observations is a statement of its own, even with a memory.
-    stated = memory is None or not observations
-    number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=stated)
+    is_stated = memory is None or not observations
+    number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=is_stated)
     index_entities(tx, [number])
     history.append(tx, ENTITY_SPACE, str(number), "upserted", after="\n".join([f"{name} ({kind})", *observations]))
     return EntityUpserted("ok", number)
@@ -101,19 +101,19 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     """
     if not option(tx, "ENABLE_GRAPH"):
         return EntityDetails("disabled", setting=_SETTING)
-    found = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
-    if found is None:
+    entity = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
+    if entity is None:
         return EntityDetails("not_found")
-    observations = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
+    observations = tx.all("sessions.graph.observations", _Observation, entity_id=entity.id)
     return EntityDetails(
         UNSET,
-        found.id,
-        found.name,
-        found.entity_type,
-        found.created_at,
-        [one.content for one in observations],
-        [one.memory_id for one in observations],
-        _relations_of(tx, [found.id]),
+        entity.id,
+        entity.name,
+        entity.entity_type,
+        entity.created_at,
+        [observation.content for observation in observations],
+        [observation.memory_id for observation in observations],
+        _relations_of(tx, [entity.id]),
     )
 
 
@@ -130,9 +130,9 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
     return ContextGraph(UNSET, nodes, _relations_of(tx, [node.id for node in nodes]))
 
 
-def add_mentions(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
+def add_mentions(tx: Tx, mentions: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
     """Adds an entity for each mention of a memory, given as (name, type), with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=mentioned, now=at)))
+    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=mentions, now=at)))
     rows = [(number, text) for number in ids]
     tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
@@ -181,16 +181,16 @@ def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = 
     ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories) if operation else []
     texts = {row.id: _index_text(row) for row in tx.each("sessions.graph.index_texts", _EntityText, ids=ids)}
     # Observations and relations first: an entity is deleted only when nothing refers to it any more.
-    touched = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
+    affected_ids = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
     relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
     for ends in tx.all("sessions.graph.delete_unsupported_relations", _Ends, ids=relations):
-        touched |= {ends.source_id, ends.target_id}
-    dropped = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(touched)))
-    for number in dropped:
+        affected_ids |= {ends.source_id, ends.target_id}
+    deleted_ids = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(affected_ids)))
+    for number in deleted_ids:
         index.drop(tx, ENTITY_SPACE, str(number))
         if operation:
             history.append(tx, ENTITY_SPACE, str(number), operation, before=texts.get(number))
-    index_entities(tx, sorted(touched - dropped))
+    index_entities(tx, sorted(affected_ids - deleted_ids))
 
 
 def exists(tx: Tx, number: int) -> bool:
@@ -200,7 +200,9 @@ def exists(tx: Tx, number: int) -> bool:
 
 def observations_of(tx: Tx, number: int) -> list[str]:
     """Return the newest observations of an entity."""
-    return [one.content for one in tx.all("sessions.graph.observations", _Observation, entity_id=number)]
+    return [
+        observation.content for observation in tx.all("sessions.graph.observations", _Observation, entity_id=number)
+    ]
 
 
 def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:
@@ -263,11 +265,11 @@ def _source(row: _EntityText) -> IndexSource:
     return IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row), concept=concept)
 
 
-def checked_name(field: str, given: str) -> str:
+def checked_name(field: str, text: str) -> str:
     """Return the name without surrounding blanks; raises a Fault for an empty one or one with unprintable
     characters.
     """
-    name = given.strip()
+    name = text.strip()
     if not name:
         raise Fault("invalid", f"{field} is required")
     if not name.isprintable():
@@ -275,18 +277,18 @@ def checked_name(field: str, given: str) -> str:
     return name
 
 
-def parse_observations(given: str | None) -> list[str]:
+def parse_observations(text: str | None) -> list[str]:
     """Return the observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
-    if not given or not given.strip():
+    if not text or not text.strip():
         return []
     try:
-        found: Any = msgspec.json.decode(given)
+        value: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Fault("invalid", f"observations_json is not valid JSON: {error}") from None
-    listed = cast("list[Any]", found if isinstance(found, list) else [found])
-    if not all(isinstance(text, str) for text in listed):
+    texts = cast("list[Any]", value if isinstance(value, list) else [value])
+    if not all(isinstance(item, str) for item in texts):
         raise Fault("invalid", "observations_json must be a JSON array of strings")
-    return list(dict.fromkeys(text for text in listed if text.strip()))
+    return list(dict.fromkeys(item for item in texts if item.strip()))
 
 
 def _existing_memory(tx: Tx, number: int | None) -> int | None:
@@ -307,10 +309,10 @@ def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
         semantic=option(tx, "ENABLE_VEC"),
     )
     scores = {int(hit.id): round(hit.distance or 0.0, _SCORE_DIGITS) for hit in hits}
-    found = tx.all("sessions.graph.by_ids", _entity_row, ids=list(scores))
-    found.sort(key=lambda node: (scores[node.id], -node.id))
+    matches = tx.all("sessions.graph.by_ids", _entity_row, ids=list(scores))
+    matches.sort(key=lambda node: (scores[node.id], -node.id))
     nodes = [msgspec.structs.replace(node, score=0.0) for node in same_name]
-    nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in found if node not in same_name]
+    nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in matches if node not in same_name]
     if not nodes:
         rows = tx.all("sessions.graph.name_contains", _entity_row, part=query, limit=limit)
         nodes = [msgspec.structs.replace(node, score=0.0) for node in rows]

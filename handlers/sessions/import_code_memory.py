@@ -52,11 +52,11 @@ def _new_id(ids: _NewIds, old: object) -> int | None:
     return ids.new[at] if at < len(ids.old) and ids.old[at] == old else None
 
 
-def code_memory(given: Source) -> Steps[Imported]:
+def code_memory(file: Source) -> Steps[Imported]:
     """Imports the memories under new ids, then the graph; skips what an earlier import added."""
-    with open_external(given.path, given.copies) as source:
+    with open_external(file.path, file.copies) as source:
         if "memories" not in source.tables():
-            raise Fault("invalid", f"{given.path.name} has no table of memories: it is not a code_memory.db.")
+            raise Fault("invalid", f"{file.path.name} has no table of memories: it is not a code_memory.db.")
         source.check(_NEEDED)
         source.index("graph_observations", "entity_id")
         tx = yield
@@ -79,13 +79,13 @@ def _import_memory(tx: Tx, columns: Columns, numbers: _NewIds) -> str:
         return "unreadable, left out"
     if find_secret([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
         return "sensitive, left out"
-    dated = _utc_time(columns.get("created_at")) is not None
+    has_date = _utc_time(columns.get("created_at")) is not None
     # Duplicates count after `since`, and the rows of an earlier import have the very time of this one.
-    since = memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
+    since = memories.time_before(row.created_at, _ONE_MILLISECOND) if has_date else _ANY_TIME
     number = memories.add(tx, row, since)
     same = {"session_id": row.session_id, "hash": memories.content_hash(row.content), "since": since}
-    found = number or tx.one("sessions.import_code_memory.earliest_copy", int, **same) or 0
-    _note_id(numbers, columns["id"], found)
+    copy_id = number or tx.one("sessions.import_code_memory.earliest_copy", int, **same) or 0
+    _note_id(numbers, columns["id"], copy_id)
     return "already there" if number is None else "memories"
 
 
@@ -118,10 +118,10 @@ def _import_graph(source: ExternalDatabase, numbers: _NewIds) -> Steps[dict[str,
         count_step(tx)
         name = _text(columns.get("name")).strip()
         if name.isprintable() and name and not find_secret([name]):
-            number, observed = _import_entity(tx, name, columns, source, numbers)
+            number, added_count = _import_entity(tx, name, columns, source, numbers)
             _note_id(names, columns["id"], number)
             entities += 1
-            observations += observed
+            observations += added_count
     for columns in source.rows("graph_relations"):
         tx = yield
         count_step(tx)
@@ -139,14 +139,16 @@ def _import_entity(tx: Tx, name: str, columns: Columns, source: ExternalDatabase
     kind = _text(columns.get("entity_type")).strip() or _GENERIC_TYPE
     at = _utc_time(columns.get("created_at")) or tx.now
     number = graph.add_entity_row(tx, name, kind, [], None, at, stated=False)
-    stated, count = True, 0
-    for one in source.rows_with("graph_observations", "entity_id", columns["id"]):
-        if _is_importable(one, numbers):
-            memory = _new_id(numbers, one.get("memory_id"))
-            seen_at = _utc_time(one.get("created_at")) or at
-            graph.add_entity_row(tx, name, _GENERIC_TYPE, [_text(one["content"])], memory, seen_at, stated=False)
-            stated, count = stated and memory is None, count + 1
-    if stated:
+    is_stated, count = True, 0
+    for observation in source.rows_with("graph_observations", "entity_id", columns["id"]):
+        if _is_importable(observation, numbers):
+            memory = _new_id(numbers, observation.get("memory_id"))
+            seen_at = _utc_time(observation.get("created_at")) or at
+            graph.add_entity_row(
+                tx, name, _GENERIC_TYPE, [_text(observation["content"])], memory, seen_at, stated=False
+            )
+            is_stated, count = is_stated and memory is None, count + 1
+    if is_stated:
         graph.add_entity_row(tx, name, kind, [], None, at, stated=True)
     graph.index_entities(tx, [number])
     return number, count

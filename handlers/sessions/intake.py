@@ -18,10 +18,10 @@ _SESSION = "imported"
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
     """Adds the records that are not there; a read only says which these are."""
     rows = [(_session(record), memories.content_hash(record.text), record.created_at) for record in records]
-    known = set(tx.all("sessions.intake.known", int, rows=rows))
+    present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
-    deleted = history.known(tx, memories.DELETED_SPACE, keys)
-    new = [number not in known and key not in deleted for number, key in enumerate(keys)]
+    deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
+    new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
     if not tx.readonly:
         writer = (memories.SPACE, *tx.call_context.writer[1:])
         for record in (record for record, is_new in zip(records, new, strict=True) if is_new):

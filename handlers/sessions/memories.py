@@ -134,15 +134,15 @@ def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
 
 
 def _source(row: MemoryRow) -> IndexSource:
-    said, tags = _given_summary(row), _given_tags(row).split(",")
-    concept = Concept(summary=said, body=row.content, tags=[tag.strip() for tag in tags if tag.strip()])
+    summary_text, tags = _given_summary(row), _given_tags(row).split(",")
+    concept = Concept(summary=summary_text, body=row.content, tags=[tag.strip() for tag in tags if tag.strip()])
     return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row), concept)
 
 
-def keep_deleted(tx: Tx, gone: Sequence[Deleted], action: str) -> None:
+def keep_deleted(tx: Tx, memories: Sequence[Deleted], action: str) -> None:
     """Notes which of these memories an import brought, so that another import leaves them out."""
     writer = tx.call_context.writer
-    for memory in gone:
+    for memory in memories:
         if _IMPORTED in memory.metadata:
             event = (DELETED_SPACE, deleted_key(memory.session_id, memory.hash), action, None, None, None, *writer)
             tx.defer(history.flush, (*event, tx.now), 0)  # no target of the call: the memory is one already
@@ -191,9 +191,9 @@ def _given_tags(row: MemoryRow) -> str:
     return row.tags if row.tags != summary.default_tags(row.content) else ""
 
 
-def resolve_session(tx: Tx, given: str | None) -> str:
+def resolve_session(tx: Tx, session_id: str | None) -> str:
     """Return the session of a call: its argument, or the configured one; raises a Fault if there is neither."""
-    session = (given or "").strip() or option(tx, "SESSION_ID")
+    session = (session_id or "").strip() or option(tx, "SESSION_ID")
     if not session:
         raise Fault("invalid", "session_id is required")
     if not session.isprintable():
@@ -201,18 +201,18 @@ def resolve_session(tx: Tx, given: str | None) -> str:
     return session
 
 
-def normalized_metadata(given: str | None) -> str:
+def normalized_metadata(metadata: str | None) -> str:
     """Return the metadata as compact JSON text, `{}` for none; raises a Fault for anything but a JSON object."""
-    if not given or not given.strip():
+    if not metadata or not metadata.strip():
         return "{}"
     try:
-        found: Any = msgspec.json.decode(given)
-        text = msgspec.json.encode(found).decode()
+        value: Any = msgspec.json.decode(metadata)
+        text = msgspec.json.encode(value).decode()
     except _DECODE_ERRORS as error:
         raise Fault("invalid", f"metadata_json is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise Fault("invalid", "metadata_json must be a JSON object")
-    if _nesting_depth(cast("Any", found)) > _MAX_METADATA_DEPTH:
+    if _nesting_depth(cast("Any", value)) > _MAX_METADATA_DEPTH:
         raise Fault("invalid", "metadata_json is nested too deeply")
     return text
 
@@ -229,11 +229,11 @@ def time_before(now: str, seconds: float) -> str:
 
 def _summary_and_tags(request: Remember) -> tuple[str, str]:
     """Return summary and tags: the arguments, or generated from the content if they are empty."""
-    given, tags = request.summary or "", request.tags or ""
+    summary_text, tags = request.summary or "", request.tags or ""
     content = request.content
-    return given if given.strip() else summary.first_line(content), tags if tags.strip() else summary.default_tags(
+    return summary_text if summary_text.strip() else summary.first_line(
         content
-    )
+    ), tags if tags.strip() else summary.default_tags(content)
 
 
 def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:

@@ -35,10 +35,10 @@ class Forgotten(Struct):
 
 def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
     """Delete one memory of a session, with what of the graph comes from it alone."""
-    gone = tx.all("sessions.removal.delete_memory", memories.Deleted, id=request.id)
-    if not gone:
+    deletions = tx.all("sessions.removal.delete_memory", memories.Deleted, id=request.id)
+    if not deletions:
         raise Fault("not_found", f"There is no memory {request.id}")
-    graph.delete_of_memories(tx, record_deleted(tx, gone, _ACTION))
+    graph.delete_of_memories(tx, record_deleted(tx, deletions, _ACTION))
     return Forgotten(request.id)
 
 
@@ -61,14 +61,14 @@ def forget_session_observation(tx: Tx, request: ForgetObservation) -> Forgotten:
     return Forgotten(request.id)
 
 
-def record_deleted(tx: Tx, gone: Sequence[memories.Deleted], action: str) -> list[int]:
+def record_deleted(tx: Tx, deletions: Sequence[memories.Deleted], action: str) -> list[int]:
     """Takes deleted memories out of the index and the mentions, and into the history. Return their numbers."""
-    for memory in gone:
+    for memory in deletions:
         index.drop(tx, memories.SPACE, str(memory.id))
-    events = [(str(memory.id), memory.content, memories.deletion_reason(memory.session_id)) for memory in gone]
+    events = [(str(memory.id), memory.content, memories.deletion_reason(memory.session_id)) for memory in deletions]
     history.append_deleted(tx, memories.SPACE, action, events)
-    memories.keep_deleted(tx, gone, action)
-    numbers = [memory.id for memory in gone]
+    memories.keep_deleted(tx, deletions, action)
+    numbers = [memory.id for memory in deletions]
     tx.run("sessions.removal.delete_mentions", memories=numbers)
     return numbers
 

@@ -64,12 +64,14 @@ def rank(
     """
     if not candidates:
         return []
-    scored = [ScoredCandidate(score(one, age(one.at, now), weights), one) for one in candidates]
-    best = min(one.score for one in scored)
+    ranking = [
+        ScoredCandidate(score(candidate, age(candidate.at, now), weights), candidate) for candidate in candidates
+    ]
+    best = min(entry.score for entry in ranking)
     # Priority and age may rank an exact match below others; it gets the best score instead.
-    scored = [one._replace(score=min(one.score, best)) if one.candidate.exact else one for one in scored]
-    kept = recency_filter(scored, top_p, strict=strict)
-    return sorted(kept, key=lambda one: (one.score, not one.candidate.exact))[:limit]
+    ranking = [entry._replace(score=min(entry.score, best)) if entry.candidate.exact else entry for entry in ranking]
+    recent = recency_filter(ranking, top_p, strict=strict)
+    return sorted(recent, key=lambda entry: (entry.score, not entry.candidate.exact))[:limit]
 
 
 def age(at: float, now: float) -> float:
@@ -77,17 +79,17 @@ def age(at: float, now: float) -> float:
     return 1 - 0.5 ** (max(0.0, now - at) / HALF_LIFE_SECONDS)
 
 
-def recency_filter(scored: Sequence[ScoredCandidate], top_p: float, *, strict: bool = False) -> list[ScoredCandidate]:
+def recency_filter(ranking: Sequence[ScoredCandidate], top_p: float, *, strict: bool = False) -> list[ScoredCandidate]:
     """Return the newest share `top_p` of the candidates, at least one; unless `strict`, also older ones that score
     better than one of these, so that only candidates are dropped that are both older and worse than all that remain.
     """
     share = top_p if 0.0 < top_p <= 1.0 else 1.0
-    count = max(1, math.ceil(round(len(scored) * share, _SCORE_DIGITS)))
-    by_age = sorted(scored, key=lambda one: -one.candidate.at)
+    count = max(1, math.ceil(round(len(ranking) * share, _SCORE_DIGITS)))
+    by_age = sorted(ranking, key=lambda entry: -entry.candidate.at)
     if not by_age:
         return []
-    worst = max(one.score for one in by_age[:count])
-    newest = {one.candidate.id for one in by_age[:count]}
+    worst = max(entry.score for entry in by_age[:count])
+    newest = {entry.candidate.id for entry in by_age[:count]}
     if strict:
-        return [one for one in scored if one.candidate.id in newest]
-    return [one for one in scored if one.candidate.id in newest or one.score < worst or one.candidate.exact]
+        return [entry for entry in ranking if entry.candidate.id in newest]
+    return [entry for entry in ranking if entry.candidate.id in newest or entry.score < worst or entry.candidate.exact]

@@ -49,8 +49,8 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
     best = rank(candidates, weights(tx), top_p, limit, now=_seconds(tx.now), strict=strict)
     return SearchResults(
         [
-            ScoredMemory(*_result_fields(by_id[one.candidate.id]), score=one.score, fts_hit=one.candidate.fts_hit)
-            for one in best
+            ScoredMemory(*_result_fields(by_id[entry.candidate.id]), score=entry.score, fts_hit=entry.candidate.fts_hit)
+            for entry in best
         ]
     )
 
@@ -72,8 +72,8 @@ def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, in
     if not lexical and not semantic:
         return {}
     within = [(SPACE, scope)]
-    found = ranked(tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic)
-    return {int(one.hit.id): one for one in found}
+    ranking = ranked(tx, query, within=within, limit=min(_MAX_CANDIDATES, limit), lexical=lexical, semantic=semantic)
+    return {int(entry.hit.id): entry for entry in ranking}
 
 
 def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str | None) -> list[MemoryRow]:
@@ -90,12 +90,12 @@ def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
     return tx.all("sessions.search.recent_of_session", MemoryRow, session_id=scope, limit=limit)
 
 
-def _candidate(row: MemoryRow, found: index.Scored | None, query: str) -> Candidate:
-    by_words = found is not None and found.hit.text_rank is not None
-    near = LEXICAL_BASE_SCORE if found is not None and found.hit.similarity is None else NEAREST
+def _candidate(row: MemoryRow, evidence: index.Scored | None, query: str) -> Candidate:
+    by_words = evidence is not None and evidence.hit.text_rank is not None
+    near = LEXICAL_BASE_SCORE if evidence is not None and evidence.hit.similarity is None else NEAREST
     return Candidate(
         row.id,
-        FARTHEST - (FARTHEST - near) * found.score if found else None,
+        FARTHEST - (FARTHEST - near) * evidence.score if evidence else None,
         by_words,
         row.priority,
         _seconds(row.created_at),

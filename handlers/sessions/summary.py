@@ -120,9 +120,9 @@ def model_summary(model: SummaryModel, content: str) -> str:
 def _prompt(model: SummaryModel, library: Any, content: str) -> str:
     """Return the instruction, and as much of the content as leaves room for the completion."""
     before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
-    fixed = len(library.tokenize((before + after).encode()))
+    overhead = len(library.tokenize((before + after).encode()))
     tokens = library.tokenize(content.encode(), add_bos=False)
-    room = max(0, model.context - model.max_tokens - fixed - _SPARE_TOKENS)
+    room = max(0, model.context - model.max_tokens - overhead - _SPARE_TOKENS)
     if len(tokens) > room:
         content = library.detokenize(tokens[:room]).decode(errors="ignore")
     return f"{before}{content}{after}"
