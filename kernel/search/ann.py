@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
 _NO_ID = 2**63 - 1  # after all ids
-_COMPARED_TOGETHER = 65_536  # rows: bounds what one search of a large store takes to some MB
-_HAMMING_FACTOR = 12  # rows ranked by the finer dot product for each one wanted; 16 find no more at 1M
+_COMPARED_TOGETHER = 65_536  # rows: bounds the memory of one search of a large store to some MB
+_HAMMING_FACTOR = 12  # rows ranked by the finer dot product per row wanted; 16 find no more at 1M
 _SAMPLE_STEP = 16  # every 16th value is enough to estimate the radius; not measured
-_MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, if many are equally near; not measured
+_MAX_TIES_FACTOR = 4  # rows kept at most per row wanted, the newest, if many are equally near; not measured
 
 
 class Row(NamedTuple):
@@ -61,10 +61,10 @@ class Deletion(NamedTuple):
 
 
 class VectorFeed(NamedTuple):
-    """Readers over one snapshot of the store; each returns what follows the id given, in rising order.
+    """Readers over one snapshot of the store; each returns the rows after the given id, in rising order.
 
-    `size` counts the vectors. Codes are vectors if the second argument is true, else sketches. `rows` returns at
-    most `page_size` rows at once; fewer mean that there are no more.
+    `size` counts the vectors. Codes are vectors if the second argument is true, else sketches. `rows` returns at most
+    `page_size` rows at once; fewer mean that there are no more.
     """
 
     size: Callable[[], int]
@@ -143,12 +143,12 @@ class VectorIndex:
         if not (table := self._table) or not table.exact:
             return None
         rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
-        held = table.docs[: len(cosines)] if rows is None else table.docs[rows]
+        doc_ids = table.docs[: len(cosines)] if rows is None else table.docs[rows]
         if limit < len(cosines):
             best = _largest(cosines, limit)
-            best = np.concatenate([best, np.flatnonzero(members(held, also))]) if also else best
-            held, cosines = held[best], cosines[best]
-        return dict(zip(held.tolist(), cosines.clip(-1.0, 1.0).tolist(), strict=True))
+            best = np.concatenate([best, np.flatnonzero(members(doc_ids, also))]) if also else best
+            doc_ids, cosines = doc_ids[best], cosines[best]
+        return dict(zip(doc_ids.tolist(), cosines.clip(-1.0, 1.0).tolist(), strict=True))
 
     def shortlist(
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
@@ -176,22 +176,23 @@ class VectorIndex:
         return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 
     def _read(self, feed: VectorFeed) -> None:
-        # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
+        # Each block begins at the end of the previous block: once rows were read singly, the next block would repeat
+        # them.
         sound = self.last == self._last_sealed
         while sound and (blocks := feed.blocks(self.last, self.exact)):
             for block in blocks:
                 sound = sound and self._append_block(block)
         more = True
         while more and (rows := feed.rows(self.last, self.exact)):
-            kept = [row for row in rows if row.partition is not None and row.id > self.last]
-            if kept:
-                ids, docs, partitions, scales, codes = zip(*kept, strict=True)
+            live_rows = [row for row in rows if row.partition is not None and row.id > self.last]
+            if live_rows:
+                ids, docs, partitions, scales, codes = zip(*live_rows, strict=True)
                 self._append([ids, docs, partitions, scales], b"".join(codes))
             self.last = max(self.last, rows[-1].id)
             more = len(rows) == feed.page_size
 
     def _append_block(self, block: Block) -> bool:
-        """Return whether the block is well formed; after one that is not, rows are read singly."""
+        """Return whether the block is well formed; after a malformed block, rows are read singly."""
         import numpy as np
 
         width = self.sketcher.dimensions if self.exact else self.sketcher.words * 8
@@ -200,8 +201,8 @@ class VectorIndex:
         if {*sizes, len(block.codes) / width} != {sizes[0]} or sizes[0] % 1:
             return False
         arrays = [np.frombuffer(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
-        known = int(arrays[0].searchsorted(self.last, "right"))
-        self._append([column[known:] for column in arrays], block.codes[known * width :])
+        old_rows = int(arrays[0].searchsorted(self.last, "right"))
+        self._append([column[old_rows:] for column in arrays], block.codes[old_rows * width :])
         self.last = self._last_sealed = block.last
         return True
 
@@ -226,28 +227,28 @@ def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "i
 
 
 def _compare_rows(
-    table: VectorTable, query: "Array", selected: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
+    table: VectorTable, query: "Array", selection: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
 ) -> "tuple[Ids | None, Array]":
-    """Return the selected rows of a table, None for the first ones, and the value of a metric for each."""
+    """Return the selected rows of a table, None for the first rows, and the value of a metric for each."""
     import numpy as np
 
-    count, rows = selected
+    count, rows = selection
     if rows is not None and 2 * len(rows) > count:  # gathering most rows costs more than comparing all
         return rows, _compare_rows(table, query, (count, None), metric, dtype)[1][rows]
-    # A product of vectors is a whole number below 2 ** 24, which 32 bits hold exactly, a distance one below 2 ** 16.
+    # A product of vectors is a whole number below 2 ** 24, which 32 bits hold exactly, a distance is below 2 ** 16.
     values = np.empty(count if rows is None else len(rows), np.float32 if dtype == "int8" else np.uint16)
     for at in range(0, len(values), _COMPARED_TOGETHER):
-        some = slice(at, min(at + _COMPARED_TOGETHER, len(values)))
-        values[some] = compare(query, table.codes[some if rows is None else rows[some]], metric, dtype)
+        chunk = slice(at, min(at + _COMPARED_TOGETHER, len(values)))
+        values[chunk] = compare(query, table.codes[chunk if rows is None else rows[chunk]], metric, dtype)
     return rows, values
 
 
 def _cosines(
-    table: VectorTable, vector: bytes, scale: float, selected: "tuple[int, Ids | None]"
+    table: VectorTable, vector: bytes, scale: float, selection: "tuple[int, Ids | None]"
 ) -> "tuple[Ids | None, Floats]":
     import numpy as np
 
-    rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selected)
+    rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selection)
     return rows, values * (table.scales[: len(values)] if rows is None else table.scales[rows]) * scale
 
 
@@ -257,7 +258,7 @@ def _largest(values: "Floats", size: int) -> "Ids":
 
     sample = values[::_SAMPLE_STEP]
     above = 2 * size // _SAMPLE_STEP + 1
-    if above < len(sample):  # few are above what most likely twice as many reach as are wanted
+    if above < len(sample):  # few are above a value that most likely twice as many reach as are wanted
         few = np.flatnonzero(values >= np.partition(sample, -above)[-above])
         if len(few) >= size:
             return few[values[few].argpartition(-size)[-size:]]

@@ -6,15 +6,15 @@ from kernel.search.ann import EXACT_ROWS, Block, Deletion, Row, VectorFeed
 from kernel.search.vector_table import COLUMNS
 from kernel.store.transaction import Tx
 
-# Vectors in a block: a start reads 977 rows instead of a million. Others wait while one is written: some milliseconds,
-# 60 with 8,192.
+# Vectors in a block: a start reads 977 rows instead of a million. Others wait while a block is written: some
+# milliseconds, 60 with 8,192.
 BLOCK_ROWS = 1024
 _BLOCKS_PER_READ = 8  # bounds memory: 3 MB with vectors of 256 dimensions; not measured
 _NO_LIMIT = 2**63 - 1
 
 
 def vector_feed(tx: Tx, model: int) -> VectorFeed:
-    """Return what `tx` sees of a model's vectors."""
+    """Return readers over the vectors of a model that `tx` sees."""
 
     def blocks(last: int, exact: bool) -> Sequence[Block]:
         return _blocks(tx, model, last, exact, _BLOCKS_PER_READ)
@@ -30,10 +30,10 @@ def vector_feed(tx: Tx, model: int) -> VectorFeed:
 
 def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
     """Writes up to `limit` blocks of vectors that are in none, if a block is full; returns how many were written."""
-    for sealed in range(limit):
+    for written in range(limit):
         after = tx.one("kernel.ann_storage.last_sealed_id", int, size=BLOCK_ROWS)
         if after is None or not _write_block(tx, model, after):
-            return sealed
+            return written
     return limit
 
 
@@ -46,11 +46,11 @@ def rewrite_block(tx: Tx, model: int, after: int) -> int:
 
 def forget_vectors(tx: Tx, upto: int, limit: int) -> int:
     """Deletes up to `limit` vectors, and then blocks, of ids up to `upto` that are of no document; returns how many."""
-    gone = tx.all("kernel.ann_storage.vectors_upto", int, upto=upto, limit=limit)
-    if gone:
+    vectors = tx.all("kernel.ann_storage.vectors_upto", int, upto=upto, limit=limit)
+    if vectors:
         tx.context.search_cache.uncommitted = tx
-        tx.run("kernel.ann_storage.log_vectors_deleted", ids=gone)
-        return tx.run("kernel.ann_storage.delete_vectors", ids=gone)
+        tx.run("kernel.ann_storage.log_vectors_deleted", ids=vectors)
+        return tx.run("kernel.ann_storage.delete_vectors", ids=vectors)
     return delete_block(tx, upto)
 
 
@@ -60,7 +60,7 @@ def delete_block(tx: Tx, upto: int = _NO_LIMIT) -> int:
 
 
 def deletions_upto(tx: Tx, vector: int) -> int:
-    """Return the number of the last deletion before the first one of a vector after this."""
+    """Return the number of the last deletion before the first deletion of a vector after this."""
     first = tx.one("kernel.ann_storage.first_deletion_after", int, vector=vector)
     return first - 1 if first else last_deletion_id(tx)
 
@@ -86,16 +86,16 @@ def trim_deletions(tx: Tx, upto: int, limit: int = _NO_LIMIT) -> int:
 
 def count_mismatches(tx: Tx, model: int) -> int:
     """Return how many rows of blocks differ from the vectors, are missing there, or are of no vector."""
-    deleted = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
+    deletions = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
     wrong: set[int] = set()
     for exact in (False, True):
         after = 0
         while blocks := _blocks(tx, model, after, exact, 1):
             if blocks[0].codes or not exact:  # of a large store there are sketches only
-                sealed = {row.id: row for row in _sealed_rows(blocks[0]) if row.id > after}
-                stored = {row.id: row for row in _rows_upto(tx, model, after, blocks[0].last, exact)}
-                wrong.update(vector for vector, row in stored.items() if sealed.get(vector) != row)
-                wrong.update(vector for vector in sealed if vector not in stored and vector not in deleted)
+                block_rows = {row.id: row for row in _sealed_rows(blocks[0]) if row.id > after}
+                vector_rows = {row.id: row for row in _rows_upto(tx, model, after, blocks[0].last, exact)}
+                wrong.update(vector for vector, row in vector_rows.items() if block_rows.get(vector) != row)
+                wrong.update(vector for vector in block_rows if vector not in vector_rows and vector not in deletions)
             after = blocks[0].last
     return len(wrong)
 
@@ -107,12 +107,12 @@ def clear(tx: Tx) -> None:
 
 
 def _sealed_rows(block: Block) -> list[Row]:
-    """Return the rows of a block; none of a malformed one."""
+    """Return the rows of a block; none of a malformed block."""
     import numpy as np
 
-    packed = (block.ids, block.docs, block.partitions, block.scales)
+    arrays = (block.ids, block.docs, block.partitions, block.scales)
     try:
-        columns = [np.frombuffer(one, kind).tolist() for one, kind in zip(packed, COLUMNS.values(), strict=True)]
+        columns = [np.frombuffer(array, kind).tolist() for array, kind in zip(arrays, COLUMNS.values(), strict=True)]
         size = len(block.codes) // max(1, len(columns[0]))
         codes = [block.codes[at : at + size] for at in range(0, len(block.codes), size or 1)]
         return [Row(*row) for row in zip(*columns, codes, strict=True)]
@@ -121,11 +121,11 @@ def _sealed_rows(block: Block) -> list[Row]:
 
 
 def _rows_upto(tx: Tx, model: int, after: int, last: int, exact: bool) -> list[Row]:
-    found: list[Row] = []
+    matches: list[Row] = []
     while after < last and (rows := _rows(tx, model, after, exact)):
-        found += [row for row in rows if row.partition is not None and row.id <= last]
+        matches += [row for row in rows if row.partition is not None and row.id <= last]
         after = rows[-1].id
-    return found
+    return matches
 
 
 def _write_block(tx: Tx, model: int, after: int) -> int:
@@ -135,9 +135,11 @@ def _write_block(tx: Tx, model: int, after: int) -> int:
     if not rows:
         return 0
     vectors = _rows(tx, model, after, exact=True) if _count(tx) <= EXACT_ROWS else []
-    kept = [row for row in rows if row.partition is not None]
-    columns = [np.array(column, kind) for column, kind in zip(zip(*kept, strict=True), COLUMNS.values(), strict=False)]
-    ids, docs, partitions, scales = (column.tobytes() for column in columns) if kept else [b""] * 4
+    live_rows = [row for row in rows if row.partition is not None]
+    columns = [
+        np.array(column, kind) for column, kind in zip(zip(*live_rows, strict=True), COLUMNS.values(), strict=False)
+    ]
+    ids, docs, partitions, scales = (column.tobytes() for column in columns) if live_rows else [b""] * 4
     tx.run(
         "kernel.ann_storage.add_block",
         last=rows[-1].id,
@@ -146,7 +148,7 @@ def _write_block(tx: Tx, model: int, after: int) -> int:
         docs=docs,
         places=partitions,
         scales=scales,
-        sketches=b"".join([row.code for row in kept]),
+        sketches=b"".join([row.code for row in live_rows]),
         vectors=b"".join([row.code for row in vectors if row.partition is not None]),
     )
     return rows[-1].id

@@ -84,11 +84,12 @@ class Sketcher:
         import numpy as np
 
         count, dimensions = len(vectors), self._flips.shape[1]
-        rotated = np.zeros((count, ROTATIONS, self._size), np.float32)
+        rotations = np.zeros((count, ROTATIONS, self._size), np.float32)
         flat = self._centred(np.frombuffer(b"".join(vectors), np.int8).reshape(count, 1, dimensions))
-        np.multiply(flat, self._flips, out=rotated[:, :, :dimensions])
-        # A Hadamard transform of length a x b is one of length a over the columns and one of length b over the rows.
-        squares = rotated.reshape(count, ROTATIONS, len(self._left), len(self._right))
+        np.multiply(flat, self._flips, out=rotations[:, :, :dimensions])
+        # A Hadamard transform of length a x b is a transform of length a over the columns, then of length b over the
+        # rows.
+        squares = rotations.reshape(count, ROTATIONS, len(self._left), len(self._right))
         return (self._left @ (squares @ self._right)).reshape(count, -1)
 
     def _centred(self, flat: "NDArray[np.int8]") -> "NDArray[np.int8] | Values":

@@ -1,7 +1,7 @@
 """BM25 from term frequencies that FTS5 reports row by row.
 
-FTS5's own `bm25()` first counts the rows of every term of the query, which is most of what a query costs in a large
-store. Here the caller supplies the document frequencies, from a cache or of some partitions only.
+FTS5's own `bm25()` first counts the rows of every term of the query, which is most of a query's cost in a large store.
+Here the caller supplies the document frequencies, from a cache or of some partitions only.
 """
 
 import struct
@@ -18,7 +18,7 @@ COMMON_TERM_SHARE = 0.25  # a term in more documents than this hardly ranks: LoC
 _COMMON_TERM_WEIGHT = 0.01  # of its idf; above 0, so that documents with common terms only keep an order; not measured
 _COMMON_TERM_MIN_DOCS = 50  # in fewer documents a quarter is no evidence that a term is common; not measured
 _HEADER = struct.Struct("<If")  # tokens of the row, mean tokens of all rows; then a byte for each term
-_MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than one of 128
+_MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than 128
 
 
 def match_tf(row: "Fts5Row", *skip: Any) -> bytes:

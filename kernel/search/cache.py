@@ -1,4 +1,4 @@
-"""What search keeps in memory between calls: the vectors, document frequencies, and what misspelt words mean."""
+"""The data that search keeps in memory between calls: vectors, document frequencies, and words near misspelt words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -43,18 +43,18 @@ class SearchCache:
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
-        """Return whether all index rows that `tx` sees are committed, so that other transactions may use what
-        it reads.
+        """Return whether all index rows that `tx` sees are committed, so that other transactions may use the rows it
+        reads.
         """
         return tx.readonly or tx is not self.uncommitted
 
     def last_ids(self, tx: Tx) -> LastIds:
         """Return the last ids that `tx` sees, read once in a transaction that only reads."""
-        reader, known = self._last_ids
+        reader, ids = self._last_ids
         if reader is not tx or not tx.readonly:
-            known = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
-            self._last_ids = (tx, known)
-        return known
+            ids = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
+            self._last_ids = (tx, ids)
+        return ids
 
     def document_frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
@@ -66,21 +66,21 @@ class SearchCache:
         if not self._total <= total <= self._total * _MAX_GROWTH:
             self._frequencies = {}
             self._total = total
-        known = self._frequencies
+        frequencies = self._frequencies
         # A stem with frequency 0 is counted each time: it may have been added since.
-        if missing := [stem for stem in stems if not known.get(stem)]:
-            known.update(count(missing))
-        return {stem: known.get(stem, 0) for stem in stems}
+        if missing := [stem for stem in stems if not frequencies.get(stem)]:
+            frequencies.update(count(missing))
+        return {stem: frequencies.get(stem, 0) for stem in stems}
 
     def near_words(
         self, total: int, words: Sequence[str], find: Callable[[str], Sequence[Near]]
     ) -> dict[str, Sequence[Near]]:
-        """Return the words of the index near each of these, as `find` has them; any new document drops what is kept."""
+        """Return the words of the index near each of these, as `find` has them; any new document empties the cache."""
         if total != self._near_words_of or len(self._near_words) > _MAX_NEAR_WORDS:
             self._near_words = {}
             self._near_words_of = total
-        known = self._near_words
+        cached_words = self._near_words
         for word in words:
-            if word not in known:
-                known[word] = find(word)
-        return {word: known[word] for word in words}
+            if word not in cached_words:
+                cached_words[word] = find(word)
+        return {word: cached_words[word] for word in words}

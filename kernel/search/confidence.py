@@ -21,36 +21,36 @@ _USUAL_EXACT = 0.3  # if the tokens of no hit were compared
 _MOST_WORDS = 1.5  # of `information`: short texts score more
 _FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; at 8 LoCoMo loses 1.7 % of its answers
 _MUCH = 0.5  # of the query; a hit that holds so much of it always counts
-_ALL = 0.99  # of the query, for rounding; what holds every word of it may answer, however long it is
+_ALL = 0.99  # of the query, for rounding; a text with every word of it may answer, however long it is
 
 
-def strengths(found: Candidates) -> "Floats":
-    """Return the strength of each candidate, in [0, 1]; 0 for what is far behind the best and does not hold
-    the query.
+def strengths(matches: Candidates) -> "Floats":
+    """Return the strength of each candidate, in [0, 1]; 0 for a candidate far behind the best that does not hold the
+    query.
     """
     import numpy as np
 
-    unread = np.isnan(found.meaning)  # texts that the model cannot read have no vector
+    unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     if unread.all():
-        return _logistic(WORDS_BIAS + WORDS * _words(found))
-    known = np.sort(found.exact[~np.isnan(found.exact)])
-    unknown = known[len(known) // 2] if len(known) else _USUAL_EXACT  # the median, as in fusion
-    exact = np.where(np.isnan(found.exact), unknown, found.exact)
-    odds = BIAS + MEANING * np.where(unread, 0.0, found.meaning) + EXACT * exact
+        return _logistic(WORDS_BIAS + WORDS * _words(matches))
+    known_exact = np.sort(matches.exact[~np.isnan(matches.exact)])
+    usual_exact = known_exact[len(known_exact) // 2] if len(known_exact) else _USUAL_EXACT  # the median, as in fusion
+    exact = np.where(np.isnan(matches.exact), usual_exact, matches.exact)
+    odds = BIAS + MEANING * np.where(unread, 0.0, matches.meaning) + EXACT * exact
     far = (odds < odds.max(initial=-np.inf) - _FAR) & (exact < _MUCH)
     by_meaning = np.where(far, 0.0, _logistic(odds))
-    whole = ~np.isnan(found.words) & (found.exact >= _ALL)
+    whole = ~np.isnan(matches.words) & (matches.exact >= _ALL)
     by_meaning[whole] = np.maximum(by_meaning[whole], WEAK)
     if not unread.any():
         return by_meaning
-    by_words = np.where(np.isnan(found.words), 0.0, _logistic(WORDS_BIAS + WORDS * _words(found)))
+    by_words = np.where(np.isnan(matches.words), 0.0, _logistic(WORDS_BIAS + WORDS * _words(matches)))
     return np.where(unread, by_words, by_meaning)
 
 
-def _words(found: Candidates) -> "Floats":
+def _words(matches: Candidates) -> "Floats":
     import numpy as np
 
-    return np.clip(np.nan_to_num(found.words) / max(found.query.information, 1e-9), 0.0, _MOST_WORDS)
+    return np.clip(np.nan_to_num(matches.words) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
 
 
 def verdict(strength: float) -> Verdict:

@@ -32,13 +32,13 @@ class _InPartition(NamedTuple):
 
 
 def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
-    """Return the documents of `ids`; missing ones are left out."""
+    """Return the documents of `ids`; missing ids are left out."""
     tx.flush_deferred()
     return {row.doc: row for row in tx.all("kernel.documents.by_ids", Document, ids=ids)}
 
 
 def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
-    """Return the ids of the documents of the given (space, key) pairs, in that order; missing ones are left out."""
+    """Return the ids of the documents of (space, key) pairs, in that order; missing documents are left out."""
     tx.flush_deferred()
     return tx.all("kernel.documents.ids_of", int, keys=keys)
 

@@ -1,7 +1,7 @@
 """Documents that are deleted in numbers: nothing finds them from then on, and their words leave full text in slices.
 
-To take the words of a document out of full text costs several times what all else of its deletion does, and others wait
-for the lock meanwhile. Until the words are gone, searches look only at words of documents that are there.
+To take the words of a document out of full text costs several times all else of its deletion, and others wait for the
+lock meanwhile. Until the words are gone, searches look only at words of documents that are there.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def drop_partitions(tx: Tx, partitions: Sequence[int]) -> None:
 
 
 def removal_steps() -> Steps[None]:
-    """Take the words of deleted documents out of full text; another call goes on where one was cut off."""
+    """Take the words of deleted documents out of full text; a later call goes on after an interruption."""
     tx = yield
     while rows := _next(tx, STEP_ROWS):
         tx.context.search_cache.uncommitted = tx

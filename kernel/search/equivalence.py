@@ -13,7 +13,7 @@ from kernel.store.transaction import Tx
 # Of unit vectors. Chosen with the next: of generated facts and questions 95 of 100
 # pairs said to be the same are.
 MAX_DISTANCE = 0.7
-# The weight of what one text says and the other does not, over the mean weight of their words.
+# The weight of the words that only one of two texts has, over the mean weight of their words.
 MAX_UNMATCHED = 1.1
 # A text of so many words may say a thing more than another that says the same; of notes and turns with one word in
 # eight left out, .7 to .9 are found so, without it .2.
@@ -40,18 +40,18 @@ class _Names(NamedTuple):
     names: frozenset[str]
 
 
-def says_the_same(tx: Tx, text: str, others: Sequence[str]) -> list[bool]:
+def says_the_same(tx: Tx, text: str, texts: Sequence[str]) -> list[bool]:
     """Tell for each of the other texts whether it states the same as `text`; precision counts more than recall.
 
     Texts without a vector are only told apart.
     """
-    near = [other for other in others if not tell_apart(text, other)]
+    near = [candidate for candidate in texts if not tell_apart(text, candidate)]
     embedder, vectors = tx.context.embedder, embed_texts(tx, [text, *near]) if near else None
     if embedder is None or not vectors:
-        return [other in near for other in others]
+        return [candidate in near for candidate in texts]
     same = is_same_to(embedder, text, vectors[0])
-    found = {other: same(other, vector) for other, vector in zip(near, vectors[1:], strict=True)}
-    return [found.get(other, False) for other in others]
+    verdicts = {candidate: same(candidate, vector) for candidate, vector in zip(near, vectors[1:], strict=True)}
+    return [verdicts.get(candidate, False) for candidate in texts]
 
 
 def is_same_to(
@@ -59,44 +59,44 @@ def is_same_to(
 ) -> Callable[[str, Embedding], bool]:
     """Return a test for other texts that nothing tells apart: a distance, and no heavy word in one text alone."""
 
-    def same(other: str, found: Embedding) -> bool:
-        if text == other:
+    def same(text_b: str, embedding: Embedding) -> bool:
+        if text == text_b:
             return True
-        near = l2_distance(vector.cosine(found)) < within
-        return near and covers(embedder, (text, vector.tokens), (other, found.tokens))
+        near = l2_distance(vector.cosine(embedding)) < within
+        return near and covers(embedder, (text, vector.tokens), (text_b, embedding.tokens))
 
     return same
 
 
-def covers(embedder: Embedder, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-    """Return whether no word that matters is in one of two texts alone, or of long ones in each; with packed tokens."""
-    left = embedder.unmatched(one[1], other[1])
-    return (min(left) if _are_long(one[0], other[0]) else max(left)) <= MAX_UNMATCHED
+def covers(embedder: Embedder, left_text: tuple[str, bytes], right_text: tuple[str, bytes]) -> bool:
+    """Return whether no word that matters is in only one of two texts, or of long texts in each; with packed tokens."""
+    unmatched = embedder.unmatched(left_text[1], right_text[1])
+    return (min(unmatched) if _are_long(left_text[0], right_text[0]) else max(unmatched)) <= MAX_UNMATCHED
 
 
-def tell_apart(one: str, other: str) -> bool:
+def tell_apart(left: str, right: str) -> bool:
     """Return whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
-    return is_negated(one) != is_negated(other) or _differ_in_numbers(one, other) or _differ_in_names(one, other)
+    return is_negated(left) != is_negated(right) or _differ_in_numbers(left, right) or _differ_in_names(left, right)
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a text denies something, in one of some twenty languages."""
+    """Return whether a text denies something, in any of some twenty languages."""
     text = text.lower()
     return not _NEGATIONS.isdisjoint(_WORD.findall(text)) or _NEGATED.search(text) is not None
 
 
 def is_common(text: str) -> bool:
-    """Return whether a text has no word that says what it is about."""
+    """Return whether a text has no word that says its subject."""
     return all(word in STOP_WORDS for word in _WORD.findall(text.lower()))
 
 
-def _are_long(one: str, other: str) -> bool:
-    return max(len(one.split()), len(other.split())) >= LONG_TEXT_WORDS
+def _are_long(left: str, right: str) -> bool:
+    return max(len(left.split()), len(right.split())) >= LONG_TEXT_WORDS
 
 
-def _differ_in_numbers(one: str, other: str) -> bool:
-    first, second = _numbers(one), _numbers(other)
-    return bool(first - second and second - first) if _are_long(one, other) else first != second
+def _differ_in_numbers(left: str, right: str) -> bool:
+    first, second = _numbers(left), _numbers(right)
+    return bool(first - second and second - first) if _are_long(left, right) else first != second
 
 
 def _numbers(text: str) -> frozenset[int]:
@@ -105,12 +105,12 @@ def _numbers(text: str) -> frozenset[int]:
 
 
 def _number(digits: str) -> int:
-    return int(digits[-18:])  # what differs in a longer number mostly does so at its end
+    return int(digits[-18:])  # longer numbers mostly differ at their end
 
 
-def _differ_in_names(one: str, other: str) -> bool:
+def _differ_in_names(left: str, right: str) -> bool:
     # A word at the beginning of a sentence may be a name too; a text that only says more is left to the words.
-    first, second = _names(one), _names(other)
+    first, second = _names(left), _names(right)
     return _lacks(second.words, first.names) and _lacks(first.words, second.names)
 
 

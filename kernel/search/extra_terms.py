@@ -1,7 +1,8 @@
 """Words that the tokenizer of the full-text index misses: parts of names, emoji, scripts with vowel signs.
 
 FTS5's unicode61 takes letters and digits only. So it keeps `getUserById` whole, drops emoji, and cuts words of Hindi or
-Thai at each vowel sign. What it misses is indexed beside the text, in letters of private use if it takes no others.
+Thai at each vowel sign. The words it misses are indexed beside the text, in letters of private use if it takes no
+others.
 """
 
 import unicodedata
@@ -13,10 +14,10 @@ from kernel.search.query import Term, grams, query_grams, query_words, words_bes
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
 _FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
-_MAX_NAME_LENGTH = 64  # characters; longer ones are keys and encoded data; not measured
+_MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
 
-# A change within a name. It begins with what is rare in prose, so that prose is passed over quickly.
+# A change within a name. It begins with characters that are rare in prose, so that prose is passed over quickly.
 _COMPOUND = regex(
     r"[A-Z0-9_](?:(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z][A-Z])(?=[a-z][a-z])"
     r"|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
@@ -35,7 +36,7 @@ _POINTS = (
     r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
     r"\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
 )
-# A search begins where a run does: from each of its characters it would take quadratic time.
+# A search begins at the start of a run: from each of its characters it would take quadratic time.
 _POINTED = regex(f"(?<![^\\W_{_UNSPACED}])[^\\W_{_UNSPACED}]*[{_POINTS}](?:[{_POINTS}]|[^\\W_])*")
 _POINT = regex(f"[{_POINTS}]+")
 _JOINERS = regex("[\u200b-\u200d]+")
@@ -55,20 +56,20 @@ Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
 def indexed_words(text: str, words: str = "") -> str:
-    """Return what the index holds of a document besides its text: character pairs, its further words, and what it
-    misses.
+    """Return the words of a document that the index holds besides its text: character pairs, further words, and words
+    that the tokenizer misses.
     """
     if text.isascii() and not words:
         return completed(text, "")
     return completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part))
 
 
-def completed(text: str, held: str) -> str:
-    """Return `held`, the words beside a text as the first format has them, and those that came to it later."""
-    if not held and text.isascii():
+def completed(text: str, beside: str) -> str:
+    """Return `beside`, the words beside a text as the first format has them, and those that came to it later."""
+    if not beside and text.isascii():
         return " ".join(dict.fromkeys(name_parts(text)))
-    missed = " ".join(dict.fromkeys((*name_parts(text), *name_parts(held), *_missed(text), *_missed(held))))
-    return held if held.endswith(missed) else f"{held} {missed}".lstrip()
+    further = " ".join(dict.fromkeys((*name_parts(text), *name_parts(beside), *_missed(text), *_missed(beside))))
+    return beside if beside.endswith(further) else f"{beside} {further}".lstrip()
 
 
 def name_parts(text: str) -> Iterator[str]:
@@ -111,7 +112,7 @@ def as_written(word: str) -> str:
     """Return a word of the index as a text has it: with its own characters instead of letters of private use."""
     if word.isascii():
         return word
-    return "".join(_written(ord(one)) if ord(one) >= _PRIVATE else one for one in word)
+    return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
 
 
 def _parts(name: str) -> Iterator[str]:
@@ -119,9 +120,9 @@ def _parts(name: str) -> Iterator[str]:
     if len(parts) > _MAX_NAME_PARTS and any(map(str.isdigit, parts)):
         return
     within = set(name.lower().split("_"))  # which the tokenizer finds
-    worded = any(len(part) > 1 and part.isalpha() for part in parts)  # unlike p1
+    has_words = any(len(part) > 1 and part.isalpha() for part in parts)  # unlike p1
     for part in map(str.lower, parts):
-        if part not in within and (worded if part.isdigit() else len(part) > 1):
+        if part not in within and (has_words if part.isdigit() else len(part) > 1):
             yield part
     if "_" in name:
         yield name.replace("_", "").lower()
@@ -130,10 +131,10 @@ def _parts(name: str) -> Iterator[str]:
 def _missed(text: str) -> Iterable[str]:
     if text.isascii() or not _MISSED.search(text):
         return []
-    attached = _ATTACHED.findall(text)
+    attachments = _ATTACHED.findall(text)
     text = unicodedata.normalize("NFKC", text)
     pairs = [_private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
-    return [*_whole_words(text), *pairs, *attached]
+    return [*_whole_words(text), *pairs, *attachments]
 
 
 def _whole_words(text: str) -> list[str]:
@@ -141,9 +142,9 @@ def _whole_words(text: str) -> list[str]:
     if text.isascii() or not _MISSED.search(text):
         return []
     text = unicodedata.normalize("NFKC", text)
-    signed = [_private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
-    pointed = [_POINT.sub("", word) for word in _POINTED.findall(text)]
-    return [*signed, *pointed, *map(_private, _EMOJI.findall(text))]
+    with_signs = [_private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
+    without_points = [_POINT.sub("", word) for word in _POINTED.findall(text)]
+    return [*with_signs, *without_points, *map(_private, _EMOJI.findall(text))]
 
 
 def _without_cut_words(text: str) -> str:
@@ -154,7 +155,7 @@ def _without_cut_words(text: str) -> str:
 
 
 def _private(text: str) -> str:
-    return "".join(chr(_PRIVATE + (ord(one) & _LOW)) for one in text)
+    return "".join(chr(_PRIVATE + (ord(letter) & _LOW)) for letter in text)
 
 
 def _written(code: int) -> str:

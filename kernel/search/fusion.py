@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
-_NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at a distance of one and of two; not measured singly
+_NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
 class Weights(NamedTuple):
@@ -27,7 +27,7 @@ class Weights(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What each signal contributes to a score."""
+    """The contribution of each signal to a score."""
 
     words: float = 0.0
     meaning: float = 0.0
@@ -54,10 +54,10 @@ class Fused(NamedTuple):
 
     def at_least(self, strength: float) -> "Fused":
         """Return those of at least this strength."""
-        kept = self.strengths >= strength
-        if kept.all():
+        mask = self.strengths >= strength
+        if mask.all():
             return self
-        return Fused(self.found.take(kept), self.scores[kept], self.parts[kept], self.strengths[kept])
+        return Fused(self.found.take(mask), self.scores[mask], self.parts[mask], self.strengths[mask])
 
     def scored(self, count: int) -> list[Scored]:
         """Return the first `count` as records; `space`, `id` and `distance` of their hits are not set."""
@@ -71,11 +71,11 @@ class Fused(NamedTuple):
         return [Scored(score, hit, Parts(*parts), strength) for hit, score, parts, strength in rows]
 
 
-def preliminary_order(found: Candidates, weights: Weights) -> "Ids":
+def preliminary_order(matches: Candidates, weights: Weights) -> "Ids":
     """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
     import numpy as np
 
-    scores = _scaled(found.words, weights.words) + _scaled(found.meaning, weights.meaning)
+    scores = _scaled(matches.words, weights.words) + _scaled(matches.meaning, weights.meaning)
     return np.argsort(-scores, kind="stable")
 
 
@@ -86,13 +86,13 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
     by_doc = {hit.doc: hit for hit in sorted(hits)}
     evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in by_doc.values()]
     words, meaning, late = np.array(evidence, np.float64).reshape(-1, 3).T
-    found = candidates(dict.fromkeys(by_doc, 0.0), {})._replace(words=words, meaning=meaning, late=late)
-    fused = fuse_candidates(found, weights)
-    return [one._replace(hit=by_doc[one.hit.doc]) for one in fused.scored(len(hits))]
+    matches = candidates(dict.fromkeys(by_doc, 0.0), {})._replace(words=words, meaning=meaning, late=late)
+    ranking = fuse_candidates(matches, weights)
+    return [scored._replace(hit=by_doc[scored.hit.doc]) for scored in ranking.scored(len(hits))]
 
 
 def fuse_candidates(
-    found: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
+    matches: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
 ) -> Fused:
     """Return candidates with their scores, best first; ties go to the older document.
 
@@ -104,26 +104,26 @@ def fuse_candidates(
     import numpy as np
 
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
-    unknown = np.isnan(found.late)
-    known = np.sort(found.late[~unknown])
-    late = np.where(unknown, known[len(known) // 2] if len(known) else 0.0, found.late)
+    unknown = np.isnan(matches.late)
+    known_late = np.sort(matches.late[~unknown])
+    late = np.where(unknown, known_late[len(known_late) // 2] if len(known_late) else 0.0, matches.late)
     parts = np.zeros((4, len(late)))
-    for part, values, weight in zip(parts, (found.words, found.meaning, late), weights, strict=False):
+    for part, values, weight in zip(parts, (matches.words, matches.meaning, late), weights, strict=False):
         part[:] = _scaled(values, weight)
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):
-        extra = neighbours * _neighbour_scores(found.docs, own, windows)
+        extra = neighbours * _neighbour_scores(matches.docs, own, windows)
         parts[3] = total * _with_a_clear_first(own, extra)
     scores = own + parts[3] / total
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")
-    return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order], strengths(found)[order])
+    return Fused(matches.take(order), scores[order], (parts / (total * largest)).T[order], strengths(matches)[order])
 
 
 def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
-    """Return what neighbours add; a document that is clearly first by its own evidence stays as clearly first."""
+    """Return the scores that neighbours add; a document clearly first by its own evidence stays as clearly first."""
     first = int(own.argmax())
     before = own[first]
     own[first] = -1.0
@@ -138,17 +138,19 @@ def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats"
     import numpy as np
 
     at = positions(docs, windows)
-    at = np.take_along_axis(at, np.argsort(at < 0, axis=1, kind="stable"), 1)  # what is no candidate goes to the end
+    at = np.take_along_axis(
+        at, np.argsort(at < 0, axis=1, kind="stable"), 1
+    )  # documents that are no candidates go to the end
     pairs: list[Any] = []
     for distance in range(1, len(_NEIGHBOUR_DECAY) + 1):
-        one, other = at[:, :-distance].ravel(), at[:, distance:].ravel()
-        pairs.append((((distance - 1) * len(docs) + one) * len(docs) + other)[other >= 0])
-    pair, other = np.divmod(np.unique(np.concatenate(pairs)), len(docs))  # overlapping windows contain the same pair
-    distance, one = np.divmod(pair, len(docs))
+        first, second = at[:, :-distance].ravel(), at[:, distance:].ravel()
+        pairs.append((((distance - 1) * len(docs) + first) * len(docs) + second)[second >= 0])
+    pair, second = np.divmod(np.unique(np.concatenate(pairs)), len(docs))  # overlapping windows contain the same pair
+    distance, first = np.divmod(pair, len(docs))
     decay = np.array(_NEIGHBOUR_DECAY)[distance]
     extra = np.zeros(len(docs))
-    for given, taken in ((one, other), (other, one)):
-        extra += np.bincount(given, decay * scores[taken], len(docs))
+    for receiver, giver in ((first, second), (second, first)):
+        extra += np.bincount(receiver, decay * scores[giver], len(docs))
     return extra
 
 

@@ -51,19 +51,19 @@ class Candidates(NamedTuple):
 
     @property
     def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats]":
-        """Return ids and evidence, without what they have in common."""
+        """Return ids and evidence, without the query that they share."""
         return self.docs, self.words, self.meaning, self.late, self.exact
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
-        """Return the documents at these positions, or where a mask is true."""
+        """Return the documents at these positions or of a mask."""
         evidence = self.words[at], self.meaning[at], self.late[at], self.exact[at]
         return Candidates(self.docs[at], *evidence, self.query)
 
-    def joined(self, other: "Candidates") -> "Candidates":
+    def joined(self, more: "Candidates") -> "Candidates":
         """Both, in rising order of their ids."""
         import numpy as np
 
-        pairs: Any = zip(self.columns, other.columns, strict=True)
+        pairs: Any = zip(self.columns, more.columns, strict=True)
         docs, words, meaning, late, exact = map(np.concatenate, pairs)
         return Candidates(docs, words, meaning, late, exact, self.query).sorted()
 
@@ -78,15 +78,15 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: 
     """Return the documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
-    docs, none = sorted({*ranks, *cosines}), repeat(math.nan)
-    words, meaning = (np.fromiter(map(found.get, docs, none), np.float64) for found in (ranks, cosines))
+    docs, missing = sorted({*ranks, *cosines}), repeat(math.nan)
+    words, meaning = (np.fromiter(map(evidence.get, docs, missing), np.float64) for evidence in (ranks, cosines))
     late, exact = np.full((2, len(docs)), math.nan)
     return Candidates(np.array(docs, np.int64), words, meaning, late, exact, query)
 
 
-def positions(docs: "Ids", wanted: "Ids") -> "Ids":
-    """Return where each of `wanted` stands in the rising `docs`, -1 for what does not."""
+def positions(docs: "Ids", ids: "Ids") -> "Ids":
+    """Return the position of each of `ids` in the rising `docs`, -1 if it is absent."""
     import numpy as np
 
-    at = docs.searchsorted(wanted)
-    return np.where(docs.take(at, mode="clip") == wanted, at, -1) if len(docs) else at - 1
+    at = docs.searchsorted(ids)
+    return np.where(docs.take(at, mode="clip") == ids, at, -1) if len(docs) else at - 1

@@ -129,7 +129,7 @@ class Origin(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """What a document keeps when it is put again: its id, and with it its neighbours, and its creation time."""
+    """The id of a document, and with it its neighbours, and its creation time, which stay when it is put again."""
 
     id: int
     created_at: str
@@ -215,12 +215,12 @@ def search(
     ids = _partition_ids(tx, text, within)
     if ids == []:
         return []
-    each = lexical and per_partition and not all_matches
-    partitions = None if ids is None or (each and not semantic) else partition_set(tx, ids)
+    by_partition = lexical and per_partition and not all_matches
+    partitions = None if ids is None or (by_partition and not semantic) else partition_set(tx, ids)
     ranks = dict[int, float]()
     if lexical and all_matches:
         ranks = bm25_search_all(tx, text, partitions)
-    elif each and ids is not None:
+    elif by_partition and ids is not None:
         ranks = bm25_search_each(tx, text, ids, limit)
     elif lexical:
         ranks = bm25_search(tx, text, partitions, limit, global_idf=global_idf)
@@ -243,16 +243,18 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near, meant = dict[int, float](), dict[int, float](), text
+    ranks, near, respelling = dict[int, float](), dict[int, float](), text
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
-        meant = respelled_query(tx, text) if ranks else text
+        respelling = respelled_query(tx, text) if ranks else text
         if semantic:
-            near = vector_search(tx, meant, partitions, limit, [*ranks], docs)
-    # The share of words is needed for what has no vector.
-    return candidates(ranks, near, Reading(meant, 0.0 if ranks.keys() <= near.keys() else information(tx, meant)))
+            near = vector_search(tx, respelling, partitions, limit, [*ranks], docs)
+    # The share of words is needed for documents without a vector.
+    return candidates(
+        ranks, near, Reading(respelling, 0.0 if ranks.keys() <= near.keys() else information(tx, respelling))
+    )
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:
@@ -280,19 +282,19 @@ def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hi
 
 def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
     last: dict[tuple[str, str], _Put | _Drop] = {}
-    replaced: set[tuple[str, str]] = set()
+    dropped_keys: set[tuple[str, str]] = set()
     for item in items:
         key = (item.space, item.key)
         last[key] = item
         if isinstance(item, _Drop):
-            replaced.add(key)
+            dropped_keys.add(key)
     rows = tx.all("kernel.index.by_keys", _Old, keys=list(last))
-    gone = [row.id for row in rows if isinstance(last[row.space, row.key], _Drop)]
-    if len(gone) >= dropped.LEAST and dropped.can_drop(tx):
-        dropped.drop(tx, gone)
+    dropped_ids = [row.id for row in rows if isinstance(last[row.space, row.key], _Drop)]
+    if len(dropped_ids) >= dropped.LEAST and dropped.can_drop(tx):
+        dropped.drop(tx, dropped_ids)
         rows = [row for row in rows if not isinstance(last[row.space, row.key], _Drop)]
     origins = _delete(tx, rows)
-    for key in replaced:
+    for key in dropped_keys:
         origins.pop(key, None)  # a put after a drop is a new document
     if puts := [item for item in last.values() if isinstance(item, _Put)]:
         _insert(tx, puts, origins)
@@ -325,8 +327,8 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept])
     for put in puts:
         origin = origins.get((put.space, put.key)) or _Kept(next(new_ids), put.at)
         partition = partitions[put.space, put.scope]
-        indexed = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
-        rows.append((*indexed, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
+        head = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
+        rows.append((*head, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
     ids = [row[0] for row in rows]
     tx.run("kernel.index.insert_docs", rows=rows)
     day_counts.add(tx, ((put.space, put.at) for put in puts))
@@ -334,6 +336,8 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept])
     tx.run("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
     if tx.context.injection_mode != quarantine.OFF:
-        found = [(put, rule, row[0]) for put, row in zip(puts, rows, strict=True) if (rule := matched_rule(put.text))]
-        if found:
-            quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in found])
+        suspects = [
+            (put, rule, row[0]) for put, row in zip(puts, rows, strict=True) if (rule := matched_rule(put.text))
+        ]
+        if suspects:
+            quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in suspects])

@@ -65,45 +65,49 @@ def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int, 
 def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
     """Return `bm25_search` of each partition alone."""
     terms = _terms(tx, text)
-    counted = partitions[:_MAX_PARTITION_TERMS]
-    frequencies = _frequencies(tx, terms, counted)
+    counted_ids = partitions[:_MAX_PARTITION_TERMS]
+    frequencies = _frequencies(tx, terms, counted_ids)
     terms = _respelled(tx, terms, frequencies.docs)
-    large = {one for one in partitions if frequencies.docs.get(partition_term(one), 0) > SMALL_PARTITION_DOCS}
-    found: Ranks = {}
-    for one in single_partitions(tx, partitions, large):
-        found |= _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
-    return found
+    large = {
+        partition
+        for partition in partitions
+        if frequencies.docs.get(partition_term(partition), 0) > SMALL_PARTITION_DOCS
+    }
+    matches: Ranks = {}
+    for partition in single_partitions(tx, partitions, large):
+        matches |= _search(tx, terms, partition, limit, frequencies=frequencies if counted_ids == partitions else None)
+    return matches
 
 
 def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
     """Return `bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
-    indexed = indexed_terms(_respelled(tx, terms, frequency), frequency)
-    if not indexed or not docs:
+    query_terms = indexed_terms(_respelled(tx, terms, frequency), frequency)
+    if not query_terms or not docs:
         return {}
-    expression = partition_query(indexed, ()).expression
+    expression = partition_query(query_terms, ()).expression
     rows = tx.all("kernel.lexical.match_with_tf_of", _Row, query=expression, ids=docs)
-    counts = [frequency.get(term.stem, 0) for term in indexed]
-    return _ranked([row.doc for row in rows], [row.tf for row in rows], len(indexed), total, counts, limit)
+    counts = [frequency.get(term.stem, 0) for term in query_terms]
+    return _ranked([row.doc for row in rows], [row.tf for row in rows], len(query_terms), total, counts, limit)
 
 
 def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks:
-    """Return every document with a rare term of `text`, or with any if no document has a rare one."""
+    """Return every document with a rare term of `text`, or with any term if no document has a rare term."""
     terms = _terms(tx, text)
     ids = None if partitions is None else [*partitions.small, *partitions.large]
     frequency, total = _frequencies(tx, terms, ids or ())
     terms = _respelled(tx, terms, frequency)
     in_expression = ids is None or _filters_by_term(ids, frequency, total)
-    named = ids if in_expression else None
-    found: Ranks = {}
+    named_ids = ids if in_expression else None
+    matches: Ranks = {}
     comparing = _has_dropped(tx) or not in_expression
-    for query in (match(terms, frequency, total, named), match_any(terms, frequency, named)):
-        if query and not found and not comparing:
-            tx.all("kernel.lexical.match_by_bm25", found.__setitem__, query=query)
-        elif query and not found:
-            tx.all("kernel.lexical.match_by_bm25_in", found.__setitem__, query=query, partitions=ids)
-    return found
+    for query in (match(terms, frequency, total, named_ids), match_any(terms, frequency, named_ids)):
+        if query and not matches and not comparing:
+            tx.all("kernel.lexical.match_by_bm25", matches.__setitem__, query=query)
+        elif query and not matches:
+            tx.all("kernel.lexical.match_by_bm25_in", matches.__setitem__, query=query, partitions=ids)
+    return matches
 
 
 def information(tx: Tx, text: str) -> float:
@@ -133,15 +137,15 @@ def respelled_query(tx: Tx, text: str) -> str:
     """Return a query that was searched for, with words of the index for those that look misspelt."""
     cache: SearchCache = tx.context.search_cache
     terms = _terms(tx, text)
-    reader, known, near = cache.last_near
-    if reader is not tx or known is not terms:
+    reader, last_terms, near = cache.last_near
+    if reader is not tx or last_terms is not terms:
         near = _near(tx, terms, _frequencies(tx, terms, ()).docs)
     return respelled(text, near)
 
 
-def _shared_start(one: str, other: str) -> str:
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((at for at, (letter, same) in pairs if letter != same), min(len(one), len(other)))]
+def _shared_start(first: str, second: str) -> str:
+    pairs = enumerate(zip(first, second, strict=False))
+    return first[: next((at for at, (letter, same) in pairs if letter != same), min(len(first), len(second)))]
 
 
 def _inverse_frequency(total: int, count: int) -> float:
@@ -155,9 +159,9 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     stems = pairs | {term.stem for term in _terms(tx, query) if not pair_terms(term.surface)}
     shares: list[float] = []
     for text in texts:
-        held = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
-        found = sum(stem in held or (stem in pairs and _has_prefix(stem, held)) for stem in stems)
-        shares.append(found / len(stems) if stems else 0.0)
+        text_stems = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
+        matches = sum(stem in text_stems or (stem in pairs and _has_prefix(stem, text_stems)) for stem in stems)
+        shares.append(matches / len(stems) if stems else 0.0)
     return shares
 
 
@@ -172,39 +176,39 @@ def _search(
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
     frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
-    indexed = indexed_terms(_respelled(tx, terms, frequency), frequency)
-    if not indexed:
+    searchable = indexed_terms(_respelled(tx, terms, frequency), frequency)
+    if not searchable:
         return {}
-    within, joined = _partition_filter(large, frequency, total)
-    if total <= _FTS5_RANKED_ROWS and not small and not joined and not global_idf and not _has_dropped(tx):
-        return _ranked_by_fts5(tx, candidate_queries(indexed, frequency, total, within, limit), limit)
-    found = dict(_match_rows(tx, partition_query(indexed, small), ())) if small else {}
+    within, joined_ids = _partition_filter(large, frequency, total)
+    if total <= _FTS5_RANKED_ROWS and not small and not joined_ids and not global_idf and not _has_dropped(tx):
+        return _ranked_by_fts5(tx, candidate_queries(searchable, frequency, total, within, limit), limit)
+    rows = dict(_match_rows(tx, partition_query(searchable, small), ())) if small else {}
     if large or not partitions:
-        found |= _match_until(tx, candidate_queries(indexed, frequency, total, within, limit), joined)
+        rows |= _match_until(tx, candidate_queries(searchable, frequency, total, within, limit), joined_ids)
     local = bool(small) and not large and not global_idf
-    counts = None if local else [frequency.get(term.stem, 0) for term in indexed]
+    counts = None if local else [frequency.get(term.stem, 0) for term in searchable]
     docs = partitions.docs if local and partitions else total
-    return _ranked([*found], [*found.values()], len(indexed), docs, counts, limit)
+    return _ranked([*rows], [*rows.values()], len(searchable), docs, counts, limit)
 
 
 def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
     """Return the best rows of the queries, ranked by FTS5 itself."""
-    found: Ranks = {}
+    ranks: Ranks = {}
     for query in queries:
-        if len(found) < query.until:
+        if len(ranks) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
-                put = found.__setitem__  # takes a row faster than a record does
+                put = ranks.__setitem__  # takes a row faster than a record does
                 tx.all("kernel.lexical.newest_by_bm25", put, query=expression, newest=query.limit, best=limit)
-    return _best(found, limit)
+    return _best(ranks, limit)
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
     """Return the rows of the queries in order, until there are enough."""
-    found: dict[int, bytes] = {}
+    rows: dict[int, bytes] = {}
     for query in queries:
-        if len(found) < query.until:
-            found.update(_match_rows(tx, query, partitions))
-    return found
+        if len(rows) < query.until:
+            rows.update(_match_rows(tx, query, partitions))
+    return rows
 
 
 def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row]:
@@ -215,7 +219,7 @@ def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row
 
 
 def _has_dropped(tx: Tx) -> bool:
-    """Return whether rows are to be compared with the documents, since some are of deleted ones."""
+    """Return whether rows are to be compared with the documents, since some are of deleted documents."""
     cache: SearchCache = tx.context.search_cache
     return bool(cache.last_ids(tx).has_dropped)
 
@@ -227,7 +231,7 @@ def _ranked(
 
 
 def _best(ranks: Ranks, limit: int) -> Ranks:
-    """Return the best documents with their ranks; ties go to the older one."""
+    """Return the best documents with their ranks; ties go to the older document."""
     docs = sorted(sorted(ranks), key=ranks.__getitem__, reverse=True)[:limit]  # keeps the order of equal ranks
     return {doc: ranks[doc] for doc in docs}
 
@@ -255,7 +259,7 @@ def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total
 def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _Frequencies:
     cache: SearchCache = tx.context.search_cache
     total = cache.last_ids(tx).doc
-    stems = [term.stem for term in terms if not term.prefix] + [partition_term(one) for one in partitions]
+    stems = [term.stem for term in terms if not term.prefix] + [partition_term(partition) for partition in partitions]
 
     count = partial(_count, tx)
     docs = cache.document_frequencies(total, stems, count) if cache.can_cache(tx) else count(stems)
@@ -272,11 +276,11 @@ def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Ter
     tx.context.search_cache.last_near = tx, terms, near
     if not near:
         return terms
-    added = {one.stem: one for found in near.values() for one in found if not frequency.get(one.stem)}
-    frequency |= {stem: one.docs for stem, one in added.items()}
+    new_words = {word.stem: word for words in near.values() for word in words if not frequency.get(word.stem)}
+    frequency |= {stem: word.docs for stem, word in new_words.items()}
     return [
         *(term for term in terms if term.surface not in near),
-        *(Term(one.stem, one.surface) for one in added.values()),
+        *(Term(word.stem, word.surface) for word in new_words.values()),
     ]
 
 
@@ -300,8 +304,8 @@ def _knows_nothing(_word: str) -> bool:
 
 def _terms(tx: Tx, text: str) -> list[Term]:
     cache: SearchCache = tx.context.search_cache
-    known, terms = cache.last_query
-    if known != text:
+    last_text, terms = cache.last_query
+    if last_text != text:
         terms = query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]
         cache.last_query = text, terms
     return terms

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DUPLICATE_COSINE = 0.85  # .9 before the model was fitted; a flood of 1,000 copies stays one group
 LONG_DUPLICATE_COSINE = 0.9  # long texts about one thing are alike: .85 costs .013 nDCG@10 on Cranfield, .008 on CoSQA
 LONG_TEXT_TOKENS = 48
-# So many documents are compared with all before them, as many as a first page of candidates has. Later ones are
+# So many documents are compared with all before them, as many as a first page of candidates has. Later documents are
 # compared with the first of each group alone, twice as many at most, so that a flood costs a recall little more than
 # other hits do.
 MOST_COMPARED = 256
@@ -56,43 +56,43 @@ class NearDuplicates:
         self._compare(np.arange(begin, whole))
         for at in range(whole, end, _AT_ONCE):
             positions: list[int] = self._compared.tolist()
-            standing = [self.ranks.get(self.docs[one], 0) < _STANDING for one in positions]
+            standing = [self.ranks.get(self.docs[position], 0) < _STANDING for position in positions]
             self._compared = self._compared[np.array(standing, np.bool_)]
             left = self._join(np.arange(at, min(end, at + _AT_ONCE)))
             self._compare(left[: max(0, 2 * MOST_COMPARED - len(self._compared))])
 
-    def _similar(self, added: "Ids") -> "NDArray[np.bool_]":
+    def _similar(self, rows: "Ids") -> "NDArray[np.bool_]":
         """Return which of the compared documents each of these is a near-duplicate of."""
         import numpy as np
 
-        thresholds = np.maximum(self._thresholds[added][:, None], self._thresholds[self._compared])
-        return self.units[added] @ self.units[self._compared].T >= thresholds
+        thresholds = np.maximum(self._thresholds[rows][:, None], self._thresholds[self._compared])
+        return self.units[rows] @ self.units[self._compared].T >= thresholds
 
-    def _compare(self, added: "Ids") -> None:
+    def _compare(self, rows: "Ids") -> None:
         """Groups these documents with each other and with those that are compared, which they become too."""
         import numpy as np
 
-        compared = self._compared = np.concatenate([self._compared, added])
-        begin, similar = len(compared) - len(added), self._similar(added)
+        positions = self._compared = np.concatenate([self._compared, rows])
+        begin, similar = len(positions) - len(rows), self._similar(rows)
         for at in np.flatnonzero(similar.sum(axis=1) > 1).tolist():
-            position = int(compared[begin + at])
+            position = int(positions[begin + at])
             before = self._leaders[:position]
-            merged = np.zeros(position, np.bool_)
-            merged[before[compared[: begin + at][similar[at, : begin + at]]]] = True
-            joined = np.flatnonzero(merged[before])
-            if len(joined):
-                self.ranks[self.docs[position]] = len(joined)
-                self._leaders[joined] = self._leaders[position] = joined[0]
+            is_leader = np.zeros(position, np.bool_)
+            is_leader[before[positions[: begin + at][similar[at, : begin + at]]]] = True
+            members = np.flatnonzero(is_leader[before])
+            if len(members):
+                self.ranks[self.docs[position]] = len(members)
+                self._leaders[members] = self._leaders[position] = members[0]
 
-    def _join(self, added: "Ids") -> "Ids":
+    def _join(self, rows: "Ids") -> "Ids":
         """Adds these documents to the groups of those that are compared; returns the others."""
         import numpy as np
 
-        similar = self._similar(added)
+        similar = self._similar(rows)
         like = similar.any(axis=1)
         leaders = self._leaders[self._compared[similar[like].argmax(axis=1)]]
-        sizes = np.bincount(self._leaders[: added[0]])[leaders]
-        self._leaders[added[like]] = leaders
-        joining: list[int] = added[like].tolist()
+        sizes = np.bincount(self._leaders[: rows[0]])[leaders]
+        self._leaders[rows[like]] = leaders
+        joining: list[int] = rows[like].tolist()
         self.ranks.update(zip([self.docs[at] for at in joining], sizes.tolist(), strict=True))
-        return added[~like]
+        return rows[~like]

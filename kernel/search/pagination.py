@@ -1,4 +1,4 @@
-"""Cursors of ranked lists: each carries what earlier pages have shown, so that no memory comes twice or is skipped."""
+"""Cursors of ranked lists: each carries the memories of earlier pages, so that no memory comes twice or is skipped."""
 
 import base64
 import hashlib
@@ -20,10 +20,10 @@ MAX_CURSOR_LENGTH = -(-(_HEADER_BYTES + MAX_SEEN * _DIGEST_BYTES) // 3) * 4
 
 
 class SeenPage(NamedTuple):
-    """What earlier pages have shown, as digests, and the moment of the first page.
+    """The memories of earlier pages, as digests, and the moment of the first page.
 
-    `last` is the largest document id of that moment, `since` its time (ISO 8601 UTC with milliseconds and Z).
-    Memories created later are not part of the list; memories rewritten later still are.
+    `last` is the largest document id of that moment, `since` its time (ISO 8601 UTC with milliseconds and Z). Memories
+    created later are not part of the list; memories rewritten later still are.
     """
 
     last: int
@@ -39,15 +39,15 @@ class SeenPage(NamedTuple):
         return doc <= self.last or created_at <= self.since
 
 
-def encode_cursor(seen: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -> str | None:
+def encode_cursor(page: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -> str | None:
     """Return the cursor after a page with these (space, key) pairs; None past MAX_SEEN memories.
 
     `query` stands for everything the list depends on; the cursor is valid for the same query only.
     """
-    digests = seen.digests.union(_key_digest(space, key) for space, key in keys)
+    digests = page.digests.union(_key_digest(space, key) for space, key in keys)
     if len(digests) > MAX_SEEN:
         return None
-    header = _digest(query, _QUERY_DIGEST_BYTES) + seen.last.to_bytes(_ID_BYTES, "big") + _pack_time(seen.since)
+    header = _digest(query, _QUERY_DIGEST_BYTES) + page.last.to_bytes(_ID_BYTES, "big") + _pack_time(page.since)
     return base64.urlsafe_b64encode(header + b"".join(sorted(digests))).decode().rstrip("=")
 
 
@@ -57,7 +57,7 @@ def cursor_length(count: int) -> int:
 
 
 def decode_cursor(cursor: str, query: str) -> SeenPage:
-    """Return what earlier pages have shown; raises Fault("invalid") for anything but a cursor of this query."""
+    """Return the memories of earlier pages; raises Fault("invalid") for anything but a cursor of this query."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         since = _unpack_time(data[_QUERY_DIGEST_BYTES + _ID_BYTES : _HEADER_BYTES])

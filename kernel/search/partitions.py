@@ -1,4 +1,4 @@
-"""Partitions: one per (space, scope) pair, the unit by which a search is limited."""
+"""Partitions: a partition is a (space, scope) pair, the unit by which a search is limited."""
 
 from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
@@ -8,15 +8,15 @@ from kernel.store.transaction import Tx
 Within = Sequence[tuple[str, str | None]]
 """(space, scope) pairs; None as scope stands for every scope of the space."""
 
-SMALL_PARTITION_DOCS = 2000  # up to here every document with a query term is ranked, not only those with a rare one
+SMALL_PARTITION_DOCS = 2000  # up to here every document with a query term is ranked, not only those with a rare term
 _MAX_COUNTED = 64  # partitions; counting the documents of more would cost more than it saves; not measured
 
 
 class PartitionSet(NamedTuple):
     """The partitions a search is limited to, by size.
 
-    The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and all
-    if nothing was counted. `docs` is the number of documents counted.
+    The `small` partitions together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and all if
+    nothing was counted. `docs` is the number of documents counted.
     """
 
     ids: Sequence[int]
@@ -64,12 +64,12 @@ def partitions_of(
 
 def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
     """Return the partition id of each (space, scope) pair; missing partitions are added."""
-    wanted = sorted(pairs)
-    found = tx.all("kernel.partitions.by_pairs", _Partition, pairs=wanted)
-    if len(found) < len(wanted):
-        tx.run("kernel.partitions.add", pairs=wanted)
-        found = tx.all("kernel.partitions.by_pairs", _Partition, pairs=wanted)
-    return {(row.space, row.scope): row.id for row in found}
+    keys = sorted(pairs)
+    rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)
+    if len(rows) < len(keys):
+        tx.run("kernel.partitions.add", pairs=keys)
+        rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)
+    return {(row.space, row.scope): row.id for row in rows}
 
 
 def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
@@ -81,8 +81,11 @@ def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
 
 def single_partitions(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[PartitionSet]:
     """Return a set for each partition alone; those known to be `large` are not counted."""
-    sizes = {size.partition: size for size in _sizes(tx, [one for one in ids if one not in large])}
-    return [_split_by_size([one], [sizes.get(one) or _Size(one, SMALL_PARTITION_DOCS + 1)]) for one in ids]
+    sizes = {size.partition: size for size in _sizes(tx, [partition for partition in ids if partition not in large])}
+    return [
+        _split_by_size([partition], [sizes.get(partition) or _Size(partition, SMALL_PARTITION_DOCS + 1)])
+        for partition in ids
+    ]
 
 
 def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:

@@ -1,7 +1,7 @@
-"""Passages: the part of a document in which words of a query stand that its vector does not see.
+"""Passages: the part of a document that holds words of a query which its vector does not see.
 
-A vector is that of a text's beginning, as far as the model reads, and not of the words beside it, such as tags. What is
-found by words further on is judged by the passage around them.
+A vector is that of a text's beginning, as far as the model reads, and not of the words beside it, such as tags. A
+document found by words further on is judged by the passage around them.
 """
 
 import unicodedata
@@ -27,7 +27,7 @@ MOST = 16  # documents of a query, those that rank best; not measured
 MOST_BYTES = 4 << 20  # of their texts
 _MOST_WORDS = 16  # of a query, the rarest, as in late interaction
 _BEFORE, _AFTER = 80, 160  # characters around the first of the words; some 50 tokens, as a turn of a conversation
-_OPENING_CHARS = 80  # of the text, which says what the passage is from
+_OPENING_CHARS = 80  # of the text, which says the source of the passage
 _MOST_PLACES = 8  # of a word that are tried
 _MOST_LOOKED_AT = 256  # places of a short word, most of which are within others
 _SHORT = 4  # letters of a word that is looked for at the beginning of words only
@@ -54,15 +54,15 @@ def judge(tx: Tx, text: str, query: Embedding, bodies: Sequence[Body]) -> Judged
     """Return the evidence of the passages of documents; None if no beginning leaves out a word of the query."""
     import numpy as np
 
-    found = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
-    embedder, chosen = tx.context.embedder, [*found.values()]
-    embedded = embed_texts(tx, chosen) if found and embedder else None
-    if not embedded or embedder is None:
+    by_position = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
+    embedder, texts = tx.context.embedder, [*by_position.values()]
+    embeddings = embed_texts(tx, texts) if by_position and embedder else None
+    if not embeddings or embedder is None:
         return None
-    tx.drop_embeddings(chosen)
-    late, exact = embedder.interaction(query.tokens, [one.tokens for one in embedded])
-    cosines = [query.cosine(one) for one in embedded]
-    return Judged([*found], *(np.array(values, np.float64) for values in (cosines, late, exact)))
+    tx.drop_embeddings(texts)
+    late, exact = embedder.interaction(query.tokens, [embedding.tokens for embedding in embeddings])
+    cosines = [query.cosine(embedding) for embedding in embeddings]
+    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, late, exact)))
 
 
 def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
@@ -73,18 +73,18 @@ def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
     return [_passage(body, starts) for body in bodies]
 
 
-def raised(values: "Floats", at: "NDArray[Any]", others: "Floats") -> "Floats":
+def raised(values: "Floats", at: "NDArray[Any]", least: "Floats") -> "Floats":
     """Return the values, of which those at some positions are at least as large as others."""
     import numpy as np
 
     values = values.copy()
-    values[at] = np.fmax(values[at], others)
+    values[at] = np.fmax(values[at], least)
     return values
 
 
 def _passage(body: Body, starts: Mapping[str, float]) -> str:
-    begun = _folded(body.text[:READ_CHARS])
-    missing = [start for start in starts if not _holds(begun, start)]
+    beginning = _folded(body.text[:READ_CHARS])
+    missing = [start for start in starts if not _holds(beginning, start)]
     if not missing:
         return ""
     rest = f"{body.text[READ_CHARS - _BEFORE :]}\n{body.words}" if len(body.text) > READ_CHARS else body.words
@@ -93,9 +93,9 @@ def _passage(body: Body, starts: Mapping[str, float]) -> str:
     for start in missing:
         for at in islice(_places(rest, start), _MOST_PLACES):
             window = rest[max(0, at - _BEFORE) : at + _AFTER]
-            held = sum(weight for one, weight in starts.items() if _holds(window, one))
-            if held > most:
-                best, most = window, held
+            total = sum(weight for word, weight in starts.items() if _holds(window, word))
+            if total > most:
+                best, most = window, total
     opening = body.text[:_OPENING_CHARS].partition("\n")[0]
     return f"{opening}\n{best}" if best else ""
 
@@ -105,7 +105,7 @@ def _holds(text: str, start: str) -> bool:
 
 
 def _places(text: str, start: str) -> Iterator[int]:
-    """Yield where a word begins, or for a longer one where it stands, as in a name."""
+    """Yield the positions at which a word begins, or of a longer word any position, as in a name."""
     at = text.find(start)
     for _ in range(_MOST_LOOKED_AT):
         if at < 0:

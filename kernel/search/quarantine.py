@@ -39,10 +39,10 @@ def is_quarantining(tx: Tx) -> bool:
     return tx.context.injection_mode == QUARANTINE
 
 
-def flag(tx: Tx, found: Sequence[tuple[Suspect, str]]) -> None:
+def flag(tx: Tx, suspects: Sequence[tuple[Suspect, str]]) -> None:
     """Flags documents with the rule that each matches, unless it has been released."""
-    released = _released(tx, [suspect for suspect, _ in found])
-    rows = [(suspect.doc, rule) for suspect, rule in found if _digest(suspect) not in released]
+    digests = _released(tx, [suspect for suspect, _ in suspects])
+    rows = [(suspect.doc, rule) for suspect, rule in suspects if _digest(suspect) not in digests]
     tx.run("kernel.quarantine.flag", rows=rows, now=tx.now)
 
 
@@ -71,13 +71,13 @@ def flagged(tx: Tx) -> list[Suspect]:
 
 def release(tx: Tx, name: str) -> Suspect:
     """Releases a flagged document, for as long as its text does not change; raises Fault("not_found")."""
-    found = next((suspect for suspect in flagged(tx) if suspect.id == name), None)
-    if found is None:
+    suspect = next((suspect for suspect in flagged(tx) if suspect.id == name), None)
+    if suspect is None:
         raise Fault("not_found", f"{name} is not in quarantine.")
-    tx.run("kernel.quarantine.release", digest=_digest(found), space=found.space, key=found.key, now=tx.now)
-    unflag(tx, [found.doc])
+    tx.run("kernel.quarantine.release", digest=_digest(suspect), space=suspect.space, key=suspect.key, now=tx.now)
+    unflag(tx, [suspect.doc])
     audit.record(tx, f"released {name}")
-    return found
+    return suspect
 
 
 def flag_steps(*, repair: bool) -> Steps[int]:
@@ -90,11 +90,11 @@ def flag_steps(*, repair: bool) -> Steps[int]:
     ):
         last = page[-1].doc
         rules = {suspect.doc: matched_rule(suspect.text) for suspect in page}
-        released = _released(tx, [suspect for suspect in page if rules[suspect.doc]])
+        digests = _released(tx, [suspect for suspect in page if rules[suspect.doc]])
         differing = [
             suspect
             for suspect in page
-            if (suspect.rule or "") != ("" if _digest(suspect) in released else rules[suspect.doc])
+            if (suspect.rule or "") != ("" if _digest(suspect) in digests else rules[suspect.doc])
         ]
         wrong += len(differing)
         if repair and differing:

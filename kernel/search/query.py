@@ -15,14 +15,15 @@ STOP_WORDS = frozenset(
     they this those through to too under until up very was we were what when where which while who whom why will with
     would you your""".split()
 )
-RARE_ROWS = 300  # rows: terms with no more postings together are rare, and every row with one is ranked; not measured
+# Terms with no more postings together are rare, and every row with a rare term is ranked; not measured.
+RARE_ROWS = 300
 MAX_RANKED_ROWS = 600  # rows one expression returns, the newest of those that match; not measured
 SMALL_INDEX_ROWS = 20_000  # up to here both limits double: R@10 .504 -> .535 on KnowMe, .913 -> .934 on passages
 _SMALL_INDEX_FACTOR = 2
-MAX_QUERY_TERMS = 256  # the rarest; bounds what a text used as a query costs; not measured
+MAX_QUERY_TERMS = 256  # the rarest; bounds the cost of a text used as a query; not measured
 _EXPECTED_ROWS_PER_RESULT = 2  # rows that a conjunction should match for each result wanted; not measured
-# Han, kana, bopomofo and Hangul, without what the tokenizer takes for punctuation. Written as escapes, since some of
-# these characters change under normalisation.
+# Han, kana, bopomofo and Hangul, without the characters that the tokenizer takes for punctuation. Written as escapes,
+# since some of these characters change under normalisation.
 _CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
@@ -104,15 +105,15 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
     words: dict[str, Term] = {}
     for start, end, stem in tokens:
         words.setdefault(stem, Term(stem, source[start:end].decode()))
-    kept = [term for term in words.values() if term.surface.lower() not in STOP_WORDS]
-    return kept or list(words.values())
+    content_words = [term for term in words.values() if term.surface.lower() not in STOP_WORDS]
+    return content_words or list(words.values())
 
 
 def indexed_terms(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
     """Return the terms that the index holds, rarest first, at most MAX_QUERY_TERMS."""
-    found = [term for term in terms if term.prefix or frequency.get(term.stem)]
-    found.sort(key=lambda term: frequency.get(term.stem, 0))
-    return found[:MAX_QUERY_TERMS]
+    terms = [term for term in terms if term.prefix or frequency.get(term.stem)]
+    terms.sort(key=lambda term: frequency.get(term.stem, 0))
+    return terms[:MAX_QUERY_TERMS]
 
 
 def partition_query(terms: Sequence[Term], partitions: Sequence[int]) -> RowQuery:
@@ -149,25 +150,25 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, parti
     `frequency` is the number of documents that hold a stem, over all partitions. For partitions with few documents,
     if terms may be much rarer or more common, it is for every row with a term.
     """
-    indexed = indexed_terms(terms, frequency)
-    if not indexed:
+    searchable = indexed_terms(terms, frequency)
+    if not searchable:
         return ""
     if partitions is not None and partition_docs(partitions, frequency) <= SMALL_PARTITION_DOCS:
-        return _all_of(_partition_clause(partitions), _term_clause(indexed))
-    useful = [term for term in indexed if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or indexed
+        return _all_of(_partition_clause(partitions), _term_clause(searchable))
+    useful = [term for term in searchable if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or searchable
     rare_rows = RARE_ROWS * (_SMALL_INDEX_FACTOR if total <= SMALL_INDEX_ROWS else 1)
     rare = _rare(useful, frequency, rare_rows)
-    # If even the rarest term is common, a row must hold another one too.
-    crowded = sum(frequency.get(term.stem, 0) for term in rare) > rare_rows
+    # If even the rarest term is common, a row must hold another term too.
+    is_crowded = sum(frequency.get(term.stem, 0) for term in rare) > rare_rows
     clause = "" if len(rare) == len(useful) else _term_clause(rare)
-    ranking = useful[len(rare) :] if clause and crowded else useful
+    ranking = useful[len(rare) :] if clause and is_crowded else useful
     return _all_of(_partition_clause(partitions or ()), clause, _term_clause(ranking))
 
 
 def match_any(terms: Sequence[Term], frequency: Mapping[str, int], partitions: Sequence[int] | None) -> str:
     """Return an FTS5 expression for every row with any of the terms, for when `match` found nothing."""
-    indexed = indexed_terms(terms, frequency)
-    return _all_of(_partition_clause(partitions or ()), _term_clause(indexed)) if indexed else ""
+    searchable = indexed_terms(terms, frequency)
+    return _all_of(_partition_clause(partitions or ()), _term_clause(searchable)) if searchable else ""
 
 
 def partition_term(partition: int) -> str:
@@ -205,8 +206,8 @@ def _row_query(
     first = _all_of(_partition_clause(within.partitions), _term_clause(selecting, operator))
     expression = _all_of(first, _term_clause(terms))
     further = _term_clause(terms[len(selecting) :])
-    ranked = (first, _all_of(first, further))[: 2 if further else 1] if selecting else (expression,)
-    return RowQuery(expression, len(within.partitions) + len(selecting), limit, until, ranked)
+    expressions = (first, _all_of(first, further))[: 2 if further else 1] if selecting else (expression,)
+    return RowQuery(expression, len(within.partitions) + len(selecting), limit, until, expressions)
 
 
 def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: float, limit: int) -> int:
@@ -233,7 +234,7 @@ def _term_clause(terms: Sequence[Term], operator: str = " OR ") -> str:
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> list[Term]:
-    """Return the first of the sorted terms, at least one, with at most `limit` postings together."""
+    """Return the first of the sorted terms, at least a single term, with at most `limit` postings together."""
     rare: list[Term] = []
     rows = 0.0
     for term in terms:

@@ -23,13 +23,15 @@ def ranked(
     Without `weights` the usual ones; of words or meaning alone only that signal counts.
     """
     usual = index.Weights() if lexical and semantic else index.Weights(lexical, semantic, 0, 0)
-    found = index.find(tx, text, within=within, limit=max(index.CANDIDATES, limit), lexical=lexical, semantic=semantic)
-    fused = index.rerank(tx, text, found, weights or usual).fused
-    return _with_keys(tx, fused.scored(len(fused.scores) if whole else limit))
+    matches = index.find(
+        tx, text, within=within, limit=max(index.CANDIDATES, limit), lexical=lexical, semantic=semantic
+    )
+    ranking = index.rerank(tx, text, matches, weights or usual).fused
+    return _with_keys(tx, ranking.scored(len(ranking.scores) if whole else limit))
 
 
-def _with_keys(tx: Tx, scored: Sequence[index.Scored]) -> list[index.Scored]:
+def _with_keys(tx: Tx, hits: Sequence[index.Scored]) -> list[index.Scored]:
     """Return the same with the space and the key of each document."""
-    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", index.Key, ids=[one.hit.doc for one in scored])}
-    held = [(one, keys[one.hit.doc]) for one in scored if one.hit.doc in keys]
-    return [one._replace(hit=one.hit._replace(space=row.space, id=row.key)) for one, row in held]
+    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", index.Key, ids=[hit.hit.doc for hit in hits])}
+    pairs = [(hit, keys[hit.hit.doc]) for hit in hits if hit.hit.doc in keys]
+    return [hit._replace(hit=hit.hit._replace(space=row.space, id=row.key)) for hit, row in pairs]

@@ -37,7 +37,7 @@ Passing = Callable[[Sequence[int]], Collection[int]]
 
 class Settings(NamedTuple):
     """The number of hits reranked; and the coherence from which neighbours begin to count, from and up to which they
-    count fully, and from which they no longer do: what is alike is a list, no conversation.
+    count fully, and from which they no longer do: documents that are alike are a list, no conversation.
 
     Chosen on development data, see README.md.
     """
@@ -68,97 +68,104 @@ class _Pool(NamedTuple):
 
 
 def rerank(
-    tx: Tx, text: str, found: Candidates, weights: Weights, passing: Passing | None = None, settings: Settings = USUAL
+    tx: Tx, text: str, matches: Candidates, weights: Weights, passing: Passing | None = None, settings: Settings = USUAL
 ) -> Ranking:
     """Return the candidates of a search for `text` in their final order, with neighbours that no signal found.
 
     The best `settings.pool` are reranked, at most two of each group of near-duplicates. Neighbours that are not
-    `passing` the filters of the search are left out: what they say must not count.
+    `passing` the filters of the search are left out: their texts must not count.
     """
     import numpy as np
 
-    text = found.query.text or text
-    order = preliminary_order(found, weights)
+    text = matches.query.text or text
+    order = preliminary_order(matches, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
     query = embed_texts(tx, [text]) if model else None
     if embedder is None or not query or not query[0].scale:
-        windows = _windows(_rows(tx, model, found.docs[order[: settings.pool]]))
+        windows = _windows(_rows(tx, model, matches.docs[order[: settings.pool]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
-        return Ranking(fuse_candidates(found, weights, windows, neighbours), {})
-    pool = _pool(tx, embedder, model, found.docs[order], settings.pool)
+        return Ranking(fuse_candidates(matches, weights, windows, neighbours), {})
+    pool = _pool(tx, embedder, model, matches.docs[order], settings.pool)
     share = 0.0
     if weights.neighbours > 0:
         seeds = pool.windows[:_NEIGHBOUR_SEEDS]
-        added, units = unit_vectors(tx, model, seeds[(positions(found.docs, seeds) < 0) & (seeds > 0)].tolist())
-        share = _neighbour_share(pool, added, units, seeds, settings.coherence)
+        neighbour_ids, units = unit_vectors(
+            tx, model, seeds[(positions(matches.docs, seeds) < 0) & (seeds > 0)].tolist()
+        )
+        share = _neighbour_share(pool, neighbour_ids, units, seeds, settings.coherence)
         if share:
-            kept = np.isin(added, [*passing(added.tolist())]) if passing else slice(None)
-            found = _with_neighbours(found, added[kept], units[kept], query[0] if weights.meaning > 0 else None)
+            mask = np.isin(neighbour_ids, [*passing(neighbour_ids.tolist())]) if passing else slice(None)
+            matches = _with_neighbours(
+                matches, neighbour_ids[mask], units[mask], query[0] if weights.meaning > 0 else None
+            )
     if weights.late > 0:
-        found = _with_late(found, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
-    found = _with_passages(tx, text, found, query[0], pool, weights)
-    fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
-    if weights.words > 0 and np.isnan(found.words).all() and _is_in_pieces(embedder, query[0], text):
-        fused = fused._replace(strengths=np.zeros(len(fused.scores)))
-    return Ranking(fused, pool.duplicates.leaders)
+        matches = _with_late(matches, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
+    matches = _with_passages(tx, text, matches, query[0], pool, weights)
+    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share)
+    if weights.words > 0 and np.isnan(matches.words).all() and _is_in_pieces(embedder, query[0], text):
+        ranking = ranking._replace(strengths=np.zeros(len(ranking.scores)))
+    return Ranking(ranking, pool.duplicates.leaders)
 
 
-def _with_late(found: Candidates, embedder: Embedder, query: Embedding, pool: _Pool, opening: float) -> Candidates:
+def _with_late(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool, opening: float) -> Candidates:
     """Return the candidates with the late interaction of those in the pool.
 
     A near-duplicate that has no place in the pool takes the values of the first of its group.
     """
-    held = [at for at, tokens in enumerate(pool.tokens) if tokens]
-    scores, exact = embedder.interaction(query.tokens, [pool.tokens[at] for at in held], opening)
-    found = found._replace(late=found.late.copy(), exact=found.exact.copy())
-    at = found.docs.searchsorted(pool.windows[held, 2])
-    found.late[at], found.exact[at] = scores, exact
+    places = [at for at, tokens in enumerate(pool.tokens) if tokens]
+    scores, exact = embedder.interaction(query.tokens, [pool.tokens[at] for at in places], opening)
+    matches = matches._replace(late=matches.late.copy(), exact=matches.exact.copy())
+    at = matches.docs.searchsorted(pool.windows[places, 2])
+    matches.late[at], matches.exact[at] = scores, exact
     leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
-    omitted = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
-    at, of = found.docs.searchsorted(omitted), found.docs.searchsorted([leaders[doc] for doc in omitted])
-    found.late[at], found.exact[at] = found.late[of], found.exact[of]
-    return found
+    duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
+    at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
+    matches.late[at], matches.exact[at] = matches.late[of], matches.exact[of]
+    return matches
 
 
-def _with_passages(tx: Tx, text: str, found: Candidates, query: Embedding, pool: _Pool, weights: Weights) -> Candidates:
+def _with_passages(
+    tx: Tx, text: str, matches: Candidates, query: Embedding, pool: _Pool, weights: Weights
+) -> Candidates:
     """Return the candidates with the evidence of a passage if that is better than that of the whole text."""
     import numpy as np
 
-    chosen = _judged_by_passages(found, pool)
-    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=chosen)) if chosen else {}
-    judged = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
-    if judged is None:
-        return found
-    at = found.docs.searchsorted(np.array([*bodies], np.int64)[judged.at])
+    docs = _judged_by_passages(matches, pool)
+    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs)) if docs else {}
+    evidence = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
+    if evidence is None:
+        return matches
+    at = matches.docs.searchsorted(np.array([*bodies], np.int64)[evidence.at])
     if weights.meaning > 0:
-        found = found._replace(meaning=passages.raised(found.meaning, at, judged.meaning))
+        matches = matches._replace(meaning=passages.raised(matches.meaning, at, evidence.meaning))
     if weights.late > 0:
-        found = found._replace(
-            late=passages.raised(found.late, at, judged.late), exact=passages.raised(found.exact, at, judged.exact)
+        matches = matches._replace(
+            late=passages.raised(matches.late, at, evidence.late),
+            exact=passages.raised(matches.exact, at, evidence.exact),
         )
-    return found
+    return matches
 
 
-def _judged_by_passages(found: Candidates, pool: _Pool) -> list[int]:
-    """Return the documents of the pool that are found by words and whose vector may not see these: long ones, and of
-    those with words beside their text the best by words.
+def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
+    """Return the documents of the pool that are found by words and whose vector may not see these: long documents, and
+    of those with words beside their text the best by words.
     """
     import numpy as np
 
     docs = pool.windows[:, 2]
-    at = found.docs.searchsorted(docs)
-    words, missing = np.nan_to_num(found.words[at]), ~(found.exact[at] >= _ALL)
-    asked = (words > 0) & missing & ~np.isnan(found.meaning[at])
+    at = matches.docs.searchsorted(docs)
+    words, missing = np.nan_to_num(matches.words[at]), ~(matches.exact[at] >= _ALL)
+    mask = (words > 0) & missing & ~np.isnan(matches.meaning[at])
     high = words >= _HIGH_SHARE * words.max(initial=0.0)
-    left, chosen = passages.MOST_BYTES, list[int]()
-    for number in np.flatnonzero(asked).tolist():
+    left, picks = passages.MOST_BYTES, list[int]()
+    for number in np.flatnonzero(mask).tolist():
         size, beside = pool.sizes[number]
         is_unseen = size > passages.READ_CHARS or (beside and high[number])
-        if is_unseen and size + beside <= left and len(chosen) < passages.MOST:
+        if is_unseen and size + beside <= left and len(picks) < passages.MOST:
             left -= size + beside
-            chosen.append(int(docs[number]))
-    return chosen
+            picks.append(int(docs[number]))
+    return picks
 
 
 def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
@@ -175,17 +182,17 @@ def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:
     import numpy as np
 
-    duplicates, kept, count = NearDuplicates(embedder.dimensions), list[Any](), size
-    while len(docs) and len(kept) < size:
+    duplicates, pool_rows, count = NearDuplicates(embedder.dimensions), list[Any](), size
+    while len(docs) and len(pool_rows) < size:
         rows = _rows(tx, model, docs[:count])
         docs, count = docs[count:], 2 * count
-        held = [row for row in rows if row[7]]
-        whole = np.frombuffer(b"".join([row[6] for row in held]), np.int8).reshape(-1, embedder.dimensions)
-        units = whole * np.array([row[7] for row in held], np.float32)[:, None]
-        long = embedder.counts([row[5] for row in held]) > LONG_TEXT_TOKENS
-        duplicates.add([row[2] for row in held], units, long)
-        kept += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
-    return _Pool(_windows(kept), [row[5] for row in kept], [row[8:] for row in kept], duplicates)
+        embedded_rows = [row for row in rows if row[7]]
+        whole = np.frombuffer(b"".join([row[6] for row in embedded_rows]), np.int8).reshape(-1, embedder.dimensions)
+        units = whole * np.array([row[7] for row in embedded_rows], np.float32)[:, None]
+        long = embedder.counts([row[5] for row in embedded_rows]) > LONG_TEXT_TOKENS
+        duplicates.add([row[2] for row in embedded_rows], units, long)
+        pool_rows += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
+    return _Pool(_windows(pool_rows), [row[5] for row in pool_rows], [row[8:] for row in pool_rows], duplicates)
 
 
 def _rows(tx: Tx, model: int, docs: "Ids") -> list[Any]:
@@ -201,13 +208,15 @@ def _windows(rows: list[Any]) -> "Ids":
     return np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
 
 
-def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids", coherent: tuple[float, ...]) -> float:
+def _neighbour_share(
+    pool: _Pool, neighbours: "Ids", units: "Matrix", windows: "Ids", coherent: tuple[float, ...]
+) -> float:
     """Return the share of their weight that neighbours have: all of it if documents are like their own neighbours,
     as in a conversation, but not the same but for a name, as in a list.
     """
     import numpy as np
 
-    docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
+    docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), neighbours])
     if not len(docs):
         return 0.0
     rising = np.argsort(docs)
@@ -226,11 +235,11 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
 
     windows = windows[windows[:, 2] >= 0]
     around = windows[:, _NEIGHBOURS]
-    held = (around >= 0).astype(np.float32)
-    one, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
-    # By side: the cosines of each document and its neighbour, and of all documents that have one and all neighbours.
-    own, counts = np.einsum("ik,isk->s", one, neighbours), held.sum(axis=0)
-    every = np.einsum("sk,sk->s", held.T @ one, neighbours.sum(axis=0))
+    has_neighbour = (around >= 0).astype(np.float32)
+    middle, neighbours = units[windows[:, 2]], units[around] * has_neighbour[:, :, None]
+    # By side: the cosines of each document and its neighbour, and of all documents with a neighbour and all neighbours.
+    own, counts = np.einsum("ik,isk->s", middle, neighbours), has_neighbour.sum(axis=0)
+    every = np.einsum("sk,sk->s", has_neighbour.T @ middle, neighbours.sum(axis=0))
     sides = counts > 1
     if not sides.any():
         return 0.0
@@ -239,10 +248,10 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     return (within - between) / (1 - between) if between < 1 else 0.0
 
 
-def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Embedding | None) -> Candidates:
+def _with_neighbours(matches: Candidates, docs: "Ids", units: "Matrix", query: Embedding | None) -> Candidates:
     """Return the candidates and further documents, with the cosine of these and the query's vector if it is given."""
     import numpy as np
 
-    none = np.full(len(docs), np.nan)
-    cosines = none if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    return found.joined(Candidates(docs, none, cosines, none, none))
+    missing = np.full(len(docs), np.nan)
+    cosines = missing if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
+    return matches.joined(Candidates(docs, missing, cosines, missing, missing))

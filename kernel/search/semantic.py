@@ -43,9 +43,11 @@ def vector_search(
     cache: SearchCache = tx.context.search_cache
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
-    held = index.nearest(vector, scale, limit, places, docs, also, last.vector) if _is_loaded(tx, model, last) else None
-    if held is not None:
-        return held
+    in_memory = (
+        index.nearest(vector, scale, limit, places, docs, also, last.vector) if _is_loaded(tx, model, last) else None
+    )
+    if in_memory is not None:
+        return in_memory
     score = partial(_score, tx, model, vector)
     if docs is not None:
         near = score(limit, docs=docs)
@@ -58,8 +60,8 @@ def vector_search(
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """Return the documents of these that have a vector, each once, and their vectors scaled to unit length, one per
-    row.
+    """Return the documents of these that have a vector, each once, and a row for each: its vector scaled to unit
+    length.
     """
     import numpy as np
 
@@ -68,13 +70,13 @@ def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.i
 
     cache: SearchCache = tx.context.search_cache
     last = cache.last_ids(tx)
-    held = cache.vectors.unit_vectors(docs, last.vector) if _is_loaded(tx, model, last) else None
-    if held is not None:
-        return held
+    in_memory = cache.vectors.unit_vectors(docs, last.vector) if _is_loaded(tx, model, last) else None
+    if in_memory is not None:
+        return in_memory
     rows = tx.all("kernel.semantic.vectors", row, ids=docs, model=model) if docs else []
-    found, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
+    row_docs, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
     codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
-    return np.array(found, np.int64), codes * np.array(scales, np.float32)[:, None]
+    return np.array(row_docs, np.int64), codes * np.array(scales, np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:
@@ -96,7 +98,7 @@ def _is_loading(tx: Tx, last: LastIds) -> bool:
 
 
 def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
-    """Return whether memory holds what `tx` sees, from here on; never the rows that a rollback would undo."""
+    """Return whether memory holds the rows that `tx` sees, from here on; never rows that a rollback would undo."""
     cache: SearchCache = tx.context.search_cache
     index = cache.vectors
     if not cache.can_cache(tx) or _is_loading(tx, last):
@@ -109,14 +111,12 @@ def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
 def _shortlist(
     index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
 ) -> dict[str, Any]:
-    """Return what SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it
-    lacks.
-    """
-    after, deleted = index.last, max(0, last.deletion - index.last_deletion)
-    near = index.nearest(vector, 1.0, limit + deleted, places, upto=after)
+    """Return the vectors for SQL to score: the nearest in memory, more by those deleted since, and all it lacks."""
+    after, deletions = index.last, max(0, last.deletion - index.last_deletion)
+    near = index.nearest(vector, 1.0, limit + deletions, places, upto=after)
     if near is not None:
         return {"docs": [*near], "after": after, "within": places}
-    size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deleted
+    size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit) + deletions
     return {"vectors": index.shortlist(vector, size, places, after), "after": after, "within": places}
 
 
@@ -134,7 +134,7 @@ def _score(
     """Return the exact cosines of the `limit` nearest of these vectors, of those of documents and of partitions, and of
     those after an id within partitions.
     """
-    found: dict[int, float] = {}
+    cosines: dict[int, float] = {}
     sources = {"vectors": vectors, "docs": docs, "partitions": partitions, "after": after, "within": within}
-    tx.all("kernel.semantic.score", found.__setitem__, model=model, vector=vector, limit=limit, **sources)
-    return found
+    tx.all("kernel.semantic.score", cosines.__setitem__, model=model, vector=vector, limit=limit, **sources)
+    return cosines

@@ -6,7 +6,7 @@ from kernel.search.partitions import Within, matching_partitions
 from kernel.search.query import quote
 from kernel.store.transaction import Tx
 
-MIN_PART_LENGTH = 3  # characters: what the trigram tokenizer of FTS5 makes a term of
+MIN_PART_LENGTH = 3  # characters: the length of a term of FTS5's trigram tokenizer
 _MAX_TRIGRAMS = 32  # of a query; more hardly leave fewer documents to compare; not measured
 
 
@@ -21,23 +21,23 @@ def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
     partitions = matching_partitions(tx, within)
     if not expression or not partitions:
         return []
-    folded = [part.casefold() for part in parts]
+    casefolded = [part.casefold() for part in parts]
 
     def held(key: str, text: str) -> str | None:
         text = text.casefold()
-        return key if all(part in text for part in folded) else None
+        return key if all(part in text for part in casefolded) else None
 
-    found = tx.all("kernel.trigrams.match_trigrams", held, query=expression, partitions=partitions)
-    return [key for key in found if key is not None]
+    keys = tx.all("kernel.trigrams.match_trigrams", held, query=expression, partitions=partitions)
+    return [key for key in keys if key is not None]
 
 
 def _trigrams(parts: Iterable[str]) -> list[str]:
     """Return trigrams of the parts, the longest parts first; FTS5 reads an expression up to its first NUL."""
-    found: dict[str, None] = {}
+    trigrams: dict[str, None] = {}
     for part in sorted(parts, key=len, reverse=True):
         for at in range(len(part) - MIN_PART_LENGTH + 1):
             if "\0" not in part[at : at + MIN_PART_LENGTH]:
-                found[part[at : at + MIN_PART_LENGTH]] = None
-            if len(found) == _MAX_TRIGRAMS:
-                return [*found]
-    return [*found]
+                trigrams[part[at : at + MIN_PART_LENGTH]] = None
+            if len(trigrams) == _MAX_TRIGRAMS:
+                return [*trigrams]
+    return [*trigrams]

@@ -24,7 +24,7 @@ Count = Callable[[list[str]], dict[str, int]]
 
 
 class Near(NamedTuple):
-    """A word of the index near one that looks misspelt, and the number of documents that hold it."""
+    """A word of the index near a word that looks misspelt, and the number of documents that hold it."""
 
     stem: str
     surface: str
@@ -46,28 +46,30 @@ def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -
 
 def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
     """Return the text with the first of the near words in place of each that has some."""
-    for word, found in near.items():
-        if found:
-            text = re.sub(rf"\b{word}\b", found[0].surface, text, flags=re.IGNORECASE)
+    for word, words in near.items():
+        if words:
+            text = re.sub(rf"\b{word}\b", words[0].surface, text, flags=re.IGNORECASE)
     return text
 
 
 def one_edit_away(word: str) -> set[str]:
-    """Return what becomes of a word by a letter left out, added or changed, or two swapped; none for letters not
+    """Return the words made from a word by a letter left out, added or changed, or two swapped; none for letters not
     listed.
     """
     # As the tokenizer, which takes the marks off Latin letters only.
-    plain = "".join(one for one in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(one) != "Mn")
+    plain = "".join(
+        letter for letter in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(letter) != "Mn"
+    )
     word = plain if plain.isascii() else unicodedata.normalize("NFC", word.lower())
     letters = next((alphabet for alphabet in _ALPHABETS if set(word) <= set(alphabet)), "")
     if not letters:
         return set()
     splits = [(word[:at], word[at:]) for at in range(len(word) + 1)]
-    swapped = {begin + end[1] + end[0] + end[2:] for begin, end in splits if len(end) > 1}
+    swaps = {begin + end[1] + end[0] + end[2:] for begin, end in splits if len(end) > 1}
     shorter = {begin + end[1:] for begin, end in splits if end}
-    changed = {begin + letter + end[1:] for begin, end in splits if end for letter in letters}
+    changes = {begin + letter + end[1:] for begin, end in splits if end for letter in letters}
     longer = {begin + letter + end for begin, end in splits for letter in letters}
-    return (swapped | shorter | changed | longer) - {word}
+    return (swaps | shorter | changes | longer) - {word}
 
 
 def _is_word(term: Term) -> bool:

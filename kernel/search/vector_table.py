@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 COLUMNS = {"ids": "int64", "docs": "int64", "partitions": "uint32", "scales": "float64"}
-_LEAST_ROOM = 1024  # rows of a new table, .3 MB; a full one is copied to one twice as large
+_LEAST_ROOM = 1024  # rows of a new table, .3 MB; a full table is copied to a table twice as large
 _COMPACT_WHEN_DELETED_SHARE = 1 / 8  # of the rows; then the others are copied to a new table; not measured
 _DELETED = 0  # partition ids begin at 1
 
@@ -45,7 +45,7 @@ class VectorTable:
         return self
 
     def without(self, vectors: "Ids") -> "VectorTable":
-        """Deletes the rows of these ids, in this table or where many have gone in a copy."""
+        """Delete the rows of these ids, in this table, or in a copy if many have gone."""
         import numpy as np
 
         if not self.count:
@@ -69,27 +69,27 @@ class VectorTable:
             count = int(self.ids[:count].searchsorted(upto, "right"))
         if partitions is None and docs is None and not self._deleted:
             return count, None
-        held = self.partitions[:count]
-        chosen = held != _DELETED if partitions is None else members(held, partitions)
+        row_partitions = self.partitions[:count]
+        mask = row_partitions != _DELETED if partitions is None else members(row_partitions, partitions)
         if docs is not None:
-            chosen &= members(self.docs[:count], docs)
-        return count, np.flatnonzero(chosen)
+            mask &= members(self.docs[:count], docs)
+        return count, np.flatnonzero(mask)
 
     def _copy(self, room: int) -> "VectorTable":
         import numpy as np
 
         left = np.flatnonzero(self.partitions[: self.count])
-        other = VectorTable(self.codes.shape[1], self.codes.dtype.str, room)
+        table = VectorTable(self.codes.shape[1], self.codes.dtype.str, room)
         names = (*COLUMNS, "codes")
-        for old, new in ((getattr(self, name), getattr(other, name)) for name in names):
+        for old, new in ((getattr(self, name), getattr(table, name)) for name in names):
             if len(old):
                 np.take(old, left, 0, out=new[: len(left)], mode="clip")  # without a copy in between
-        other.count = len(left)
-        return other
+        table.count = len(left)
+        return table
 
 
 def members(values: "Array", numbers: Sequence[int]) -> "NDArray[np.bool_]":
-    """Return whether each of the values is one of some small positive numbers, by a look-up table."""
+    """Return whether each of the values is among some small positive numbers, by a look-up table."""
     import numpy as np
 
     table = np.zeros(max(numbers, default=0) + 2, np.bool_)

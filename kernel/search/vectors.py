@@ -25,12 +25,12 @@ def model_id(tx: Tx) -> int:
     model, cache = _model_key(tx), tx.context.search_cache
     if model is None:
         return 0
-    if known := cache.models.get(model[0]):
-        return known
-    found = tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0
-    if found and cache.can_cache(tx):
-        cache.models[model[0]] = found
-    return found
+    if cached_id := cache.models.get(model[0]):
+        return cached_id
+    stored_id = tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0
+    if stored_id and cache.can_cache(tx):
+        cache.models[model[0]] = stored_id
+    return stored_id
 
 
 def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
@@ -59,7 +59,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
         rows.append((doc, embedding.scale, end + 1, len(embedding.tokens)))
         end += len(embedding.tokens)
     model = model_id(tx) or _add_model(tx)
-    stored = tx.run(
+    row_count = tx.run(
         "kernel.vectors.insert",
         rows=rows,
         model=model,
@@ -69,8 +69,8 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
         sketch_size=len(sketches[0]),
         tokens=b"".join([embedding.tokens for embedding in vectors]),
     )
-    ann_storage.seal_blocks(tx, model, 1 + stored // ann_storage.BLOCK_ROWS)
-    return stored
+    ann_storage.seal_blocks(tx, model, 1 + row_count // ann_storage.BLOCK_ROWS)
+    return row_count
 
 
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
