@@ -26,7 +26,7 @@ def open_file(root: str, name: str) -> int:
     """Open an ordinary file below `root` by its path there, with slashes, and return the descriptor.
 
     Raises Refused for links in any part below the root, for pipes, devices and sockets, and for a file with several
-    names, since one of them may lie elsewhere; OSError if it is missing or cannot be read. It never waits.
+    names, since another of them may lie elsewhere; OSError if it is missing or cannot be read. It never waits.
     """
     *folders, last = name.split("/")
     if not {"", ".", ".."}.isdisjoint((*folders, last)):
@@ -57,7 +57,7 @@ def read(root: str, name: str, most: int) -> bytes:
 
 
 def read_text(root: str, name: str, most: int) -> str:
-    """Return the start of a file as text, at most so many bytes of it; raises Refused for what is no plain text."""
+    """Return the start of a file as text, at most so many bytes of it; raises Refused if it is not plain text."""
     data = read(root, name, most + 1)
     try:
         text = data[:most].decode()

@@ -54,18 +54,17 @@ class OAuth(NamedTuple):
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how long queues may be.
 
-    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps none.
-    `read_wait` is how many milliseconds a read may have waited before new ones are refused while others wait.
-    `injection_mode` is what happens to memories that match a rule of `kernel.security.rules.injection`.
-    `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
-    `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
-    their key, `tenants` how many others may be open at once. Every `backup_every` seconds everything is copied into the
-    folder `backup_to`, if the newest `backup_keep` copies stay. With `follow` the data directory is one that
-    `quipu replica` keeps, and only read. `workers` is how many processes serve HTTP. `open`
-    requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
-    logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is what it keeps of calls in memory.
-    `store` is the address of a PostgreSQL database, empty for the file in the data directory, and `read_store` that of
-    a replica for reads.
+    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps nothing. `read_wait`
+    is how many milliseconds a read may have waited before new ones are refused while others wait. `injection_mode` is
+    the treatment of memories that match a rule of `kernel.security.rules.injection`. `idle_exit` is the number of
+    seconds without a request after which the server ends; 0 is never. `environment` is the mapping itself, for the
+    settings of dialects. `tenant` is the tenant of callers whose key names none, `tenants` how many others may be open
+    at once. Every `backup_every` seconds everything is copied into the folder `backup_to`, if the newest `backup_keep`
+    copies stay. With `follow` the data directory is a copy that `quipu replica` keeps, and only read. `workers` is how
+    many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics` serves /metrics,
+    `traces` sends spans, `log_calls` logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is the
+    detail of calls that it keeps in memory. `store` is the address of a PostgreSQL database, empty for the file in the
+    data directory, and `read_store` that of a replica for reads.
     """
 
     data: Path
@@ -211,14 +210,14 @@ def _backups(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def host_name(given: str) -> str:
-    """Return a name or address to listen on; raises Fault("invalid") for what can be neither."""
+    """Return a name or address to listen on; raises Fault("invalid") if it can be neither."""
     if not _HOST.fullmatch(given):
         raise Fault("invalid", "HOST is a name or an address, such as 127.0.0.1")
     return given
 
 
 def duration(name: str, given: str) -> int:
-    """Return the seconds of a duration such as 30m; raises Fault("invalid") naming what it is for."""
+    """Return the seconds of a duration such as 30m; raises Fault("invalid") with the name of the setting."""
     seconds = int((span(given) or timedelta()).total_seconds())
     if not seconds:
         raise Fault("invalid", f"{name} must be a duration such as 30m, 1h or 7d")

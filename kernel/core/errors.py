@@ -25,7 +25,7 @@ NO_SPACE = "Cannot write to storage, insufficient disk space."
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Tell whether an error of the system says that the disk, or what a user may have of it, is full."""
+    """Tell whether an error of the system says that the disk, or the user's quota of it, is full."""
     return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 

@@ -18,7 +18,7 @@ current_call: ContextVar[str] = ContextVar("current_call", default="")
 def utc_now(clock: int | None = None) -> str:
     """Now as ISO 8601 in UTC with milliseconds, for example `2026-11-21T10:00:00.000Z`.
 
-    `clock` is what another clock shows, in nanoseconds since 1970.
+    `clock` is the time of another clock, in nanoseconds since 1970.
     """
     return iso(datetime.now(UTC) if clock is None else EPOCH + timedelta(microseconds=clock // 1000))
 

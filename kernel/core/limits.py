@@ -73,7 +73,7 @@ class Limits(NamedTuple):
 
 
 class LimitRange(NamedTuple):
-    """The range of a number in `Limits`, what it limits, and what happens when it is exceeded."""
+    """The range of a number in `Limits`, the thing that it limits, and the consequence of exceeding it."""
 
     low: int
     high: int

@@ -1,4 +1,4 @@
-"""Reads files of the user, whatever stands under their names: a pipe never blocks, a device never fills the memory."""
+"""Reads ordinary files of the user and refuses others: a pipe never blocks, a device never fills the memory."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def open_ordinary(path: Path, flags: int = 0) -> BinaryIO:
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return a whole file; raises OSError for what `open_ordinary` refuses, and for more than `most` bytes."""
+    """Return a whole file; raises OSError if `open_ordinary` refuses it, and for more than `most` bytes."""
     with open_ordinary(path) as file:
         if os.fstat(file.fileno()).st_size <= most and len(data := file.read(most + 1)) <= most:
             return data

@@ -46,7 +46,7 @@ _ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")
 # A line end of Windows is none of them; a surrogate stands for a byte of a file name.
 _OBEYED = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
-# Characters that are invisible or reorder what stands around them: shown by their number.
+# Characters that are invisible or reorder the text around them: shown by their number.
 _SHOWN_BY_NUMBER = {
     code: f"\u27e8U+{code:04X}\u27e9"
     for first, last in (
@@ -170,7 +170,7 @@ def _entry(lines: list[str], mark: str, value: object, pad: str) -> None:
 
 
 def _item(lines: list[str], value: object, pad: str) -> None:
-    """An item of a list; what is nested starts on the line of its own dash."""
+    """Append an item of a list; a nested value starts on the line of its own dash."""
     dash = len(lines)
     _entry(lines, f"{pad}-", value, pad)
     if lines[dash] == f"{pad}-":
@@ -242,7 +242,7 @@ def one_word(text: str) -> str:
 
 
 def stored_object(text: str | None) -> dict[str, Any]:
-    """Return a JSON object of a row; an empty one for a text that is none, which a row from elsewhere may hold."""
+    """Return a JSON object of a row; empty if the text is not a JSON object, as in a row from elsewhere."""
     try:
         found: Any = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -251,8 +251,8 @@ def stored_object(text: str | None) -> dict[str, Any]:
 
 
 def harmless(text: str) -> str:
-    """Return the text with marks such as `⟨U+001B⟩` for what a terminal obeys: control characters but tabs and line
-    ends, and overrides of the reading order.
+    """Return the text with marks such as `⟨U+001B⟩` for characters that a terminal obeys: control characters but tabs
+    and line ends, and overrides of the reading order.
     """
     return text if text.isascii() and text.isprintable() else _OBEYED.sub(_number, text)
 

@@ -24,10 +24,11 @@ _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -> Any:
-    """Return the value of a YAML document of at most `max_nodes` scalars, lists and mappings; None if it is empty.
+    """Return the value of a YAML document of at most `max_nodes` scalars, lists and mappings; None if it is
+    empty.
 
-    Plain scalars are resolved as in JSON: what is no number, `true`, `false` or `null` is a string, and so is every
-    key. Raises ValueError naming the line for malformed YAML and for anchors, aliases, tags, repeated keys, several
+    Plain scalars are resolved as in JSON: all but numbers, `true`, `false` and `null` are strings, and so is every key.
+    Raises ValueError naming the line for malformed YAML and for anchors, aliases, tags, repeated keys, several
     documents and more than `max_depth` levels.
     """
     import yaml

@@ -64,7 +64,7 @@ def interaction(
 def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
     """Return how heavy the token of each text is that is least like any of the other text, over the mean weight of all.
 
-    The weight of a token is the length of its vector, times what the best cosine leaves to 1; 0 if there is none.
+    The weight of a token is the length of its vector, times 1 minus the best cosine; 0 if a text has no token.
     """
     import numpy as np
 
@@ -106,7 +106,9 @@ def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", length
 
 
 def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Array, Array]":
-    """Return the score of each text and what it holds; `cosines` are by position, text and query token."""
+    """Return the score of each text and the share of the query that it holds; `cosines` are by position, text and query
+    token.
+    """
     import numpy as np
 
     table = cosines.reshape(len(cosines), -1)

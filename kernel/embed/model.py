@@ -27,7 +27,7 @@ _DTYPES = {"I8": "i1", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "
 _SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
 _TEXTS_AT_ONCE = 8  # looked up together; 16 are no faster
 _MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
-_MAX_HEADER_BYTES = 1 << 20  # of a safetensors file; the shipped one has 80
+_MAX_HEADER_BYTES = 1 << 20  # of a safetensors file; that of the shipped model has 80
 
 
 class Embedding(NamedTuple):
@@ -52,7 +52,7 @@ class Embedding(NamedTuple):
 class Embedder:
     """A model2vec folder, read at first use; safe to share between threads.
 
-    Everything that reads the folder raises OSError for a missing file and ValueError for a malformed one. The files
+    Everything that reads the folder raises OSError for a missing and ValueError for a malformed file. The files
     stay mapped: replace the folder, never write into it, while a process uses it.
     """
 
@@ -99,14 +99,14 @@ class Embedder:
         return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
 
     def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
-        """Return the weights of what each of two texts says and the other does not; both as the `tokens` of an
+        """Return the weight of the content that each of two texts has and the other lacks; both are `tokens` of an
         `Embedding`.
         """
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
 
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
-        """Return the vectors of the first `most` of packed `tokens`, one per row, and their lengths."""
+        """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""
         _, vectors = self._loaded or self._load()
         return vectors.rows(vectors.ids(tokens)[:most])
 
@@ -208,14 +208,14 @@ class TokenVectors:
         return lengths if self._weights is None else np.abs(lengths * self._weights).astype(np.float32)
 
     def rows(self, ids: "Ids") -> "tuple[Array, Array]":
-        """Return the vectors of tokens, one per row, times their weights, and their lengths."""
+        """Return the vectors of tokens, as rows, times their weights, and their lengths."""
         found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
         if self._weights is not None:
             found = found * self._weights.take(ids).astype("f4")[:, None]
         return found, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":
-        """Return the weighted sum of the vectors of packed `tokens`, which points where their mean does."""
+        """Return the weighted sum of the vectors of packed `tokens`, which has the direction of their mean."""
         ids = self.ids(tokens)
         total = self._sum_slice(ids[:_SLICE_TOKENS])
         for at in range(_SLICE_TOKENS, len(ids), _SLICE_TOKENS):
@@ -233,7 +233,8 @@ class TokenVectors:
 
     def _sum_slice(self, ids: "Ids") -> "Array":
         rows = ids if self._rows is None else self._rows.take(ids)
-        # A dot product with ones is the fastest column sum here, and exact for int8 while sums stay below 2 ** 24.
+        # A dot product with a vector of 1s is the fastest column sum here, and exact for int8 while sums stay below 2
+        # ** 24.
         weights = self._ones[: len(ids)] if self._weights is None else self._weights.take(ids).astype("f4")
         return weights.dot(self._matrix.take(rows, 0).astype("f4", copy=False))
 

@@ -1,4 +1,4 @@
-"""Words that a vocabulary spells letter by letter: their vectors say which letters they have, not what they mean."""
+"""Words that a vocabulary spells letter by letter: their vectors say which letters they have, not their meaning."""
 
 import unicodedata
 from functools import cached_property
@@ -54,7 +54,7 @@ class Spelling:
         letters = np.add.reduceat(pieces.letters[tokens], begins)
         spelled = 2 * np.add.reduceat(single, begins, dtype=np.int64) > letters
         kept = letters[~spelled]
-        # A word of Thai is a sentence, and one of Chinese a letter.
+        # A word of Thai is a sentence, and a word of Chinese a letter.
         if np.count_nonzero(kept) < MIN_WORD_SHARE * np.count_nonzero(letters):
             return b""
         if kept.sum() < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):

@@ -42,7 +42,7 @@ class ModelTokenizer:
         self._spelling = None if self._encoder is None else Spelling(self._encoder)
 
     def encode(self, text: str) -> bytes:
-        """Return the ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
+        """Return the ids of `text`, cut to the model's maximal length; unknown ids are left out after the cut."""
         return self._known(self._cut(text))
 
     def encode_words(self, text: str) -> bytes:

@@ -159,10 +159,10 @@ class WordPieceEncoder(dict[str, bytes]):
 
 
 class CharacterMap(dict[int, str]):
-    """What BERT's normalizer and splitter make of a character, with spaces around what is a token of its own.
+    """The output of BERT's normalizer and splitter for a character, with spaces around a token of its own.
 
     Equal to the library but for some 500 marks and signs that its Unicode tables are too old for; a test compares all
-    others. No word with one of them is in a vocabulary.
+    others. No word of a vocabulary contains them.
     """
 
     def __init__(self, rules: BertRules) -> None:

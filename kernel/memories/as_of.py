@@ -40,7 +40,9 @@ class _Events(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What to look for: None excludes nothing, nor does "". Of `paths` only the keys that begin with `folder`."""
+    """The filters of a search: None excludes nothing, nor does "". Of `paths` only the keys that begin with
+    `folder`.
+    """
 
     spaces: Sequence[str] | None = None
     scope: str | None = None
@@ -63,9 +65,11 @@ def changed(
     passes: Passes | None = None,
     limit: int = MAX_CHANGED,
 ) -> list[Document]:
-    """Return the memories that stood at `at`, have changed since and pass, or those of these (space, key) pairs.
+    """Return the memories that stood at `at`, have changed since and pass, or those of these (space, key)
+    pairs.
 
-    With a query at most about 4 MiB of text, those with most of its words first; without one the last changed first.
+    With a query at most about 4 MiB of text, those with most of its words first; without a query the last changed
+    first.
     """
     tx.flush_deferred()
     events = _events(tx, at, keys, limits)
@@ -113,7 +117,7 @@ def _events(tx: Tx, at: str, keys: Sequence[tuple[str, str]] | None, limits: Lim
 
 
 def _pages(events: Sequence[_Events], limit: int) -> Iterator[list[_Events]]:
-    """As many at once as a slice of texts holds, at least one."""
+    """Yield as many at once as a slice of texts holds, at least one event."""
     page: list[_Events] = []
     size = 0
     limit = min(limit, _MOST_PAGE)
@@ -216,7 +220,7 @@ def _document(state: PastText, source: PastSource) -> Document:
 
 
 def _parts_of_words(tx: Tx, query: str) -> list[str]:
-    """Return what any form of a word of the query contains, the longest first."""
+    """Return the parts that any form of a word of the query contains, the longest first."""
     return sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
 
 

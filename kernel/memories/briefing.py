@@ -1,4 +1,4 @@
-"""What a dialect knows of a project for the start of a session, and what it keeps of a session that was compacted."""
+"""A dialect's memories of a project for the start of a session, and its handoff of a session that was compacted."""
 
 import threading
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from kernel.store.transaction import Tx
 
-# A standing rule, what an earlier session left for the next one, or a decision.
+# A standing rule, a handoff of an earlier session, or a decision.
 Part = Literal["rule", "handoff", "decision"]
 
 
@@ -76,7 +76,7 @@ _MOST_SESSIONS = 4096
 
 
 class HookSession(NamedTuple):
-    """What the hooks of one session have given it: when it started, in which folder, and the ids of memories.
+    """The output of the hooks of a session: when it started, in which folder, and the ids of memories that it got.
 
     `prompted` says that a prompt has been searched since it started or was compacted.
     """
@@ -95,26 +95,24 @@ class HookSessions:
         self._found: OrderedDict[str, HookSession] = OrderedDict()
 
     def get(self, key: str, now: str) -> HookSession:
-        """Return a session as it was noted within the last day; an empty one else."""
+        """Return a session as it was noted within the last day, else an empty session."""
         with self._lock:
             return self._fresh(key, now)
 
     def start(self, key: str, now: str, root: str, given: Collection[str]) -> None:
-        """Notes what a session has been given at its start, or after it was cleared or compacted."""
+        """Notes the memories that a session got at its start, or after it was cleared or compacted."""
         with self._lock:
             self._put(key, HookSession(now, root, frozenset(given)))
 
     def take_prompt(self, key: str, now: str) -> frozenset[str] | None:
-        """Return what the session has been given if this is its first prompt, which it is only once; None for a later
-        one.
-        """
+        """Return the memories that the session got if this is its first prompt; None for a later prompt."""
         with self._lock:
             session = self._fresh(key, now)
             self._put(key, session._replace(at=session.at or now, prompted=True))
             return None if session.prompted else session.given
 
     def compact(self, key: str, now: str) -> None:
-        """Forgets what the session was given: its next prompt is a first one again."""
+        """Forgets the memories that the session got: its next prompt counts as the first again."""
         with self._lock:
             self._put(key, HookSession(now, self._fresh(key, now).root))
 

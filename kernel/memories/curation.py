@@ -1,4 +1,4 @@
-"""What a person sees and may do of one memory, as links to others and calls of the tools of its dialect."""
+"""A memory as a person sees and edits it: links to others, and calls of the tools of its dialect."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +16,7 @@ class ToolCall(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """What a memory is linked with, from it or to it: another by space and key, or without a space only a name."""
+    """A link of a memory, from it or to it: another memory by space and key, or without a space only a name."""
 
     relation: str
     outgoing: bool

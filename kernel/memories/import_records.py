@@ -21,7 +21,7 @@ class Record(NamedTuple):
 
     `key` is stable: it names the record in the program it comes from, and a record whose key is there is not added
     again. `place` is a database, a session or a project. Times are those of the source, empty if it has none.
-    `origin` becomes the `from` of the metadata; `details` is what only this kind of record has.
+    `origin` becomes the `from` of the metadata; `details` has the fields of this kind of record only.
     """
 
     dialect: str
@@ -43,16 +43,16 @@ Take = Callable[[Tx, Sequence[Record]], list[bool]]
 
 
 class Ahead(Struct):
-    """What an import does before a slice, without a transaction: it reads the next records, and returns their texts.
+    """The work of an import before a slice, without a transaction: it reads the next records, and returns their texts.
 
-    The import sets it if it can; what has been embedded by then is not embedded while others wait.
+    The import sets it if it can; texts embedded by then are not embedded while others wait.
     """
 
     prepare: Callable[[], Sequence[str]] | None = None
 
 
 class Source(NamedTuple):
-    """What is imported: a file or folder, its password, the settings of the dialects, and a folder for copies.
+    """The source of an import: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
     `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one.
     """
@@ -76,11 +76,11 @@ class Imported(NamedTuple):
 class Import(NamedTuple):
     """`quipu import KIND PATH`: imports the data of the program that a dialect reproduces.
 
-    `steps(source)` checks the source before its first step and leaves a sound store after each. It may be cut off
-    after any of them: another import of the same source goes on, and adds nothing twice. `preview(tx, source)` is what
-    it would do; if there is none, the import is tried on a copy. `matches(path)` is whether a file or folder looks
-    like one of this kind, and `dialect` the one that the audit names, for an import that no dialect declares.
-    `trial(source)` is tried on a copy after `preview`, for what only a write can refuse.
+    `steps(source)` checks the source before its first step and leaves a sound store after each. It may be cut off after
+    any of them: another import of the same source goes on, and adds nothing twice. `preview(tx, source)` is its outcome
+    in advance; without a preview, the import is tried on a copy. `matches(path)` is whether a file or folder looks like
+    this kind, and `dialect` the dialect that the audit names, for an import that no dialect declares. `trial(source)`
+    is tried on a copy after `preview`, for refusals that only a write finds.
     """
 
     kind: str

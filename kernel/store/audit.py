@@ -49,7 +49,7 @@ class _Head(NamedTuple):
 
 
 class UndoPart(NamedTuple):
-    """What a part of one call touched, the changeset of what it changed, and its number."""
+    """The memories that a part of one call touched, the changeset of its rows, and its number."""
 
     targets: list[Target]
     changes: bytes
@@ -57,10 +57,10 @@ class UndoPart(NamedTuple):
 
 
 class ChangeRecorder(Protocol):
-    """Records what is changed through a connection."""
+    """Records changes through a connection."""
 
     def take(self) -> bytes | None:
-        """Return the changeset of what was changed since the last one; None if it is too large to be kept."""
+        """Return the changeset of all changes since the last call; None if it is too large to be kept."""
         ...
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class ChangeRecorder(Protocol):
 
 
 class EarlierSlices:
-    """What the audit keeps of a call that commits in several transactions.
+    """The audit's state of a call that commits in several transactions.
 
     The first of them that changes something records the call as begun, and the last one as done: a call that was cut
     off between has its row, and can be undone as far as it came.
@@ -95,7 +95,7 @@ class EarlierSlices:
 
 
 class UndoRecorder:
-    """Keeps what one call changes, for undo: in parts, so that its size is not bounded by one value or by memory."""
+    """Keeps the changes of a call, for undo: in parts, so that its size is not bounded by one value or by memory."""
 
     def __init__(self, tx: Tx, changes: ChangeRecorder, earlier: EarlierSlices | None = None) -> None:
         self.call = (earlier and earlier.call) or new_id("call")
@@ -124,7 +124,9 @@ class UndoRecorder:
 
 
 def record(tx: Tx, outcome: str = "done", *, call: str = "", touched: tuple[int, list[Target]] | None = None) -> None:
-    """Adds a row for the call that just ran: what it touched and, if it can be undone, the `call` of its parts."""
+    """Adds a row for the call that just ran: the memories it touched and, if it can be undone, the `call` of
+    its parts.
+    """
     _defer_row(tx, outcome, *(touched or tx.touched), call)
 
 
@@ -146,7 +148,7 @@ def first_with_outcome(tx: Tx, outcome: str, *, after: int) -> Entry | None:
 
 
 def touching(tx: Tx, ids: Sequence[str], *, after: int, limit: int) -> list[Entry]:
-    """Return the first entries with a greater id that name one of these memories, each as space/key."""
+    """Return the first entries with a greater id that name any of these memories, each as space/key."""
     tx.flush_deferred()
     return tx.all("kernel.audit.touching", _entry, id=after, among=_AMONG, places=ids, limit=limit)
 
@@ -163,13 +165,13 @@ def undo_call(tx: Tx, id_: int) -> str | None:
 
 
 def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
-    """Yield what is needed to undo a call, the last change first."""
+    """Yield the parts that undo a call, the last change first."""
     for part in tx.all("kernel.audit.undo_parts", int, call=call):
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
 def last_part(tx: Tx, call: str) -> UndoPart | None:
-    """Return the last part of what is left to undo of a call."""
+    """Return the last part of a call that is left to undo."""
     number = tx.one("kernel.audit.last_part", int, call=call)
     part = None if number is None else tx.one("kernel.audit.undo_part", _undo_part, call=call, part=number)
     return part and part._replace(number=number or 0)
@@ -199,9 +201,8 @@ def delete_undo(tx: Tx, id_: int) -> None:
 
 
 def expire_undo(tx: Tx, before: str) -> bool:
-    """Ends the undo of calls before a time (ISO 8601 UTC), and deletes some of what was kept for it: other calls wait.
-
-    Whether some is left.
+    """Ends the undo of calls before a time (ISO 8601 UTC), and deletes some of its undo data, since other calls wait;
+    returns whether some is left.
     """
     parts = _EXPIRED_PARTS
     while parts > 0 and (call := tx.one("kernel.audit.expired", str, before=before)) is not None:
@@ -214,7 +215,7 @@ def expire_undo(tx: Tx, before: str) -> bool:
 
 
 class KeptUndo(NamedTuple):
-    """What can be undone: the number of calls, the newest one and its tool, and the bytes that all of them take."""
+    """The undo data: the number of calls, the newest call and its tool, and the bytes of all."""
 
     calls: int
     newest: int
@@ -223,7 +224,7 @@ class KeptUndo(NamedTuple):
 
 
 def kept_undo(tx: Tx) -> KeptUndo:
-    """Return what is kept for undo."""
+    """Return a summary of the undo data."""
     tx.flush_deferred()
     return tx.one("kernel.audit.kept_undo", KeptUndo) or KeptUndo(0, 0, "", 0)
 

@@ -1,4 +1,4 @@
-"""What all transactions of one store share, and the provenance of a call."""
+"""The state that all transactions of one store share, and the provenance of a call."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class CallContext(NamedTuple):
     """The provenance of a call: its dialect and tool, and the actor that the transport has authenticated.
 
-    `key` is the id of the caller's key, empty without one.
+    `key` is the id of the caller's key, empty without a key.
     """
 
     dialect: str = "kernel"
@@ -33,15 +33,16 @@ class CallContext(NamedTuple):
 
 
 class StoreContext(NamedTuple):
-    """What every transaction of one store shares: statements, embedder, search cache, settings and limits.
+    """The state that every transaction of one store shares: statements, embedder, search cache, settings and
+    limits.
 
     Without an embedder there are no vectors, and search is lexical only. `settings` are those of the dialects, `data`
-    is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
+    is the data directory, `call_limits` bound the cost of one call, `injection_mode` is the treatment of texts that
     match a rule of `kernel.security.rules.injection`, `fts5_functions` are registered on every connection, `dialects`
-    are the names of those that are served, `tagged` finds what has one of some tags, by dialect: (space, key) pairs,
-    and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a connection to
-    another database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of
-    clients (see `kernel/memories/briefing.py`).
+    are the names of those that are served, `tagged` finds the memories with any of some tags, by dialect: (space, key)
+    pairs, and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a
+    connection to another database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for
+    the hooks of clients (see `kernel/memories/briefing.py`).
     """
 
     statements: Mapping[str, str]

@@ -1,4 +1,6 @@
-"""What the store needs of a database engine: `kernel.engines.sqlite`, or `kernel.engines.postgres` if configured."""
+"""The interface of a database engine for the store: `kernel.engines.sqlite`, or `kernel.engines.postgres` if
+configured.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -49,7 +51,7 @@ class WriteConnection(Protocol):
         ...
 
     def record_changes(self, limit_bytes: int) -> ChangeRecorder:
-        """Records what is changed from now on, in changesets that can be reverted, of at most `limit_bytes`."""
+        """Records changes from now on, in changesets that can be reverted, of at most `limit_bytes`."""
         ...
 
     def commit(self, tx: Tx) -> None:
@@ -77,7 +79,9 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
         ...
 
     def rebuild_full_text(self) -> Steps[None]:
-        """Makes the full-text indexes anew from the documents, in steps; another call goes on where one was cut off."""
+        """Makes the full-text indexes anew from the documents, in steps; another call resumes a rebuild that was cut
+        off.
+        """
         ...
 
     def orphans(self) -> int:
@@ -90,7 +94,7 @@ class Database(Protocol):
 
     @property
     def context(self) -> StoreContext:
-        """Return what all transactions share."""
+        """Return the state that all transactions share."""
         ...
 
     @property
@@ -115,7 +119,9 @@ class Database(Protocol):
 
     @property
     def probe(self) -> Callable[[], Mapping[str, str]] | None:
-        """Return what answers for the database; None for a file. It may wait, and raises Fault if nothing answers."""
+        """Return the health check of the database; None for a file. It may wait, and raises Fault if nothing
+        answers.
+        """
         ...
 
     @property

@@ -29,7 +29,7 @@ class Cursor(Protocol):
 class StatementBudget(Protocol):
     """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free.
 
-    `streamed` marks that the rows of the next statement are read one by one, and may be too many for memory.
+    `streamed` marks that the rows of the next statement are streamed, and may be too many for memory.
     """
 
     new_statement: bool
@@ -65,7 +65,7 @@ class Engine(Protocol):
 
     @property
     def context(self) -> StoreContext:
-        """Return what all transactions of the store share."""
+        """Return the state that all transactions of the store share."""
         ...
 
     @property
@@ -111,5 +111,5 @@ class Engine(Protocol):
         ...
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies what is committed to `target`, without what the open transaction has written."""
+        """Copies the committed state to `target`, without the writes of the open transaction."""
         ...

@@ -29,9 +29,9 @@ class _Deleted(NamedTuple):
 
 
 class PastText(NamedTuple):
-    """What the history holds of a memory at a time, and the reason of the change after it.
+    """The state of a memory at a time in the history, and the reason of the change after it.
 
-    `scope` is that of today in the index, None for what is not there any more. `event` is the last of that time.
+    `scope` is that of today in the index, None for a memory that is gone. `event` is the last of that time.
     """
 
     event: int
@@ -48,17 +48,18 @@ class PastText(NamedTuple):
 
 
 class PastSource(NamedTuple):
-    """What the index held for a text of the history."""
+    """The index entry for a text of the history."""
 
     scope: str
     text: str
 
 
 class Past(NamedTuple):
-    """How to read the history of a dialect: `sources(tx, texts)` has None for a text that is not that of a memory.
+    """How to read the history of a dialect: `sources(tx, texts)` has None for a text that is not that of a
+    memory.
 
-    Of changes in the spaces `unrecorded` the history does not hold the text. What `keeps_scope` has in `PastSource` the
-    scope of `PastText`, if that is not None.
+    Of changes in the spaces `unrecorded` the history does not hold the text. With `keeps_scope` a `PastSource` has the
+    scope of the `PastText`, if that is not None.
     """
 
     sources: Callable[[Tx, Sequence[PastText]], Sequence[PastSource | None]]
@@ -80,8 +81,8 @@ def append(
 ) -> None:
     """Records one event of `(space, key)`, in the order of the calls.
 
-    `at` is when it happened, if not now, and `by` its (dialect, tool, actor), if not those of the call: for what an
-    import brings along, and for what people did to files.
+    `at` is when it happened, if not now, and `by` its (dialect, tool, actor), if not those of the call: for events that
+    an import brings along, and for changes of files by people.
     """
     size = len(before or "") + len(after or "")
     tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context.writer), at or tx.now), size)

@@ -20,7 +20,7 @@ def tables(tx: Tx) -> list[str]:
 
 
 def model_folder(tx: Tx) -> str:
-    """Return the folder of the configured embedding model; empty without one."""
+    """Return the folder of the configured embedding model, or an empty string."""
     embedder = tx.context.embedder
     return str(embedder.folder) if embedder else ""
 
@@ -28,7 +28,7 @@ def model_folder(tx: Tx) -> str:
 def vacuum_after_commit(tx: Tx) -> None:
     """Rewrites the file without its free pages once this transaction has committed, before the call is answered.
 
-    For an `exclusive` call, since other writes wait meanwhile. What can be undone stays so.
+    For an `exclusive` call, since other writes wait meanwhile. Undo data stay valid.
     """
     tx.vacuum_after_commit = True
 

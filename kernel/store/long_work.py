@@ -10,9 +10,9 @@ from kernel.store.transaction import Tx
 R = TypeVar("R")
 Steps = Generator[None, Tx, R]
 """Work that yields wherever it may go on in another transaction, and is sent the one to go on with."""
-# What a slice writes is indexed when it commits, which takes as long again.
+# The writes of a slice are indexed when it commits, which takes as long again.
 SLICE_SECONDS = 0.05
-CALL_SLICE_SECONDS = 0.001  # of a call; what it indexes when it commits takes several times as long
+CALL_SLICE_SECONDS = 0.001  # of a call; indexing when it commits takes several times as long
 STEP_ROWS = 32  # of one step of a call: a slice is cut between steps
 
 
@@ -22,7 +22,7 @@ def is_steps(result: object) -> TypeGuard[Steps[Any]]:
 
 
 class Unfinished(Enum):
-    """The answer of a slice that is not the last one."""
+    """The answer of a slice that is not the last."""
 
     MORE = "more"
 

@@ -45,14 +45,14 @@ class Progress:
 
 
 def expect(tx: Tx, count: int) -> None:
-    """Announces the steps of several later calls of `steps`, so that the total is right from the first one."""
+    """Announces the steps of several later calls of `steps`, so that the total is right from the start."""
     progress = tx.progress
     if progress is not None:
         progress.expect(count)
 
 
 def begin_steps(tx: Tx, count: int) -> None:
-    """Announces steps that `count_step` counts one by one, in this transaction or later ones of the call."""
+    """Announces steps that `count_step` counts singly, in this transaction or later ones of the call."""
     if tx.progress is not None:
         tx.progress.begin(count)
 

@@ -33,7 +33,7 @@ class Job:
 
     `texts`, or what they return, are embedded before the write lock is taken, an `exclusive` call has a transaction of
     its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
-    `earlier` is what the audit keeps of the slices of the call that have committed.
+    `earlier` is the audit's state of the slices of the call that have committed.
     """
 
     __slots__ = (
@@ -92,12 +92,12 @@ class _Line:
 class BoundedQueue:
     """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
 
-    So it does if a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
-    has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
-    the last job of the one with the most.
+    So it does if a caller's jobs wait and the last job taken waited longer than `max_wait` seconds: a caller that has
+    fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of the
+    last job of the caller with the most.
 
-    The thread that has been idle for the shortest time gets the next job: what it reads is still in the caches. No
-    thread begins a job within `head_start` seconds after another one has begun the job that it still runs.
+    The thread that has been idle for the shortest time gets the next job: its data are still in the caches. No thread
+    begins a job within `head_start` seconds after another one has begun the job that it still runs.
     """
 
     def __init__(self, limit: int, max_wait: float = math.inf, head_start: float = 0.0) -> None:
@@ -164,7 +164,7 @@ class BoundedQueue:
                 time.sleep(delay)
 
     def stop(self) -> None:
-        """Lets the threads finish what is queued, then ends them."""
+        """Lets the threads finish the queued jobs, then ends them."""
         with self._lock:
             self._stopped = True
             while self._idle:

@@ -105,7 +105,7 @@ class Store:
         self._database.start(self._catch_faults)
 
     def close(self) -> None:
-        """Finishes what is queued and closes the database; safe to call twice."""
+        """Finishes the queued jobs and closes the database; safe to call twice."""
         if self._closing:
             return
         self._closing = True
@@ -128,7 +128,7 @@ class Store:
     ) -> Job:
         """Queues `work` for the writer; after the commit `deliver` gets the answered job on this event loop.
 
-        `Job` says what the options mean.
+        `Job` explains the options.
         """
         job = Job(work, context, deliver, asyncio.get_running_loop())
         job.texts = texts
@@ -242,7 +242,7 @@ class Store:
         self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
-        """Runs and commits a group; returns the connection for the next one."""
+        """Runs and commits a group; returns the connection for the next group."""
         outcome = self._catch_faults(self._runner.run, db, group)
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
@@ -284,9 +284,9 @@ class Store:
     def _run_after_commit(
         self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
     ) -> WriteConnection | Fault:
-        """Runs what follows a commit in its own transaction; the answers of its calls say which work was not done.
+        """Runs the work after a commit in its own transaction; the answers of its calls say which work was not done.
 
-        Slices that it returns follow behind what waits.
+        Slices that it returns follow behind the waiting jobs.
         """
         done: list[object] = []
         follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)

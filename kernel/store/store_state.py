@@ -1,4 +1,4 @@
-"""What a store keeps about itself: the key that seals what clients keep, and whether there were API keys."""
+"""The state of a store itself: the key that seals state kept by clients, and whether there were API keys."""
 
 import os
 from typing import NamedTuple
@@ -28,7 +28,7 @@ def note_keys(tx: Tx) -> None:
 
 
 def settled(db: CommandConnection, needed: bool) -> Stored:
-    """Return what is stored of a database, which gets its seal key; keys that are `needed` now are remembered."""
+    """Return the stored state of a database, which gets its seal key; keys that are `needed` now are remembered."""
     while (found := db.read(CallContext(), read_stored)) is None or needed > found.had_keys:
         with db.writing() as tx:
             tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
@@ -38,7 +38,7 @@ def settled(db: CommandConnection, needed: bool) -> Stored:
 
 
 def read_stored(tx: Tx) -> Stored | None:
-    """Return what is stored of a database; None before it has a seal key."""
+    """Return the stored state of a database; None before it has a seal key."""
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
     had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
     return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

@@ -1,4 +1,4 @@
-"""Copies a tenant from one store to another, of whichever engine, and compares what arrived with what was sent."""
+"""Copies a tenant from one store to another, of whichever engine, and compares the copy with the original."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from kernel.core.errors import Fault
 from kernel.store.statements import table_facts
 
 Row = tuple[Any, ...]
-# What can be derived, is the same in every store, or has another form in each engine, as undo data do.
+# Tables that can be derived, are the same in every store, or have another form in each engine, as undo data do.
 LEFT_OUT = table_facts().seeded.union(
     "commit_mark counter doc_trigrams doc_words migration row_change undo undo_part".split()
 )
@@ -28,7 +28,7 @@ class End(Protocol):
     """A store in a transaction, as a copy reads or writes it."""
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables by name, without what can be derived from others."""
+        """Return the tables by name, without those derived from others."""
         ...
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
@@ -48,21 +48,21 @@ class End(Protocol):
         ...
 
     def rebuild(self) -> None:
-        """Makes what is derived from rows."""
+        """Makes the tables and indexes derived from rows."""
         ...
 
 
 class Copied(NamedTuple):
-    """What a copy has: tables with rows, and rows."""
+    """The size of a copy: tables with rows, and rows."""
 
     tables: int
     rows: int
 
 
 def copy(source: End, target: End, report: Callable[[str, int], None]) -> Copied:
-    """Copies everything but what calls can be undone by; `report` gets each table and its rows.
+    """Copies everything but undo data; `report` gets each table and its rows.
 
-    Raises Fault if the target has memories, or if what arrived is not what was sent; the caller rolls back.
+    Raises Fault if the target has memories, or if the copy differs from the original; the caller rolls back.
     """
     tables = {name: table for name, table in source.tables().items() if name not in LEFT_OUT}
     there = target.tables()

@@ -68,7 +68,7 @@ class Tx:
         self._budget = engine.budget
         self.context = engine.context
         self.call_context = call_context  # tool and actor of the current call, for provenance
-        self.readonly = readonly  # a snapshot of what is committed, on a connection that cannot write
+        self.readonly = readonly  # a snapshot of the committed state, on a connection that cannot write
         self.progress: Progress | None = None  # set for long work if the caller wants progress
         self.vacuum_after_commit = False
         self._now = ""
@@ -76,7 +76,7 @@ class Tx:
         self._deferred: list[Deferred] = []
         self._deferred_bytes = 0
         self._call_start = 0
-        self._before_call: list[Deferred] | None = None  # deferred by earlier calls of the group, flushed by this one
+        self._before_call: list[Deferred] | None = None  # deferred by earlier calls of the group, flushed by this call
         self._touched = 0  # targets of the call that were taken
         self._first_targets: list[Target] = []
         self._targets: list[Target] = []
@@ -138,7 +138,7 @@ class Tx:
         return [row(*values) for values in self._execute(query, params).fetchall()]
 
     def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
-        """Yield the rows of `query` as they are read; what it reads must not be changed meanwhile."""
+        """Yield the rows of `query` as they are read; these rows must not be changed meanwhile."""
         self._budget.streamed = True
         for values in self._execute(query, params):
             self.check_time()
@@ -154,24 +154,22 @@ class Tx:
         return self._engine.tokenize(text)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Return whether what the audit has kept of a call, the last part first, can be reverted, by what a read can
-        see.
-        """
+        """Return whether the undo data of a call, the last part first, can be reverted, as far as a read can see."""
         self._take_snapshot()
         return self._engine.can_revert(parts)
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts what the audit has kept of a call; False, with nothing changed, if a row has changed since."""
+        """Reverts the undo data of a call; False, with nothing changed, if a row has changed since."""
         self.flush_deferred()
         return self._engine.revert_changes(changes)
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies what is committed to a file, without what this transaction has written."""
+        """Copies the committed state to a file, without the writes of this transaction."""
         self._engine.backup_committed(target, progress)
 
     @property
     def embedding_model(self) -> tuple[str, int] | None:
-        """Identity and dimensions of the configured model; None without one, or if it cannot be read."""
+        """Return identity and dimensions of the configured model; None without a model, or if it cannot be read."""
         embedder = self.context.embedder
         with suppress(OSError, ValueError):
             return embedder and (embedder.identity, embedder.dimensions)
@@ -186,7 +184,7 @@ class Tx:
             self._vectors.pop(text, None)
 
     def embed(self, texts: Sequence[str]) -> "list[Embedding]":
-        """Return the embedding of each text; preloaded ones are not computed again."""
+        """Return the embedding of each text; preloaded embeddings are not computed again."""
         known, embedder = self._vectors, self.context.embedder
         missing = [text for text in texts if text not in known]
         if missing:
@@ -225,14 +223,15 @@ class Tx:
             flush(self, items)
 
     def on_rollback(self, undo: Callable[[], None]) -> None:
-        """Runs `undo()` if this call, or the transaction, is rolled back: for what was done outside the database."""
+        """Runs `undo()` if this call, or the transaction, is rolled back: for effects outside the database."""
         self._on_rollback.append(undo)
 
     def after_commit(self, work: Callable[..., object], *args: Hashable) -> None:
-        """Runs `work(tx, *args)` once, in a transaction after this one is on disk and before its calls are answered.
+        """Runs `work(tx, *args)` once, in a new transaction, after this is on disk and before its calls are
+        answered.
 
-        A process killed in between has committed this transaction and not run the work: the database must hold what is
-        needed to run it later, as often as it takes. Slices that it returns go on after the answers, in a server.
+        A process killed in between has committed this transaction and not run the work: the database must hold all that
+        is needed to run it later, as often as it takes. Slices that it returns go on after the answers, in a server.
         """
         self._after_commit[work, args] = None
 
@@ -242,11 +241,11 @@ class Tx:
 
     @property
     def work_after_commit(self) -> list[Callable[["Tx"], object]]:
-        """Return what `after_commit` was given, as functions of the transaction."""
+        """Return the work given to `after_commit`, as functions of the transaction."""
         return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
 
     def rolled_back(self) -> None:
-        """Undoes what was done outside the database, after the transaction was rolled back."""
+        """Undoes effects outside the database, after the transaction was rolled back."""
         self._undo_outside(0)
 
     def _undo_outside(self, start: int) -> None:
@@ -265,7 +264,7 @@ class Tx:
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops the deferred work of the current call and undoes what it did outside, after a rollback."""
+        """Drops the deferred work of the current call and undoes its effects outside, after a rollback."""
         self._undo_outside(self._rollback_start)
         earlier = self._before_call
         self._deferred = self._deferred[: self._call_start] if earlier is None else earlier
