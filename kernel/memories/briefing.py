@@ -76,7 +76,7 @@ _MOST_SESSIONS = 4096
 
 
 class HookSession(NamedTuple):
-    """The output of the hooks of a session: when it started, in which folder, and the ids of memories that it got.
+    """A session that hooks have named: when it started, in which folder, and the ids of the memories that it got.
 
     `prompted` says that a prompt has been searched since it started or was compacted.
     """
