@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO
 
 from handlers.importers.records import damaged
 from kernel.core.errors import Fault
@@ -34,13 +34,6 @@ UNREADABLE = (
     RuntimeError,
 )
 _ENCRYPTED = 1  # the bit of a member that needs a password
-
-
-class Member(NamedTuple):
-    """A file of an archive, by its name there."""
-
-    name: str
-    size: int
 
 
 def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
@@ -77,14 +70,6 @@ def _check_directory(path: Path) -> None:
             (listed,) = struct.unpack_from("<Q", tail, large + 40)
     if listed > _MAX_DIRECTORY_BYTES:
         raise zipfile.BadZipFile(f"its list of members has {listed} bytes")
-
-
-def open_member(archive: zipfile.ZipFile, name: str, stack: ExitStack, archive_name: str) -> IO[bytes]:
-    """Return a member as a file to read."""
-    try:
-        return stack.enter_context(archive.open(name))
-    except UNREADABLE as error:
-        raise damaged(f"{archive_name}, {name}", str(error)) from None
 
 
 def is_zip(path: Path) -> bool:

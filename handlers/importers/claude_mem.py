@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from handlers.importers import json_files
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
     LeftOut,
+    Values,
     clean_line,
     filled,
     headed,
@@ -48,7 +48,6 @@ _KEPT = (
     "relevance_count",
 )
 _PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
-Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
@@ -62,11 +61,6 @@ def open_database(given: Source, stack: ExitStack) -> Read:
     return partial(_from_database, source, given.path.name)
 
 
-def open_json(given: Source, _stack: ExitStack) -> Read:
-    """Return the observations and summaries of an export."""
-    return partial(_from_json, given.path)
-
-
 def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
     platforms = {
         str(row.get("memory_session_id")): str(row.get("platform_source") or "") for row in source.rows("sdk_sessions")
@@ -76,14 +70,14 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
             yield _item(table, row, name, platforms)
 
 
-def _from_json(path: Path) -> Iterator[Item]:
-    with path.open("rb") as file:
-        for element in json_files.elements(file, path.name):
-            if element.member in {*_KINDS, *_PROMPTS}:
-                yield _item(element.member, mapping_in(element.value), path.name, {})
+def read_json(path: Path) -> Iterator[Item]:
+    """Yield the observations and summaries of an export."""
+    for element in json_files.elements_of(path):
+        if element.member in {*_KINDS, *_PROMPTS}:
+            yield _item(element.member, mapping_in(element.value), path.name, {})
 
 
-def _item(table: str, row: Row, name: str, platforms: Mapping[str, str]) -> Item:
+def _item(table: str, row: Values, name: str, platforms: Mapping[str, str]) -> Item:
     if table in _PROMPTS:
         return LeftOut("a prompt, not a memory")
     kind = _KINDS[table]
@@ -112,16 +106,16 @@ def _item(table: str, row: Row, name: str, platforms: Mapping[str, str]) -> Item
     )
 
 
-def _observation_text(row: Row) -> str:
+def _observation_text(row: Values) -> str:
     facts = [f"- {fact}" for fact in texts_in(row.get("facts"))]
     parts = [text_of(row, "title"), text_of(row, "subtitle"), text_of(row, "narrative", "text"), "\n".join(facts)]
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
-def _summary_text(row: Row) -> str:
+def _summary_text(row: Values) -> str:
     return headed({name.replace("_", " ").capitalize(): text_of(row, name) for name in _PARTS})
 
 
-def _kept(row: Row, key: str) -> object:
+def _kept(row: Values, key: str) -> object:
     value = row.get(key)
     return texts_in(value) if key.startswith("files_") else value if isinstance(value, str | int | float) else None

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
 
 from handlers.importers import json_files
 from handlers.importers.archives import is_gzip, unpack_tar
@@ -14,11 +13,13 @@ from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
     LeftOut,
+    Values,
     clean_line,
     damaged,
     filled,
     list_in,
     mapping_in,
+    share_in,
     tags_of,
     text_of,
     texts_in,
@@ -30,7 +31,6 @@ from kernel.memories.import_records import Record, Source
 SYSTEM = "cogx"
 _MANIFEST = "manifest.json"
 _MAJOR = "0"
-Row = Mapping[str, Any]
 
 
 def is_archive(path: Path) -> bool:
@@ -68,7 +68,7 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
                 yield from make(element.value, _base(element.value, system, kind, name))
 
 
-def _base(row: Row, system: str, kind: str, name: str) -> Record:
+def _base(row: Values, system: str, kind: str, name: str) -> Record:
     scope = mapping_in(row.get("scope"))
     named = text_of(row, "external_system")
     origin = {"system": system if named in {"", "unknown"} else named, "id": row.get("external_id"), "file": name}
@@ -89,16 +89,16 @@ def _key(system: str, number: object) -> str:
     return f"{system}:{number}"
 
 
-def _memory(_row: Row, base: Record) -> Iterator[Item]:
+def _memory(_row: Values, base: Record) -> Iterator[Item]:
     yield base
 
 
-def _document(row: Row, base: Record) -> Iterator[Item]:
+def _document(row: Values, base: Record) -> Iterator[Item]:
     title = clean_line(text_of(row, "title") or base.text.strip().partition("\n")[0])
     yield base._replace(kind="note", title=title, details={"note_type": "document"})
 
 
-def _episode(row: Row, base: Record) -> Iterator[Item]:
+def _episode(row: Values, base: Record) -> Iterator[Item]:
     """Yield a memory of a session for each turn."""
     scope = mapping_in(row.get("scope"))
     session = text_of(scope, "session_id", "run_id") or str(row.get("external_id") or "episode")
@@ -114,7 +114,7 @@ def _episode(row: Row, base: Record) -> Iterator[Item]:
         )
 
 
-def _entity(row: Row, base: Record) -> Iterator[Item]:
+def _entity(row: Values, base: Record) -> Iterator[Item]:
     name = clean_line(text_of(row, "name"))
     metadata = {**base.details["metadata"], **mapping_in(row.get("attributes"))}
     details = {"metadata": metadata, "aliases": texts_in(row.get("aliases"))}
@@ -126,15 +126,14 @@ def _entity(row: Row, base: Record) -> Iterator[Item]:
         yield LeftOut("without a name")
 
 
-def _fact(row: Row, base: Record) -> Iterator[Item]:
+def _fact(row: Values, base: Record) -> Iterator[Item]:
     """Yield a memory, and a link if both ends are entities of the source."""
     subject, predicate, target = (text_of(row, name) for name in ("subject_ref", "predicate", "object_ref"))
-    confidence = row.get("confidence")
     details = {
         **base.details,
         "valid_from": time_in(row, "valid_at"),
         "valid_until": time_in(row, "invalid_at"),
-        "confidence": min(1.0, max(0.0, confidence)) if isinstance(confidence, float | int) else 1.0,
+        "confidence": share_in(row.get("confidence")),
     }
     text = text_of(row, "fact_text") or " ".join(part for part in (subject, predicate, target) if part)
     yield base._replace(text=text, category="fact", details=details)
@@ -145,16 +144,16 @@ def _fact(row: Row, base: Record) -> Iterator[Item]:
         yield base._replace(kind="link", key=key, title=clean_line(predicate, 100), text="", details={"ends": ends})
 
 
-def _block(row: Row, base: Record) -> Iterator[Item]:
+def _block(row: Values, base: Record) -> Iterator[Item]:
     label = text_of(row, "label") or "block"
     yield base._replace(dialect="paths", kind="memory block", place="blocks", key=label, text=text_of(row, "value"))
 
 
-def _unknown(row: Row, base: Record) -> Iterator[Item]:
+def _unknown(row: Values, base: Record) -> Iterator[Item]:
     yield LeftOut(f"of the kind {clean_line(str(base.origin.get('kind')), 40)}")
 
 
-_KINDS: Mapping[str, Callable[[Row, Record], Iterator[Item]]] = MappingProxyType(
+_KINDS: Mapping[str, Callable[[Values, Record], Iterator[Item]]] = MappingProxyType(
     {
         "memorie": _memory,
         "memory": _memory,

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from handlers.importers import json_files
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
     LeftOut,
+    Values,
     clean_line,
     filled,
     mapping_in,
@@ -26,7 +26,6 @@ SYSTEM = "engram"
 _NEEDED: Mapping[str, tuple[str, ...]] = {"observations": ("id", "content"), "user_prompts": (), "prompts": ()}
 _KEPT = ("tool_name", "scope", "topic_key", "normalized_hash", "revision_count", "duplicate_count", "last_seen_at")
 _PROMPTS = ("user_prompts", "prompts")
-Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
@@ -39,11 +38,6 @@ def open_database(given: Source, stack: ExitStack) -> Read:
     return partial(_from_database, open_tables(given, stack, _NEEDED, "observations"), given.path.name)
 
 
-def open_json(given: Source, _stack: ExitStack) -> Read:
-    """Return the observations of an export."""
-    return partial(_from_json, given.path)
-
-
 def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
     for row in source.rows("observations", "id"):
         yield _observation(row, name)
@@ -52,16 +46,16 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
             yield LeftOut("a prompt, not a memory")
 
 
-def _from_json(path: Path) -> Iterator[Item]:
-    with path.open("rb") as file:
-        for element in json_files.elements(file, path.name):
-            if element.member == "observations":
-                yield _observation(mapping_in(element.value), path.name)
-            elif element.member in _PROMPTS:
-                yield LeftOut("a prompt, not a memory")
+def read_json(path: Path) -> Iterator[Item]:
+    """Yield the observations of an export."""
+    for element in json_files.elements_of(path):
+        if element.member == "observations":
+            yield _observation(mapping_in(element.value), path.name)
+        elif element.member in _PROMPTS:
+            yield LeftOut("a prompt, not a memory")
 
 
-def _observation(row: Row, name: str) -> Item:
+def _observation(row: Values, name: str) -> Item:
     if row.get("deleted_at"):
         return LeftOut("deleted there")
     title, session = clean_line(text_of(row, "title"), 200), text_of(row, "session_id")

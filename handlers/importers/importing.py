@@ -74,11 +74,6 @@ def preview(open_: Open, tx: Tx, given: Source) -> Imported:
     return _imported(tally)
 
 
-def steps_of(open_: Open) -> Callable[[Source], Steps[Imported]]:
-    """Return `run` for a source."""
-    return partial(run, open_)
-
-
 def _guarded(given: Source, read: Read) -> Iterator[Item]:
     """Yield what is read; a file that is not there, or is a folder, is refused as what is damaged is."""
     try:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -62,6 +63,12 @@ def lines(file: IO[bytes], name: str) -> Iterator[Element]:
             if not isinstance(value, dict):
                 raise damaged(place, "is no JSON object")
             yield Element("", value, place)
+
+
+def elements_of(path: Path) -> Iterator[Element]:
+    """Yield the elements of a file, see `elements`."""
+    with path.open("rb") as file:
+        yield from elements(file, path.name)
 
 
 def elements(file: IO[bytes], name: str) -> Iterator[Element]:

@@ -1,39 +1,31 @@
 """Letta: agent files, with their memory blocks, passages and messages."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from handlers.importers import json_files
-from handlers.importers.importing import Read
-from handlers.importers.records import Item, LeftOut, filled, list_in, mapping_in, tags_of, text_of, time_in
+from handlers.importers.json_files import elements_of
+from handlers.importers.records import Item, LeftOut, Values, filled, list_in, mapping_in, tags_of, text_of, time_in
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import Record
 
 SYSTEM = "letta"
 _PASSAGES = ("passages", "archival_memory")
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
 _WORD = regex(r"[\w-]+", 0)  # what a path keeps of a label
-Row = Mapping[str, Any]
 
 
-def open_file(given: Source, _stack: ExitStack) -> Read:
-    """Return the blocks, passages and messages of an agent file, of today's form or of the one with a single agent."""
-    return partial(_items, given.path)
-
-
-def _items(path: Path) -> Iterator[Item]:
+def read_file(path: Path) -> Iterator[Item]:
+    """Yield the blocks, passages and messages of an agent file, in today's form or the older one of a single agent."""
     owners: dict[str, str] = {}
     used = Counter[tuple[str, str]]()
     for row in _rows(path, "agents"):
         name = text_of(row, "name") or text_of(row, "id") or "agent"
         owners |= {str(number): name for number in _list(row, "block_ids")}
-    single = next((text_of({"name": e.value}, "name") for e in _elements(path) if e.member == "name"), "") or "agent"
-    for element in _elements(path):
+    single = next((text_of({"name": e.value}, "name") for e in elements_of(path) if e.member == "name"), "") or "agent"
+    for element in elements_of(path):
         row = mapping_in(element.value)
         if element.member in {"blocks", "core_memory"}:
             yield _block(row, owners.get(text_of(row, "id"), single), path.name, used)
@@ -47,20 +39,15 @@ def _items(path: Path) -> Iterator[Item]:
             yield _message(row, single, path.name)
 
 
-def _elements(path: Path) -> Iterator[json_files.Element]:
-    with path.open("rb") as file:
-        yield from json_files.elements(file, path.name)
+def _rows(path: Path, member: str) -> Iterator[Values]:
+    return (mapping_in(element.value) for element in elements_of(path) if element.member == member)
 
 
-def _rows(path: Path, member: str) -> Iterator[Row]:
-    return (mapping_in(element.value) for element in _elements(path) if element.member == member)
-
-
-def _list(row: Row, name: str) -> Sequence[Any]:
+def _list(row: Values, name: str) -> Sequence[Any]:
     return list_in(row.get(name))
 
 
-def _block(row: Row, agent: str, name: str, used: Counter[tuple[str, str]]) -> Item:
+def _block(row: Values, agent: str, name: str, used: Counter[tuple[str, str]]) -> Item:
     """Return a block at a path of agent and label; agents of one name each keep theirs, by a number."""
     label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
     used[agent, label] += 1
@@ -69,7 +56,7 @@ def _block(row: Row, agent: str, name: str, used: Counter[tuple[str, str]]) -> I
     return Record("paths", "memory block", label, text_of(row, "value"), place=f"agents/{agent}", origin=origin)
 
 
-def _passage(row: Row, name: str) -> Item:
+def _passage(row: Values, name: str) -> Item:
     text = text_of(row, "text", "content")
     return Record(
         "brain",
@@ -83,7 +70,7 @@ def _passage(row: Row, name: str) -> Item:
     )
 
 
-def _message(row: Row, agent: str, name: str) -> Item:
+def _message(row: Values, agent: str, name: str) -> Item:
     role = text_of(row, "role")
     if role not in _SAID:
         return LeftOut(f"a message of {role or 'nobody'}"[:60])

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from handlers.importers import json_files
+from handlers.importers.archives import head_of
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
     LeftOut,
+    Values,
     clean_line,
     filled,
     mapping_in,
+    share_in,
     tags_of,
     text_of,
     texts_in,
@@ -29,28 +31,17 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "memory_graph": ("source_hash", "target_hash"),
 }
 _BOTH_WAYS = {"related", "contradicts"}
-Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
     """Return whether a file is a database of mcp-memory-service."""
-    return path.is_file() and has_tables(path, "memories") and b"content_hash" in _head(path)
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(1 << 20)
+    return path.is_file() and has_tables(path, "memories") and b"content_hash" in head_of(path, 1 << 20)
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
     """Return the memories and their relations."""
     source = open_tables(given, stack, _NEEDED, "memories")
     return partial(_from_database, source, given.path.name)
-
-
-def open_json(given: Source, _stack: ExitStack) -> Read:
-    """Return the memories of an export."""
-    return partial(_from_json, given.path)
 
 
 def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
@@ -60,20 +51,19 @@ def _from_database(source: ExternalDatabase, name: str) -> Iterator[Item]:
         yield _link(row, name)
 
 
-def _from_json(path: Path) -> Iterator[Item]:
-    with path.open("rb") as file:
-        for element in json_files.elements(file, path.name):
-            if element.member == "memories":
-                yield from _memory(mapping_in(element.value), path.name)
+def read_json(path: Path) -> Iterator[Item]:
+    """Yield the memories of an export."""
+    for element in json_files.elements_of(path):
+        if element.member == "memories":
+            yield from _memory(mapping_in(element.value), path.name)
 
 
-def _memory(row: Row, name: str) -> Iterator[Item]:
+def _memory(row: Values, name: str) -> Iterator[Item]:
     if row.get("deleted_at") is not None:
         yield LeftOut("deleted there")
         return
     metadata = mapping_in(row.get("metadata"))
     digest, newer = text_of(row, "content_hash") or text_of(row, "content"), text_of(row, "superseded_by")
-    confidence = row.get("confidence")
     yield Record(
         "brain",
         "memory",
@@ -86,7 +76,7 @@ def _memory(row: Row, name: str) -> Iterator[Item]:
         origin=filled({"system": SYSTEM, "id": digest, "file": name, "store": text_of(row, "store")}),
         details={
             "metadata": {**metadata, **filled({"version": row.get("version"), "parent": row.get("parent_id")})},
-            "confidence": min(1.0, max(0.0, confidence)) if isinstance(confidence, float | int) else 1.0,
+            "confidence": share_in(row.get("confidence")),
             "status": "superseded" if newer else "active",
             "superseded_by": _key(newer) if newer else None,
         },
@@ -95,13 +85,12 @@ def _memory(row: Row, name: str) -> Iterator[Item]:
         yield _linked(newer, digest, "supersedes", name, row)
 
 
-def _link(row: Row, name: str) -> Item:
+def _link(row: Values, name: str) -> Item:
     relation = clean_line(text_of(row, "relationship_type") or "related", 100)
     return _linked(text_of(row, "source_hash"), text_of(row, "target_hash"), relation, name, row)
 
 
-def _linked(source: str, target: str, relation: str, name: str, row: Row) -> Record:
-    strength = row.get("similarity")
+def _linked(source: str, target: str, relation: str, name: str, row: Values) -> Record:
     return Record(
         "brain",
         "link",
@@ -112,7 +101,7 @@ def _linked(source: str, target: str, relation: str, name: str, row: Row) -> Rec
         origin={"system": SYSTEM, "file": name},
         details={
             "ends": (("memory", _key(source)), ("memory", _key(target))),
-            "strength": min(1.0, max(0.0, strength)) if isinstance(strength, float | int) else 1.0,
+            "strength": share_in(row.get("similarity")),
             "bidirectional": relation in _BOTH_WAYS,
         },
     )

@@ -1,16 +1,16 @@
 """mem0: its JSON in any of the forms that it and others write, and its history database."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from handlers.importers import json_files
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
     LeftOut,
+    Values,
     clean_line,
     damaged,
     filled,
@@ -28,17 +28,11 @@ SYSTEM = "mem0"
 MEMBERS = {"", "results", "memories", "items"}
 _SCOPES = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
-Row = Mapping[str, Any]
 
 
 def is_database(path: Path) -> bool:
     """Return whether a file is the history database of mem0."""
     return path.is_file() and has_tables(path, "history") and not has_tables(path, "doc")
-
-
-def open_json(given: Source, _stack: ExitStack) -> Read:
-    """Return the memories of a JSON document."""
-    return partial(_from_json, given.path)
 
 
 def open_database(given: Source, stack: ExitStack) -> Read:
@@ -48,17 +42,17 @@ def open_database(given: Source, stack: ExitStack) -> Read:
     return partial(_from_history, source, given.path.name)
 
 
-def _from_json(path: Path) -> Iterator[Item]:
-    with path.open("rb") as file:
-        for element in json_files.elements(file, path.name):
-            if element.member in MEMBERS:
-                row = mapping_in(element.value)
-                if not row:
-                    raise damaged(element.place, "is no memory: an object is expected")
-                yield _memory(row, path.name)
+def read_json(path: Path) -> Iterator[Item]:
+    """Yield the memories of a JSON document."""
+    for element in json_files.elements_of(path):
+        if element.member in MEMBERS:
+            row = mapping_in(element.value)
+            if not row:
+                raise damaged(element.place, "is no memory: an object is expected")
+            yield _memory(row, path.name)
 
 
-def _memory(row: Row, name: str) -> Record:
+def _memory(row: Values, name: str) -> Record:
     text = text_of(row, "memory", "text", "data", "content")
     number = text_of(row, "id", "hash") or text
     metadata = {**mapping_in(row.get("metadata")), **filled({key: row.get(key) for key in _SCOPES})}
@@ -105,5 +99,5 @@ def _from_history(source: ExternalDatabase, name: str) -> Iterator[Item]:
         )
 
 
-def _when(row: Row) -> str:
+def _when(row: Values) -> str:
     return time_in(row, "updated_at", "created_at")

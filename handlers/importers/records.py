@@ -89,6 +89,11 @@ def time_in(values: Values, *names: str) -> str:
     return next((found for name in names if (found := utc_of(values.get(name)))), "")
 
 
+def share_in(value: object) -> float:
+    """Return a number within 0 and 1; 1 for anything else."""
+    return min(1.0, max(0.0, value)) if isinstance(value, float | int) else 1.0
+
+
 def texts_in(value: object) -> list[str]:
     """Return the texts of a list, of a JSON list in a text, or between the commas of a text."""
     if isinstance(value, str):

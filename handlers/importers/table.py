@@ -3,7 +3,7 @@
 The first that fits a file or folder wins, so what is particular comes before what is common.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from handlers.importers import (
 )
 from handlers.importers.archives import head_of
 from handlers.importers.importing import Open, Read, preview, run
+from handlers.importers.records import Item
 from handlers.importers.sqlite_files import is_sqlite
 from kernel.memories.import_records import Import, Source
 
@@ -45,6 +46,11 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
         return next((opens for is_of_form, opens in forms if is_of_form(given.path)), own)(given, stack)
 
     return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
+
+
+def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
+    """Return how to open a source that is read by its path."""
+    return lambda given, _stack: partial(read, given.path)
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
@@ -72,21 +78,21 @@ IMPORTS = (
         "claude-mem.db, or the JSON of its export",
         "sessions",
         (claude_mem.is_database, claude_mem.open_database),
-        (_has_members("totalObservations"), claude_mem.open_json),
+        (_has_members("totalObservations"), _file(claude_mem.read_json)),
     ),
     _import(
         "mcp-memory-service",
         "its SQLite database, or the JSON of its export",
         "brain",
         (mcp_memory_service.is_database, mcp_memory_service.open_database),
-        (_has_members("export_metadata", "exporter_version"), mcp_memory_service.open_json),
+        (_has_members("export_metadata", "exporter_version"), _file(mcp_memory_service.read_json)),
     ),
     _import(
         "engram",
         "engram.db, or the JSON of its export",
         "sessions",
         (engram.is_database, engram.open_database),
-        (_has_members("topic_key", "normalized_hash"), engram.open_json),
+        (_has_members("topic_key", "normalized_hash"), _file(engram.read_json)),
     ),
     _import(
         "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
@@ -104,14 +110,17 @@ IMPORTS = (
         (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
     ),
     _import(
-        "letta", "an agent file (.af)", "paths", (_has_members("core_memory", "block_ids", "agents"), letta.open_file)
+        "letta",
+        "an agent file (.af)",
+        "paths",
+        (_has_members("core_memory", "block_ids", "agents"), _file(letta.read_file)),
     ),
     _import(
         "mem0",
         "the JSON of mem0, or its history.db",
         "brain",
         (mem0.is_database, mem0.open_database),
-        (_has_members("memory", "results", "memories", "items", "content", "text", "data"), mem0.open_json),
+        (_has_members("memory", "results", "memories", "items", "content", "text", "data"), _file(mem0.read_json)),
     ),
     _import(
         "okf",
