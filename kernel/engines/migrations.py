@@ -1,6 +1,7 @@
 """Migrates a file to the newest schema, or refuses it with a reason."""
 
 import hashlib
+from functools import cache
 from pathlib import Path
 
 from kernel.core.errors import Fault
@@ -78,7 +79,7 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 def _verify(applied: dict[str, str], files: list[Path]) -> None:
     """Raises Fault if the applied migrations are not these."""
-    known = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
+    known = {file.stem: _sha256(file) for file in files}
     others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))
     if others:
         wrong = "is not the one this program knows" if others[0] in applied else "is missing"
@@ -86,6 +87,12 @@ def _verify(applied: dict[str, str], files: list[Path]) -> None:
             "storage",
             f"Migration {others[0]} of this database {wrong}: the database was made by another build of Quipu.",
         )
+
+
+@cache
+def _sha256(file: Path) -> str:
+    """Return the digest of a migration, read once: a server opens many tenants."""
+    return _digest(file.read_text(encoding="utf-8"))
 
 
 def _digest(text: str) -> str:
