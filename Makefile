@@ -27,6 +27,9 @@ again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These t
 LONG = -o faulthandler_timeout=0
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
+# Else every process of a test compiles the whole program again where the caller turns bytecode off.
+test test-rest lint: export PYTHONDONTWRITEBYTECODE :=
+
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
 	@exec $(VENV)/quipu serve $(ARGS)
 
