@@ -27,10 +27,12 @@ from kernel.calls.tools import Interaction, Reply, Tool
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
+from kernel.engines.migrations import migrate
 from kernel.engines.sqlite.connection import Connection
 from kernel.security.permissions import ANONYMOUS_CALLER, with_client_name
 from kernel.server import app
 from kernel.server.app import Kernel
+from kernel.store.context import StoreContext
 from kernel.store.store import Store
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
@@ -109,13 +111,31 @@ TESTER = with_client_name(ANONYMOUS_CALLER, "tester")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def read_once() -> Iterator[None]:
-    """Every kernel of a run shares one Embedder per model folder, the tool tables, and the statements of `sql/`."""
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every kernel of a run shares one Embedder per model folder, the tool tables, and the statements of `sql/`. A new
+    database is a copy of a migrated one.
+    """
+    template = Connection(tmp_path_factory.mktemp("template") / "quipu.db", StoreContext({}), readonly=False)
+    migrate(template)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "Embedder", cache(Embedder))
         patch.setattr(app, "Dispatch", shared_tools())
         patch.setattr(app.statements, "load", cache(app.statements.load))
+        patch.setattr(app, "migrate", copies_of(template))
         yield
+    template.close()
+
+
+def copies_of(template: Connection) -> Callable[[Connection], int]:
+    """Migrates as `migrate` does, but an empty database becomes a copy of `template`."""
+
+    def fill_and_migrate(db: Connection) -> int:
+        if not db.pragma("page_count"):
+            with db._db.backup("main", template._db, "main") as job:
+                job.step()
+        return migrate(db)
+
+    return fill_and_migrate
 
 
 def shared_tools() -> Callable[..., Dispatch]:

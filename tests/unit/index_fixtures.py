@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from kernel.core.config import MODEL
-from kernel.engines.migrations import migrate
 from kernel.engines.sqlite.connection import Connection
 from kernel.search import index
 from kernel.search.index import Hit
@@ -29,7 +28,7 @@ class IndexedStore:
         self.file = folder / "index.db"
         self.writer = Connection(self.file, self.context, readonly=False, durable=False)
         self.writer.load_vectors()
-        migrate(self.writer)
+        app.migrate(self.writer)
         self.reader = Connection(self.file, self.context, readonly=True)
         self.reader.load_vectors()
 

@@ -27,6 +27,12 @@ ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60
 
 
+@pytest.fixture(autouse=True)
+def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migrates each database, instead of copying a migrated one."""
+    monkeypatch.setattr(app, "migrate", migrate)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "quipu.db"
