@@ -7,6 +7,7 @@ others.
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from kernel.core.lazy_regex import regex
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
@@ -15,6 +16,7 @@ _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
 _FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
+_MAX_QUERY_PARTS = 2000  # of names in a query; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
 
 # A change within a name. It begins with characters that are rare in prose, so that prose is passed over quickly.
@@ -87,8 +89,8 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     beside = words_beside_cjk(text)
     words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
     # Without numbers: 8, of utf8, is in many texts that are about something else.
-    parts = (part for part in (*name_parts(text), *name_parts(beside)) if not part.isdigit())
-    words = " ".join((words, *parts, *_whole_words(text)))
+    parts = (part for part in chain(name_parts(text), name_parts(beside)) if not part.isdigit())
+    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text)))
     return [*query_words(words, tokenize(words)), *pair_terms(text)]
 
 

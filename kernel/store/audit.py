@@ -81,6 +81,11 @@ class EarlierSlices:
         self.touched = 0
         self.first: list[Target] = []
         self._begun = False
+        self.is_committed = False
+
+    def commit(self) -> None:
+        """Note that the slices recorded so far are on disk."""
+        self.is_committed = self._begun
 
     def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
         """Records one slice."""

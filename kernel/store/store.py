@@ -31,11 +31,18 @@ R = TypeVar("R")
 GROUP_LIMIT = 256
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
 _COMPLETED_LATER = "The change is recorded, and the next call completes it."
+_PARTLY_DONE = "A part of the call is done. Call again, or take that part back by `quipu undo`."
 
 
 def _must_reopen(answer: object) -> bool:
     """Return whether the connection that gave this answer is no longer usable."""
     return isinstance(answer, Fault) and answer.code == "storage"
+
+
+def _tell_of_earlier_slices(job: Job) -> None:
+    """Add to the error of a call that slices of it have been committed."""
+    if isinstance(fault := job.answer, Fault) and job.earlier is not None and job.earlier.is_committed:
+        job.answer = Fault(fault.code, f"{fault.message} {_PARTLY_DONE}", fault.label, fault.context)
 
 
 def _future() -> tuple[asyncio.Future[Any], Deliver]:
@@ -236,6 +243,7 @@ class Store:
                 if group[0].answer is MORE:
                     db = self._put_back(db, group[0])
                 if group[0].answer is not MORE:
+                    _tell_of_earlier_slices(group[0])
                     answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)
@@ -247,6 +255,8 @@ class Store:
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
+            if (earlier := group[0].earlier) is not None:
+                earlier.commit()
             return self._run_after_commit(db, group, outcome) if outcome else db
         stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:

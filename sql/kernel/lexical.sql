@@ -21,10 +21,10 @@ WHERE f.doc_fts MATCH :query;
 
 -- name: newest_by_bm25
 -- The best of the newest rows that match, by FTS5's rank, for which it counts the rows of every term first: cheap in a
--- small index.
+-- small index. Null is no number, which the averages of a damaged index make.
 SELECT id, score
 FROM (
-    SELECT rowid AS id, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+    SELECT rowid AS id, coalesce(-bm25(doc_fts, 1.0, 1.0, 0.0), 0.0) AS score
     FROM doc_fts
     WHERE doc_fts MATCH :query
     ORDER BY rowid DESC
@@ -35,14 +35,14 @@ LIMIT :best;
 
 -- name: match_by_bm25
 -- The weight 0.0 keeps partition terms out of the rank; FTS5's bm25() is negative, smaller is better.
-SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+SELECT rowid, coalesce(-bm25(doc_fts, 1.0, 1.0, 0.0), 0.0) AS score
 FROM doc_fts
 WHERE doc_fts MATCH :query
 ORDER BY score DESC;
 
 -- name: match_by_bm25_in
 -- The same of documents that are there, null stands for all partitions.
-SELECT f.rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+SELECT f.rowid, coalesce(-bm25(doc_fts, 1.0, 1.0, 0.0), 0.0) AS score
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
 WHERE f.doc_fts MATCH :query AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
+from kernel.calls import call as calls
 from kernel.core.config import Config
 from kernel.operations import consistency
 from kernel.operations.compact import tidy
@@ -82,13 +83,22 @@ each = pytest.mark.parametrize("dialect", CALLS)
 
 
 @pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words leave full text in slices of eight documents; the deletion itself is one slice."""
+    monkeypatch.setattr(dropped, "STEP_ROWS", 8)
+    monkeypatch.setattr(dropped, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(calls, "CALL_SLICE_SECONDS", 60.0)
+
+
+@pytest.fixture
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """No words leave full text, as after a kill, until it is called."""
+    """No words leave full text, as after a kill, until it is called. The deletion itself is one slice."""
 
     def nothing(_tx: Tx) -> None:
         return None
 
     monkeypatch.setattr(dropped, "removal", nothing)
+    monkeypatch.setattr(calls, "CALL_SLICE_SECONDS", 60.0)
     return monkeypatch.undo
 
 
@@ -176,9 +186,8 @@ def test_undo_brings_all_back_while_words_are_left(
     assert check(kernel) == []
 
 
+@pytest.mark.usefixtures("small_slices")
 def test_other_writes_come_between_the_slices(kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropped, "_STEP_ROWS", 8)
-    monkeypatch.setattr(dropped, "_SLICE_SECONDS", -1.0)
     left: list[int] = []
     run = Slices.__call__
 
@@ -197,17 +206,16 @@ def test_other_writes_come_between_the_slices(kernel: Kernel, call: Call, monkey
     assert check(kernel) == []
 
 
+@pytest.mark.usefixtures("small_slices")
 def test_a_stop_does_not_wait_for_the_words(
     caller: Any, tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dropped, "_STEP_ROWS", 8)
-    monkeypatch.setattr(dropped, "_SLICE_SECONDS", -1.0)
     config = Config(data=shutil.copytree(migrated, tmp_path / "stopped"))
     stopping, run = app.open_kernel(config), Slices.__call__
     closing, begun = threading.Thread(target=stopping.store.close), threading.Event()
 
     def stop_and_slice(slices: Slices[Any], tx: Tx) -> Any:
-        if closing.ident is None:
+        if closing.ident is None and slices.seconds == dropped._SLICE_SECONDS:
             closing.start()
             begun.set()
             while not stopping.store._writes._stopped:
@@ -231,10 +239,12 @@ def killed(tmp_path: Path, migrated: Path) -> Iterator[Kernel]:
         import asyncio, os, signal
         from pathlib import Path
         import msgspec
+        from kernel.calls import call
         from kernel.server.app import open_kernel
         from kernel.core.config import Config
         from kernel.search import dropped
         dropped.removal = lambda tx: os.kill(os.getpid(), signal.SIGKILL)
+        call.CALL_SLICE_SECONDS = 60.0
         kernel = open_kernel(Config(data=Path({str(data)!r})))
         tools = kernel.dispatch.tools
         async def main():

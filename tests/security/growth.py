@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 KIB = 1024
-SIZES = (1 * KIB, 2 * KIB, 4 * KIB, 64 * KIB)
+SIZES = (1 * KIB, 4 * KIB, 64 * KIB)  # further apart than noise is large
 MOST = 2.5  # times the time of half the size
 FLOOR = 0.000_1  # seconds; a shorter time counts as so many
 TOO_LONG = 1.0  # seconds, after which the work is stopped

@@ -13,15 +13,11 @@ def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, in
     target.touch(mode=0o600)
     copy = apsw.Connection(str(target))
     try:
-        job = copy.backup("main", db, "main")
-        try:
+        with copy.backup("main", db, "main") as job:
             while not job.done:
                 job.step(_PAGES)
                 if progress:
                     progress(job.page_count - job.remaining, job.page_count)
-            job.finish()
-        finally:
-            job.close(True)
         copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_file.py
     finally:
         copy.close()
