@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kernel.calls import call as calls
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.core.errors import Fault
@@ -153,8 +154,9 @@ def test_an_undo_stops_at_what_is_changed_while_it_runs_and_says_what_is_left(
 
 
 def test_a_tool_call_of_many_memories_is_undone_at_once_and_indexed_in_slices(
-    kernel: Kernel, call: Call, between: list[Callable[[], object]]
+    kernel: Kernel, call: Call, between: list[Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(calls, "CALL_SLICE_SECONDS", 60.0)  # the deletion is one slice
     for number in range(40):
         call("remember", content=f"memory {number}", session_id="s")
     assert call("maintenance", action="purge_session", session_id="s", confirm=True).fault is None

@@ -115,7 +115,8 @@ def test_a_call_that_fails_in_a_later_slice_is_recorded_as_begun_and_can_be_undo
         raise Fault("storage", "no room")
 
     answer = writing(kernel, steps, lambda: None)
-    assert (answer.code, answer.message) == ("storage", "no room")
+    part = "A part of the call is done. Call again, or take that part back by `quipu undo`."
+    assert (answer.code, answer.message) == ("storage", f"no room {part}")
     assert outcomes(kernel) == [("memory_import", "begun", 0, True)]
     kernel.store.close()
 
