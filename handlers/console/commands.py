@@ -19,18 +19,17 @@ from handlers.console.overview import Space, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
+from handlers.console.search import ask_recall
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
 from kernel.security.permissions import Forbidden
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
 
-_RECALL = "recall"
 _PAGE = 100  # the most that recall answers at once
-_TOKENS = 100_000
+_LIMIT = {"max_tokens": 100_000}
 _WEEK = 7
 _NAME_CHARS = 60
 _UNCHANGED = "unchanged"
@@ -184,7 +183,7 @@ class Stats(Struct):
 
 async def recall(dispatch: Dispatch, visit: Visit, asked: Recall) -> list[Hit]:
     """Return the memories that the tool of this name finds, with their texts."""
-    page = await _ask_recall(dispatch, visit, {**_fields(asked), "detail": "text"})
+    page = await ask_recall(dispatch, visit, {**_LIMIT, **_fields(asked), "detail": "text"}, _Page)
     return page.memories
 
 
@@ -193,7 +192,8 @@ async def list_memories(dispatch: Dispatch, visit: Visit, asked: List) -> list[H
     found, cursor, filters = list[Hit](), "", _fields(asked)
     while len(found) < asked.limit:
         size = min(_PAGE, asked.limit - len(found))
-        page = await _ask_recall(dispatch, visit, {**filters, "limit": size, "cursor": cursor, "explain": True})
+        asking = {**_LIMIT, **filters, "limit": size, "cursor": cursor, "explain": True}
+        page = await ask_recall(dispatch, visit, asking, _Page)
         found += page.memories
         cursor = page.cursor or ""
         if not cursor:
@@ -278,19 +278,6 @@ COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
     "undo": (Undo, undo),
     "stats": (Nothing, stats),
 }
-
-
-async def _ask_recall(dispatch: Dispatch, visit: Visit, arguments: dict[str, Any]) -> _Page:
-    entry = dispatch.tools.get(_RECALL)
-    if entry is None:
-        raise Fault("disabled", "This needs the dialect common, which is not served.")
-    given = msgspec.json.encode({"max_tokens": _TOKENS, **arguments})
-    reply = await dispatch.call(entry, given, visit.caller)
-    if not isinstance(reply, Reply):
-        raise Fault("internal", "Internal error.")
-    if reply.fault is not None:
-        raise Fault(reply.fault, msgspec.json.decode(reply.body)["error"]["message"])
-    return msgspec.json.decode(reply.body, type=_Page)
 
 
 def _fields(asked: Struct) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Search: recall as agents call it, with what each signal added to a score."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +12,7 @@ from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
 
+Answer = TypeVar("Answer")
 TOOL = "recall"
 _HITS = 10
 _TOKENS = 20_000
@@ -98,21 +100,26 @@ class Found(Struct):
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
     """Return what recall answers; raises Fault with its words, and Forbidden for a key that may not call it."""
-    entry = dispatch.tools.get(TOOL)
-    if entry is None:
-        raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")
     asked = visit.query
     known = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
     filters = {name: asked[name] for name in known if asked.get(name)}
-    reply = await dispatch.call(entry, msgspec.json.encode(_arguments(asked.get("q", ""), filters)), visit.caller)
-    if not isinstance(reply, Reply):
-        raise Fault("internal", "Internal error.")
-    if reply.fault is not None:
-        raise Fault(reply.fault, _message(reply.body))
-    found = msgspec.json.decode(reply.body, type=Recalled)
+    found = await ask_recall(dispatch, visit, _arguments(asked.get("q", ""), filters), Recalled)
     names = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects]
     filters.pop("cursor", None)
     return Found(asked.get("q", ""), names, filters, found.memories, found.signals, found.omitted, found.cursor)
+
+
+async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:
+    """Return what the tool answers; raises Fault with its message, and Forbidden for a key that may not call it."""
+    entry = dispatch.tools.get(TOOL)
+    if entry is None:
+        raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")
+    reply = await dispatch.call(entry, msgspec.json.encode(arguments), visit.caller)
+    if not isinstance(reply, Reply):
+        raise Fault("internal", "Internal error.")
+    if reply.fault is not None:
+        raise Fault(reply.fault, msgspec.json.decode(reply.body)["error"]["message"])
+    return msgspec.json.decode(reply.body, type=answer)
 
 
 def _arguments(query: str, filters: dict[str, str]) -> dict[str, Any]:
@@ -132,15 +139,3 @@ def _weight(name: str, given: str) -> float:
         return float(given)
     except ValueError:
         raise Fault("invalid", f"{name}: a weight is a number from 0 to 1") from None
-
-
-class _Error(Struct):
-    message: str = ""
-
-
-class _Failed(Struct):
-    error: _Error = msgspec.field(default_factory=_Error)
-
-
-def _message(body: bytes) -> str:
-    return msgspec.json.decode(body, type=_Failed).error.message
