@@ -3,18 +3,14 @@
 import hmac
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 from urllib.parse import parse_qs
 
-import msgspec
 from starlette.types import Receive, Scope, Send
 
-from handlers.console.commands import COMMANDS, Result
+from handlers.console.commands import COMMANDS, TERMINAL, local_caller, run_command
 from handlers.console.printing import Style, printed
-from handlers.console.requests import Visit
-from kernel.calls.arguments import UNREADABLE, without_nulls
-from kernel.calls.dispatch import Dispatch
-from kernel.core.data_dir import MAIN, other_tenants
+from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess
 from kernel.http.access import AccessControl
@@ -29,10 +25,9 @@ from kernel.http.edge import (
 )
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
-from kernel.security.permissions import FULL_ACCESS, Caller, with_client_name
+from kernel.security.permissions import Caller, with_client_name
 
 PREFIX = "/memories/"
-TERMINAL = "terminal"  # the name of the client in the actor of what is done here
 _STYLES: Mapping[str, Style] = {style: style for style in get_args(Style)}
 _MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8", "colour": b"text/plain; charset=utf-8"}
 _NO_COMMAND = f"Unknown command, choose from {', '.join(COMMANDS)}."
@@ -84,21 +79,4 @@ class CommandRoutes:
         if self._local is None or not hmac.compare_digest(shown, self._local.token.encode()):
             raise Unauthenticated("invalid_token", "Another server has written this token")
         tenant = headers.get(TENANT_HEADER, MAIN.encode()).decode("latin-1")
-        return local_caller(self._local, tenant)
-
-
-def local_caller(local: LocalAccess, tenant: str) -> Caller:
-    """Return the caller that may do everything with a tenant that is there; raises Fault("not_found")."""
-    if tenant != MAIN and tenant not in other_tenants(local.data):
-        raise Fault("not_found", f"There is no tenant {tenant[:63]}.")
-    return Caller(TERMINAL, FULL_ACCESS, tenant)
-
-
-async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: bytes) -> Result:
-    """Return the result of a command; raises Fault, and Forbidden."""
-    request, command = COMMANDS[name]
-    try:
-        asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
-    except UNREADABLE as error:
-        raise Fault("invalid", f"{name}: {error}") from None
-    return await command(dispatch, Visit(caller, {}), asked)
+        return local_caller(self._local.data, tenant)

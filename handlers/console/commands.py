@@ -1,11 +1,13 @@
 """What the commands for memories do, `quipu recall` and its like: beside a server here, and on the file alike."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from handlers.console import overview
 from handlers.console.actions import (
     Forgetting,
     call_for_person,
@@ -15,22 +17,24 @@ from handlers.console.actions import (
     take_back,
 )
 from handlers.console.memory import Linked, curation_of, find_document, links_of, version_of
-from handlers.console.overview import Space, days_until_now
+from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
+from kernel.calls.arguments import UNREADABLE, without_nulls
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
+from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
-from kernel.security.permissions import Forbidden
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
 
+TERMINAL = "terminal"  # the name of the client in the actor of what is done here
 _PAGE = 100  # the most that recall answers at once
 _LIMIT = {"max_tokens": 100_000}
-_WEEK = 7
 _NAME_CHARS = 60
 _UNCHANGED = "unchanged"
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
@@ -169,18 +173,6 @@ class Undone(Struct):
     memories: list[str]
 
 
-class Stats(Struct):
-    """How much there is: memories by space, those of today and of the last seven days, bytes on disk."""
-
-    memories: int
-    today: int
-    week: int
-    quarantined: int
-    spaces: list[Space]
-    file_bytes: int
-    log_bytes: int
-
-
 async def recall(dispatch: Dispatch, visit: Visit, asked: Recall) -> list[Hit]:
     """Return the memories that the tool of this name finds, with their texts."""
     page = await ask_recall(dispatch, visit, {**_LIMIT, **_fields(asked), "detail": "text"}, _Page)
@@ -254,15 +246,7 @@ async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
 async def stats(dispatch: Dispatch, visit: Visit, _asked: Nothing) -> Stats:
     """Counts of what the caller may see."""
     seen, sizes = allowed_dialects(visit), dispatch.store.load()
-
-    def count(tx: Tx) -> Stats:
-        spaces = tx.all("kernel.console.spaces", Space, dialects=seen)
-        days = [day.memories for day in days_until_now(tx, _WEEK, seen)]
-        held = tx.one("kernel.console.held", int, dialects=seen) or 0
-        memories = sum(space.memories for space in spaces)
-        return Stats(memories, days[-1], sum(days), held, spaces, sizes.file_bytes, sizes.wal_bytes)
-
-    return await read(dispatch, visit, count)
+    return await read(dispatch, visit, lambda tx: overview.stats(tx, seen, sizes, days_until_now(tx, WEEK, seen)))
 
 
 Result = Struct | list[Any]
@@ -278,6 +262,23 @@ COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
     "undo": (Undo, undo),
     "stats": (Nothing, stats),
 }
+
+
+def local_caller(data: Path, tenant: str) -> Caller:
+    """Return the caller that may do everything with a tenant that is there; raises Fault("not_found")."""
+    if tenant != MAIN and tenant not in other_tenants(data):
+        raise Fault("not_found", f"There is no tenant {tenant[:63]}.")
+    return Caller(TERMINAL, FULL_ACCESS, tenant)
+
+
+async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: bytes) -> Result:
+    """Return the result of a command; raises Fault, and Forbidden."""
+    request, command = COMMANDS[name]
+    try:
+        asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
+    except UNREADABLE as error:
+        raise Fault("invalid", f"{name}: {error}") from None
+    return await command(dispatch, Visit(caller, {}), asked)
 
 
 def _fields(asked: Struct) -> dict[str, Any]:

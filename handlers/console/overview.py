@@ -1,5 +1,6 @@
 """The overview: how much there is, what came lately, and what waits for a person."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from kernel.store.transaction import Tx
 
 _DAYS = 30
 _SHOWN_CALLS = 10
-_WEEK = 7
+WEEK = 7
 
 
 class Space(Struct):
@@ -30,6 +31,18 @@ class Day(Struct):
 
     day: str
     memories: int
+
+
+class Stats(Struct):
+    """How much there is: memories by space, those of today and of the last seven days, bytes on disk."""
+
+    memories: int
+    today: int
+    week: int
+    quarantined: int
+    spaces: list[Space]
+    file_bytes: int
+    log_bytes: int
 
 
 class Overview(Struct):
@@ -59,20 +72,28 @@ async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
 
 
-def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
+def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) -> Stats:
+    """Return the counts of dialects; `days` end with today."""
     spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
-    days = days_until_now(tx, _DAYS, dialects)
     counts = [day.memories for day in days]
+    held = tx.one("kernel.console.held", int, dialects=dialects) or 0
+    memories = sum(space.memories for space in spaces)
+    return Stats(memories, counts[-1], sum(counts[-WEEK:]), held, spaces, sizes.file_bytes, sizes.wal_bytes)
+
+
+def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
+    days = days_until_now(tx, _DAYS, dialects)
+    counts = stats(tx, dialects, sizes, days)
     return Overview(
-        sum(space.memories for space in spaces),
-        counts[-1],
-        sum(counts[-_WEEK:]),
-        spaces,
+        counts.memories,
+        counts.today,
+        counts.week,
+        counts.spaces,
         days,
-        tx.one("kernel.console.held", int, dialects=dialects) or 0,
+        counts.quarantined,
         calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects),
-        sizes.file_bytes,
-        sizes.wal_bytes,
+        counts.file_bytes,
+        counts.log_bytes,
         _newest_backup(tx.context.data) if tx.context.data else "",
         hour,
     )

@@ -85,13 +85,12 @@ def source_of(arguments: argparse.Namespace, config: Config) -> Source:
 
 def _on_file(config: Config) -> Send:
     def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
-        from handlers.console.command_routes import local_caller, run_command
+        from handlers.console.commands import local_caller, run_command
         from handlers.console.printing import printed
         from kernel.operations.replica import is_replica
-        from kernel.security.local_access import LocalAccess
         from kernel.server import app
 
-        caller = local_caller(LocalAccess(config.data, ""), config.tenant)
+        caller = local_caller(config.data, config.tenant)
         if command != "add" or config.tenant != MAIN:
             app.require_database(config)
         kernel = app.open_kernel(config._replace(follow=is_replica(config.data)))
