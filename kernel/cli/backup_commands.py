@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernel.calls.dispatch import catch_faults
-from kernel.cli.backup_parsers import KEPT
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
+from kernel.cli.parsers import KEPT
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core import data_dir
 from kernel.core.config import Config

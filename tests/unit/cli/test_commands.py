@@ -10,8 +10,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel.cli import commands, doctor, memory_parsers
+from kernel.cli import commands, doctor
 from kernel.cli.main import config_of, main, parser
+from kernel.cli.parsers import MEMORY_COMMANDS
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.engines.sqlite.connection import Connection
@@ -268,7 +269,7 @@ def test_parser_has_the_documented_commands() -> None:
         "completion",
         "replica",
         "tenant",
-        *memory_parsers.COMMANDS,
+        *MEMORY_COMMANDS,
         "prime",
         "hook",
     }
