@@ -1,5 +1,6 @@
 """Memories are searched within their session, ranked, and listed."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from tests.unit.handlers.sessions.calls import Ask, ids, opened
 def test_a_small_session_finds_its_memory_among_many_others(kernel: Kernel, ask: Ask) -> None:
     bound = kernel.dispatch.tools["remember"].tool
 
-    def crowd(tx: Any) -> None:
-        for number in range(3000):
+    def crowd(tx: Any, begin: int) -> None:
+        for number in range(begin, begin + 500):
             text = f"How to brew green tea number {number}, with water at seventy degrees"
             bound.handler(tx, bound.request(content=text, session_id=f"other-{number % 7}"))
 
-    kernel.store.write_sync(crowd)
+    for begin in range(0, 3000, 500):  # a call has a second
+        kernel.store.write_sync(partial(crowd, begin=begin))
     ask("remember", content="The garage opens at nine", session_id="mine")
     for query in ("green tea water degrees", "", "garage", "when can I bring the car", "number 17 !?"):
         (found,) = ask("search_memory", query=query, session_id="mine")
