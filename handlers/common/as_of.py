@@ -1,4 +1,4 @@
-"""Recall as of a time: what stood then, still in the index or only in the history."""
+"""Recall as of a time: the memories of that time, still in the index or only in the history."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ class Changed(NamedTuple):
 
 
 def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Changed:
-    """Return the memories that have changed since, searched by what they said then."""
+    """Return the memories that have changed since, searched by their texts of that time."""
     keys, limits, passes = _tagged(filters), _limits(filters), partial(matches, filters)
     documents = as_of.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
     kept = {document.doc: document for document in documents}
@@ -44,7 +44,7 @@ def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
 
 
 def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict[int, Document]:
-    """Return those of `docs` that stood then, as they did; what has changed since is among `changed` or left out."""
+    """Return those of `docs` that stood then, as they did; memories changed since are among `changed` or left out."""
     unchanged = index.documents(tx, as_of.unchanged(tx, at, [doc for doc in docs if doc not in changed.documents]))
     return unchanged | {doc: changed.documents[doc] for doc in docs if doc in changed.documents}
 
@@ -104,9 +104,7 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
 
 
 def count_unrecorded(tx: Tx, filters: Filters) -> int:
-    """Return the memories that stood then and have changed since, without a text of then: of what place and scope
-    leave.
-    """
+    """Return the number of memories in place and scope that have changed since then and whose text of then is lost."""
     places = index.partitions_of(tx, None, None, None) if filters.within is None else filters.within
     spaces = {space for space, _ in places if as_of.is_unrecorded(tx, space)}
     return as_of.count_unrecorded(tx, filters.at, [*spaces], filters.scope)

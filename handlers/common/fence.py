@@ -48,14 +48,14 @@ def item(text: str, id_: str, by: str, at: str) -> str:
 
 
 def without_private(text: str) -> str:
-    """Return a text without what stands in <private> tags, or after one that is not closed."""
+    """Return a text without its passages in <private> tags, or after such a tag that is not closed."""
     return _PRIVATE.sub("", text)
 
 
 def without_fenced(text: str) -> str:
-    """Return a text without what a hook has added.
+    """Return a text without the additions of a hook.
 
-    A tag without its other end takes only what has the form of stored data with it: one may stand in a memory that the
+    A tag without its other end takes only lines in the form of stored data with it: it may stand in a memory that the
     client quotes, and must not take the client's own words along.
     """
     kept = list[str]()
@@ -73,7 +73,7 @@ def without_fenced(text: str) -> str:
 
 
 def _after_origins(text: str) -> str:
-    """Return what follows the last line with an origin."""
+    """Return the text after the last line with an origin."""
     last = max((at for at, _ in _origins(text)), default=-1)
     return text if last < 0 else "".join(text[last:].partition("\n")[2:])
 

@@ -1,4 +1,4 @@
-"""The filters of recall: names that must exist, the partitions and the folder they stand for, and what passes them."""
+"""The filters of recall: names that must exist, their partitions and folder, and the match of a document."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -50,7 +50,7 @@ def filter_after_search(filters: Filters) -> bool:
 
 
 def matches(filters: Filters, document: Document) -> bool:
-    """Return whether a document passes; what `within` excludes as well, for documents that no search has found."""
+    """Return whether a document passes, `within` included, for documents that no search has returned."""
     return (
         (filters.within is None or _is_within(filters, document))
         and (not filters.folder or document.scope == filters.scope or document.key.startswith(f"{filters.folder}/"))
@@ -62,7 +62,7 @@ def matches(filters: Filters, document: Document) -> bool:
 
 
 def _is_within(filters: Filters, document: Document) -> bool:
-    # Without a scope the space decides: of what was deleted long ago the scope may be unknown.
+    # Without a scope the space decides: the scope of a memory deleted long ago may be unknown.
     if filters.scope is None:
         return document.space in filters.spaces
     return (document.space, document.scope) in filters.places
@@ -113,7 +113,7 @@ def _check_left_out(tx: Tx, request: Recall) -> None:
 
 
 def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
-    """Return what has one of the tags, in the dialects that are searched; raises Fault("invalid") if nothing has."""
+    """Return the memories with any of the tags, in the searched dialects; raises Fault("invalid") if there are none."""
     if not request.tags:
         return None
     of_spaces = {space.partition(":")[0] for space in request.spaces}

@@ -1,4 +1,4 @@
-"""What each client takes from a hook: if it reads the text that is to be added to the conversation."""
+"""The output of hooks in the form that each client reads."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -18,7 +18,7 @@ _NAMES: Mapping[Client, Mapping[Event, str]] = {
 
 
 def output(client: Client, event: Event, text: str) -> bytes:
-    """Return what the hook prints; nothing if there is nothing to say, which every client takes as success."""
+    """Return the output of the hook; empty without a text, which every client takes as success."""
     if not text:
         return b""
     if client == "cursor":

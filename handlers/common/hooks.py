@@ -148,7 +148,7 @@ def _texts_to_embed(request: HookInput) -> Sequence[str]:
 
 
 def _method(event: Event, tool: Tool) -> RestMethod:
-    named = tool._replace(name=f"hook {event}", result=dict)  # what a client takes, see `hook_shapes`
+    named = tool._replace(name=f"hook {event}", result=dict)  # the form of each client, see `hook_shapes`
     return RestMethod("POST", f"/hook/{{client}}/{event}", named, client="client", body=MOST_BODY_BYTES)
 
 

@@ -20,7 +20,7 @@ MOST_HITS = 5
 _LINE_CHARS, _WHOLE_CHARS, _HANDOFF_CHARS, _RULE_CHARS = 200, 1200, 400, 300
 _MOST_DECISIONS = 5
 _CHARS: dict[Part, int] = {"rule": _RULE_CHARS, "handoff": _HANDOFF_CHARS, "decision": _LINE_CHARS}
-_RULES_SHARE = 0.5  # of the budget, so that rules leave room for what was going on
+_RULES_SHARE = 0.5  # of the budget, so that rules leave room for the state of the work
 _NOTE_SHARE = 0.3
 _NOTE_FILE = ".quipu/prime.md"
 _TITLES: dict[str, str] = {
@@ -86,7 +86,7 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
-    """Return what a search has found, one line each."""
+    """Return a line for each hit."""
     return [_line("hit", one, one.text, _LINE_CHARS) for one in hits]
 
 
@@ -130,7 +130,7 @@ def _note(tx: Tx, request: Prime) -> list[_Line]:
 
 
 def _remarks(tx: Tx, project: Project) -> list[_Line]:
-    """Return what the dialects know of the project, without what is quarantined or kept out of recall."""
+    """Return the remarks of the dialects on the project, without quarantined memories and those kept out of recall."""
     if not project.name:
         return []
     remarks = [

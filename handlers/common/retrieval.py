@@ -101,7 +101,7 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
         found = found.joined(asked.changed.found) if asked.changed else found
         ranked = _rank(tx, asked, found, before + wanted)
         enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
-        # What comes after a hit below the floor is hardly better.
+        # Hits after one below the floor are hardly better.
         if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
             return found, ranked
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)

@@ -1,4 +1,4 @@
-"""The MCP App that shows what recall found: one HTML file, as a resource."""
+"""The MCP App that shows the hits of recall: one HTML file, as a resource."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the forms of the console do: tools are called as agents call them, so that rights, audit and undo apply."""
+"""The actions of the console's forms: tools are called as agents call them, so that rights, audit and undo apply."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ _SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
 
 
 class Done(NamedTuple):
-    """Where the browser goes on, or what is shown once: a secret, or the state of the server.
+    """Where the browser goes on, or a text shown once: a secret, or the state of the server.
 
     After the first key the browser goes on with a session of the key `begins`, and reads which `clients` need one.
     """
@@ -219,9 +219,7 @@ def _call_to_forget(place: Place, curation: Curation, asked: Forgetting) -> Tool
 
 
 async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
-    """Return what a person may do with a memory; raises Fault for one that is not there, and if its dialect says
-    nothing.
-    """
+    """Return the actions that a memory allows a person; raises Fault if it is gone, or its dialect has none."""
 
     def look(tx: Tx) -> tuple[Curation | None, bool]:
         return curation_of(tx, dispatch, place), find_document(tx, place, 1) is not None
@@ -301,7 +299,7 @@ def _undoable(tool: Tool) -> Tool:
 
 
 def _tell_observers(dispatch: Dispatch, visit: Visit, undone: audit.Entry) -> None:
-    """Notifies the observers of a tool, such as subscribers of a resource, of what a call of it has changed."""
+    """Notifies the observers of a tool, such as subscribers of a resource, of the changes of a call."""
     entry = dispatch.entry(undone.tool)
     if entry is not None:
         reporting(entry.observers, Call(entry, b"{}", visit.caller))("ok")

@@ -35,7 +35,7 @@ class ToolTimes(Struct):
 
 
 class Metrics(Struct):
-    """What all workers have counted since their start, if QUIPU_METRICS is on; `bounds` are in milliseconds."""
+    """The counters of all workers since their start, if QUIPU_METRICS is on; `bounds` are in milliseconds."""
 
     bounds: list[float]
     tools: list[ToolTimes]
@@ -94,7 +94,7 @@ class ListedTenant(Struct):
 
 
 class Keys(Struct):
-    """The keys the caller may manage, and what it may choose for a new one; the tenants for an operator."""
+    """The keys the caller may manage, and the choices for a new key; the tenants for an operator."""
 
     keys: list[ListedKey]
     tenants: list[ListedTenant]
@@ -105,7 +105,7 @@ class Keys(Struct):
 
 
 async def load_health(site: Site, dispatch: Dispatch, visit: Visit) -> Health:
-    """Return what an admin may know of the machine, with the checks that are quick."""
+    """Return the state of the machine for an admin, with the quick checks."""
     require(visit, "Health", Permission.admin)
     findings = await site.checks.run(deep=False) if is_operator(visit) else []
     return await _health(site, dispatch, visit, findings, deep=False)

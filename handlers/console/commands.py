@@ -1,4 +1,4 @@
-"""What the commands for memories do, `quipu recall` and its like: beside a server here, and on the file alike."""
+"""The commands for memories, `quipu recall` and its like: they run in a server, or on the file."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -32,7 +32,7 @@ from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
 
-TERMINAL = "terminal"  # the name of the client in the actor of what is done here
+TERMINAL = "terminal"  # the name of the client in the actor of these calls
 _PAGE = 100  # the most that recall answers at once
 _LIMIT = {"max_tokens": 100_000}
 _NAME_CHARS = 60
@@ -42,7 +42,7 @@ Id = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What to look for; the fields are those of the tool."""
+    """A query; the fields are those of the tool."""
 
     query: Annotated[str, Meta(min_length=1)]
     limit: int = 10
@@ -155,7 +155,7 @@ class Shown(Struct):
 
 
 class Changed(Struct):
-    """What was done to a memory, and the call that `quipu undo` takes; 0 if nothing was changed."""
+    """The change of a memory, and the call that `quipu undo` takes; 0 if nothing was changed."""
 
     id: str
     done: str
@@ -200,7 +200,7 @@ async def show(dispatch: Dispatch, visit: Visit, asked: One) -> Shown:
 
 
 async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
-    """Return the newest events of a memory, which may be gone; raises Fault("not_found") if there never was one."""
+    """Return the newest events of a memory, which may be gone; raises Fault("not_found") if there are none."""
     place = place_of(visit, asked.id)
     found = await read(dispatch, visit, lambda tx: events(tx, place))
     if not found:
@@ -231,20 +231,20 @@ async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
 
 
 async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
-    """Deletes a memory, or an observation of it; one that is immutable only if that is asked for, by an admin."""
+    """Delete a memory, or an observation of it; an immutable memory only if an admin asks for that."""
     place = await forget_as_asked(dispatch, visit, Forgetting(asked.id, asked.immutable, asked.observation))
     return await _changed(dispatch, visit, place, "forgotten")
 
 
 async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
-    """Takes back what a call changed; raises Fault with the reason if that cannot be done."""
+    """Undo the changes of a call; raises Fault with the reason if that cannot be done."""
     entry = await take_back(dispatch, visit, asked.call)
     memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
     return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
 
 
 async def stats(dispatch: Dispatch, visit: Visit, _asked: Nothing) -> Stats:
-    """Counts of what the caller may see."""
+    """Return the counts of the memories the caller may see."""
     seen, sizes = allowed_dialects(visit), dispatch.store.load()
     return await read(dispatch, visit, lambda tx: overview.stats(tx, seen, sizes, days_until_now(tx, WEEK, seen)))
 
@@ -282,7 +282,7 @@ async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: 
 
 
 def _fields(asked: Struct) -> dict[str, Any]:
-    """Return what was given, which leaves the defaults to the tool."""
+    """Return the fields that were sent, which leaves the defaults to the tool."""
     return msgspec.to_builtins(asked)
 
 

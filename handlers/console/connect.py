@@ -1,4 +1,4 @@
-"""How a client is connected: an address, what its tools cost in tokens, and the entry for each client."""
+"""How a client is connected: an address, the tokens of its tool list, and the entry for each client."""
 
 import asyncio
 from ipaddress import ip_address

@@ -50,7 +50,7 @@ _NOTICES = {
 
 
 class Page(NamedTuple):
-    """A page: its title, its template, and what loads its model."""
+    """A page: its title, its template, and the function that loads its model."""
 
     title: str
     load: Callable[[Site, Dispatch, Visit], Awaitable[Struct]]

@@ -1,4 +1,4 @@
-"""What the command line knows and the console shows: clients and their entries, checks of the installation, tokens."""
+"""The facts of the command line that the console shows: clients and their entries, checks, tokens."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ class ClientSetup(Struct):
 
 
 class Finding(Struct):
-    """What one check of the installation found: ok, hint or wrong, and what helps."""
+    """The result of a check of the installation: ok, hint or wrong, and a remedy."""
 
     grade: str
     subject: str
@@ -76,11 +76,11 @@ class Checks:
 
     def __init__(self, guide: Guide) -> None:
         self._guide = guide
-        self._locks = {False: asyncio.Lock(), True: asyncio.Lock()}  # so that the quick ones do not wait for the deep
+        self._locks = {False: asyncio.Lock(), True: asyncio.Lock()}  # so that quick checks do not wait for deep checks
         self._found: dict[bool, tuple[float, list[Finding]]] = {}
 
     async def run(self, *, deep: bool) -> list[Finding]:
-        """Return what the checks find; the deep ones read the whole database."""
+        """Return the findings of the checks; deep checks read the whole database."""
         async with self._locks[deep]:
             at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
             if time.monotonic() - at >= _FRESH_SECONDS:

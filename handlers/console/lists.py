@@ -142,7 +142,7 @@ def _cell(value: object) -> object:
 
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
-    """Return what is kept apart as poison, in the dialects the caller may call."""
+    """Return the quarantined memories, in the dialects the caller may call."""
     below, seen = visit.number("before", NEWEST), allowed_dialects(visit)
     found = await read(dispatch, visit, lambda tx: held(tx, below, seen))
     return Review(found[:PAGE_ROWS], next_page(found))

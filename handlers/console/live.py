@@ -22,7 +22,7 @@ from kernel.security.permissions import Caller, Permission
 
 _MOST_STREAMS = 64
 _MOST_OF_CALLER = 8
-_HEARTBEAT_SECONDS = 15.0  # proxies close what is silent for longer
+_HEARTBEAT_SECONDS = 15.0  # proxies close a connection that is silent for longer
 _GAP_SECONDS = 0.25  # between two events, however many calls there are
 _WAIT_SECONDS = 0.4  # with the gap less than a second, after which a revoked key must see nothing more
 _HEADERS = {**SECURITY, "content-type": "text/event-stream", "x-accel-buffering": "no"}
@@ -48,7 +48,7 @@ async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
 
 
 def live(site: Site, visit: Visit) -> Live:
-    """Return what the page shows now."""
+    """Return the present state of the page."""
     tenant, seen, log = visit.caller.tenant, allowed_dialects(visit), site.log
     calls = log.newest(tenant, seen)
     number = visit.number("number", 0)
@@ -80,7 +80,7 @@ class Streams:
                 raise Fault("busy", f"{most} pages follow the calls already.")
 
     async def serve(self, caller: Caller, visit: Callable[[], Visit], receive: Receive, send: Send) -> None:
-        """Sends what the page shows whenever there were calls, until the client leaves or may not see it any more."""
+        """Send the state of the page after every call, until the client leaves or may not see it any more."""
         owner = caller.tenant, caller.key
         self._open[owner] += 1
         gone = asyncio.ensure_future(_disconnected(receive))

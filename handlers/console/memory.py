@@ -1,4 +1,4 @@
-"""One memory: its text, where it comes from, its versions, and what may be done with it."""
+"""One memory: its text, where it comes from, its versions, and the actions it allows."""
 
 import hashlib
 from itertools import islice
@@ -20,7 +20,7 @@ from kernel.store.transaction import Tx
 
 _WHOLE_CHARS = 4_000_000
 _SHOWN_OBSERVATIONS, _OBSERVATION_CHARS = 100, 200  # with a form each
-_NAME_CHARS = 80  # of what a memory is linked with
+_NAME_CHARS = 80  # of a linked memory
 _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
 
 
@@ -38,7 +38,7 @@ class Document(NamedTuple):
 
 
 class Linked(Struct):
-    """What a memory is linked with; `id` is empty for what is no memory of this store."""
+    """A link of a memory; `id` is empty if the target is no memory of this store."""
 
     relation: str
     outgoing: bool
@@ -50,7 +50,7 @@ class Memory(Struct):
     """A memory; `version` names its present state, without which nothing is changed.
 
     `lock` says why no tool may change it: forgetting it then takes a caller who may lift that. The `observations` of an
-    entity can be forgotten one by one.
+    entity can be forgotten singly.
 
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None if the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
@@ -139,7 +139,7 @@ def _moment(given: str) -> str:
 
 
 def links_of(tx: Tx, visit: Visit, curation: Curation | None) -> list[Linked]:
-    """Return what a memory is linked with, as far as the caller may see it."""
+    """Return the links of a memory that the caller may see."""
     return [_linked(tx, visit, link) for link in curation.links] if curation else []
 
 
@@ -156,7 +156,7 @@ def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document |
 
 
 def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
-    """Return what a person may do with a memory, as its dialect says."""
+    """Return the actions that a memory allows a person, as its dialect says."""
     dialect = next((dialect for dialect in dispatch.dialects if dialect.name == place.dialect), None)
     if dialect is None or dialect.memories.curate is None:
         return None
@@ -169,7 +169,7 @@ def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
 
 
 def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
-    """Return what changes whenever a memory changes; empty if there is none."""
+    """Return a digest of the state of a memory; empty if there is no such memory."""
     tx.flush_deferred()
     document = find_document(tx, place)
     if document is None:

@@ -1,4 +1,4 @@
-"""Puts the console together from what the server has."""
+"""Assembles the console from the parts of the server."""
 
 import os
 from collections.abc import Awaitable, Callable

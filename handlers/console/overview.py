@@ -1,4 +1,4 @@
-"""The overview: how much there is, what came lately, and what waits for a person."""
+"""The overview: totals, the latest changes, and the memories that wait for a person."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

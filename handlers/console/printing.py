@@ -1,4 +1,4 @@
-"""How the commands for memories print what they found: lines for people, or JSON, one object a line.
+"""The output of the commands for memories: lines for people, or JSON, one object a line.
 
 No character of a memory reaches a terminal that would move its cursor, hide or reorder text.
 """

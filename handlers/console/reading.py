@@ -1,4 +1,4 @@
-"""What every page reads by: the rights of its caller, and work on a reader of its tenant."""
+"""Reading for every page: the rights of its caller, and work on a reader of its tenant."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
@@ -20,9 +20,9 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 
 
 class Site(NamedTuple):
-    """What the pages show of the server: configuration, schema, calls, whether it needs keys and whether it ends.
+    """The parts of the server that the pages show: settings, schema, calls, whether it needs keys and whether it ends.
 
-    `counted` is what all workers count, if metrics are on.
+    `counted` are the counters of all workers, if metrics are on.
     """
 
     config: Config
@@ -61,7 +61,7 @@ async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
 
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:
-    """Return the provenance of what the console itself does."""
+    """Return the provenance of the console's own calls."""
     return CallContext("kernel", tool, visit.caller.actor)
 
 

@@ -27,7 +27,7 @@ class DiffLine(Struct, array_like=True):
 
 
 class Event(Struct):
-    """What happened to a memory: its texts around the event, and how they differ."""
+    """An event of a memory: its texts around the event, and how they differ."""
 
     number: int
     id: str

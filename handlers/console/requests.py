@@ -1,4 +1,4 @@
-"""What the console takes from a request, and the headers of every answer."""
+"""The fields that the console reads of a request, and the headers of every answer."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from kernel.core.limits import Headers
 from kernel.security.permissions import Caller
 
 FORM_BYTES = 65536
-CONSOLE = "console"  # the name of the client, after the key, in the actor of what is done here
+CONSOLE = "console"  # the name of the client, after the key, in the actor of these calls
 _HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
@@ -33,7 +33,7 @@ SECURITY = {
 
 
 class Answer(NamedTuple):
-    """What is sent; `headers` come on top of those of every answer."""
+    """An answer; `headers` come on top of those of every answer."""
 
     status: int
     body: bytes

@@ -1,4 +1,4 @@
-"""Search: recall as agents call it, with what each signal added to a score."""
+"""Search: recall as agents call it, with the share of each signal in a score."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
 
 
 class Signal(Struct):
-    """What one signal added to a score, in the words of the page."""
+    """The share of a signal in a score, in the words of the page."""
 
     name: str
     share: float
@@ -99,7 +99,7 @@ class Found(Struct):
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
-    """Return what recall answers; raises Fault with its words, and Forbidden for a key that may not call it."""
+    """Return the hits of recall; raises Fault with its words, and Forbidden for a key that may not call it."""
     asked = visit.query
     known = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
     filters = {name: asked[name] for name in known if asked.get(name)}
@@ -110,7 +110,7 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
 
 
 async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:
-    """Return what the tool answers; raises Fault with its message, and Forbidden for a key that may not call it."""
+    """Return the answer of the tool; raises Fault with its message, and Forbidden for a key that may not call it."""
     entry = dispatch.tools.get(TOOL)
     if entry is None:
         raise Fault("disabled", "Search needs the dialect common, which this server does not serve.")

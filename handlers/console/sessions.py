@@ -34,7 +34,7 @@ class Session(NamedTuple):
 
 
 class _OfKey:
-    """The newest sessions of one key that this process has begun or ended; what is older than all of them is over."""
+    """The newest sessions of one key that this process has begun or ended; all older sessions are over."""
 
     def __init__(self) -> None:
         self.over = -1  # no session goes on that began at this time or before it
