@@ -44,7 +44,7 @@ def below(path: str) -> dict[str, str]:
 
 
 def check_path(path: str) -> None:
-    """Raises Fault("invalid") for what is no path in a store."""
+    """Raise Fault("invalid") for a text that is no path in a store."""
     segments = path.split("/")[1:]
     if not path.startswith("/") or not all(segments) or _DOTS.intersection(segments):
         raise Fault("invalid", f"path: {path!r} must start with / and have no empty segment, and none of . and ..")

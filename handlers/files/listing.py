@@ -1,4 +1,4 @@
-"""What `view` shows: a directory two levels deep with sizes, or the numbered lines of a file."""
+"""The output of `view`: a directory two levels deep with sizes, or the numbered lines of a file."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def readable_size(size: int) -> str:
 
 
 def _cut(lines: Sequence[str], hint: str) -> str:
-    """Return the lines that fit, at least the header and one more, and what to do for the rest."""
+    """Return the lines that fit, at least the header and another, and a hint for the rest."""
     length, kept = 0, list[str]()
     for line in lines:
         length += len(line) + 1

@@ -41,7 +41,7 @@ def mark_of(page: str | None, first: Mark) -> Mark:
 
 
 def bounds(since: str | None, until: str | None) -> dict[str, str | None]:
-    """Return the bounds of created_at in the format of the store; raises Fault("invalid") for what is no time."""
+    """Return the bounds of created_at in the format of the store; raises Fault("invalid") for other texts."""
     return {"since": _time("gte", since), "until": _time("lte", until)}
 
 

@@ -1,4 +1,4 @@
-"""Stores, their memories, and the versions of these: what the tool `memory` and the REST methods have in common."""
+"""Stores, their memories, and the versions of these, for the tool `memory` and the REST methods."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def slices(tx: Tx, store: str, path: str) -> Iterator[list[Record]]:
 
 
 def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Place | None:
-    """Return what keeps a memory from this path: one at it, above it or below it."""
+    """Return the memory that keeps others from this path: at it, above it or below it."""
     paths = [*ancestors(path), path]
     return tx.one("files.records.in_the_way", Place, store=store, paths=paths, besides=besides, **below(path))
 
@@ -108,7 +108,7 @@ def drop_document(tx: Tx, record: Record) -> None:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history; a redacted one is empty."""
+    """Return the indexed texts of versions; the text of a redacted version is empty."""
     return [PastSource(scope_of(one.text.partition("\n")[0]), one.text) if one.text else None for one in texts]
 
 
@@ -123,7 +123,7 @@ def scope_of(path: str) -> str:
 
 
 def document_text(path: str, content: str) -> str:
-    """Return what the index holds of a memory."""
+    """Return the text of a memory for the index."""
     return f"{path}\n{content}"
 
 

@@ -104,7 +104,7 @@ def _existing(tx: Tx, store: str, id_: str) -> Record:
 
 
 def _check_place(tx: Tx, store: str, path: str, besides: str | None = None) -> None:
-    """Raises Fault for what is no path, and if a memory is at it, above it or below it."""
+    """Raise Fault for a text that is no path, and if a memory is at it, above it or below it."""
     check_path(path)
     found = records.in_the_way(tx, store, path, besides)
     if found is not None:

@@ -1,4 +1,4 @@
-"""What an undo must not bring back: a memory at a path that is taken by now, or in a store archived since."""
+"""The memories that an undo must leave out: a memory at a path that is taken by now, or in a store archived since."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:
 
 
 def _archived_since(tx: Tx, store: str, memory: Restored) -> bool:
-    """Return whether the store was archived after the call: what was deleted from an archived one belongs there."""
+    """Return whether the store was archived after the call: memories deleted from an archived store belong there."""
     row = records.store_row(tx, store)
     if row is None or row.archived_at is None:
         return False

@@ -1,4 +1,4 @@
-"""Importers of other programs' memories, each found by what a file or folder holds; see docs/importing.md."""
+"""Importers of other programs' memories, each chosen by the content of a file or folder; see docs/importing.md."""
 
 from handlers.importers.table import IMPORTS
 

@@ -1,4 +1,4 @@
-"""What agents keep in files of their own: the auto memory of Claude Code, and the memories of Codex."""
+"""The memories that agents keep in files of their own: the auto memory of Claude Code, and the memories of Codex."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

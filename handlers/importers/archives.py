@@ -21,7 +21,7 @@ MAX_BYTES = 2 << 30  # of all members together
 _COPY_BYTES = 1 << 20
 _END_BYTES = 1 << 17  # of a ZIP archive, in which its last records stand, with a comment of the longest kind
 _MAX_DIRECTORY_BYTES = 16 << 20  # of the list of its members
-_BLOCK = 512  # bytes of a header of a TAR archive, and of what its members are multiples of
+_BLOCK = 512  # bytes of a header of a TAR archive; the sizes of its members are multiples of it
 _LONG_KINDS, _MAX_LONG_BYTES = (b"x", b"g", b"L", b"K"), 1 << 16  # headers that tarfile reads whole
 UNREADABLE = (
     zipfile.BadZipFile,
@@ -83,7 +83,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def head_of(path: Path, size: int) -> bytes:
-    """Return the first bytes of a file; none for what cannot be read."""
+    """Return the first bytes of a file; none for a file that cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(size)
@@ -108,7 +108,7 @@ def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
 
 
 def _check_headers(path: Path) -> None:
-    """Reads the headers alone: tarfile takes what one says of its size for granted."""
+    """Read the headers alone: tarfile takes the size in a header for granted."""
     sizes: list[int] = []
     with gzip.open(path) as file:
         while len(head := file.read(_BLOCK)) == _BLOCK and head.strip(b"\0"):
@@ -123,7 +123,7 @@ def _check_headers(path: Path) -> None:
 
 
 def _read_to_end(name: str, file: gzip.GzipFile) -> None:
-    """What follows the members is read for the checksum at the end; it is short, or no archive."""
+    """Read on behind the members, for the checksum at the end; the rest is short, or this is no archive."""
     left = MAX_MEMBER_BYTES
     while chunk := file.read(_COPY_BYTES):
         left -= len(chunk)

@@ -27,7 +27,7 @@ _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory 
 
 
 class _Tally(NamedTuple):
-    """What became of the records, and the digests of those that were seen."""
+    """The results of the records, and the digests of all that were read."""
 
     counts: Counter[str]
     left_out: Counter[str]
@@ -62,7 +62,7 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
 
 
 def preview(open_: Open, tx: Tx, given: Source) -> Imported:
-    """Return what the import would do now; nothing is written."""
+    """Return the result that the import would have now; nothing is written."""
     with ExitStack() as stack:
         read = partial(_guarded, given, open_(given, stack))
         begin_steps(tx, _count(given, read))
@@ -75,7 +75,7 @@ def preview(open_: Open, tx: Tx, given: Source) -> Imported:
 
 
 def _guarded(given: Source, read: Read) -> Iterator[Item]:
-    """Yield what is read; a file that is not there, or is a folder, is refused as what is damaged is."""
+    """Yield the records; a file that is missing, or a folder, is refused as a damaged file is."""
     try:
         yield from (_placed(item, given.into) for item in read())
     except OSError as error:
@@ -136,7 +136,7 @@ def _is_repeated(record: Record, tally: _Tally) -> bool:
 
 
 def _identity(record: Record) -> tuple[Hashable, ...]:
-    """Return what makes a record the same as another for its dialect; so a dry run counts as the import does."""
+    """Return a key by which the dialect takes records for the same; so a dry run counts as the import does."""
     if record.dialect == "sessions":
         return record.text, record.created_at
     return (record.details["ends"], record.title) if record.kind == "link" else (record.key,)

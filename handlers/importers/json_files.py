@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 18
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
-# What changes the depth, or is a string; one that the chunk cuts has a group.
+# Brackets, which change the depth, and strings; a string that the chunk cuts has a group.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|(\\?\Z))|[\[\]{},]', re.DOTALL)
 
 
@@ -30,7 +30,7 @@ class Element(NamedTuple):
 
 
 class _State(Struct):
-    """Where a reader is: the bracket of the document, the depth, the depth of the elements, and what it has of one."""
+    """The state of a reader: the bracket of the document, the depth, that of the elements, and the read part of one."""
 
     top: bytes = b""
     depth: int = 0

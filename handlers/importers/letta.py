@@ -14,7 +14,7 @@ SYSTEM = "letta"
 _PASSAGES = ("passages", "archival_memory")
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
-_WORD = regex(r"[\w-]+", 0)  # what a path keeps of a label
+_WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
 
 
 def read_file(path: Path) -> Iterator[Item]:

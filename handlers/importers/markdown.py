@@ -25,7 +25,7 @@ _SPAN = regex(r"[@](effective|occurred)(\[[^\])\n]{1,60}[\])]|:[^\s]{1,40}|\"[^\
 
 
 class Page(NamedTuple):
-    """A file: its front matter, what follows it, and whether it had front matter that could not be read."""
+    """A file: its front matter, the text after it, and whether it had front matter that could not be read."""
 
     head: dict[str, Any]
     body: str
@@ -166,7 +166,7 @@ def links(text: str) -> Iterator[Link]:
 
 
 def target(link: str) -> str:
-    """Return what a link in double brackets leads to, without alias, heading and block."""
+    """Return the target of a link in double brackets, without alias, heading and block."""
     return link.partition("|")[0].partition("#")[0].strip()
 
 

@@ -118,7 +118,7 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
 
 
 def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
-    """Yield a memory for each observation, and a link from it to what the page is about."""
+    """Yield a memory for each observation, and a link from it to the subject of the page."""
     entity = _entity_key(system, note.title)
     for found in markdown.observations(page.body):
         start, end = markdown.span(found.text)

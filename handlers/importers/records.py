@@ -1,4 +1,4 @@
-"""What all sources share: the texts, times, tags and bounds of the records that they become."""
+"""The parts that all sources share: the texts, times, tags and bounds of the records that they become."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ Values = Mapping[str, Any]
 
 
 class LeftOut(NamedTuple):
-    """What a source holds and no memory is made of, and why."""
+    """An item of a source that becomes no memory, and why."""
 
     reason: str
 
@@ -55,7 +55,7 @@ def text_of(values: Values, *names: str) -> str:
 
 
 def utc_of(value: object) -> str:
-    """Return a time in any of the forms that other programs write, as stored here; empty for what is none."""
+    """Return a time in any of the forms that other programs write, as stored here; empty for other texts."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         bare = str(value).strip()
         if len(bare) in _COMPACT and (found := _compact(bare)):
@@ -76,7 +76,7 @@ def utc_of(value: object) -> str:
 
 
 def _compact(digits: str) -> str:
-    """Return a date that is written as one number; empty for what is none, as most numbers of seconds are."""
+    """Return a date that is written as one number; empty for other numbers, such as most numbers of seconds."""
     try:
         moment = datetime.strptime(digits, _COMPACT[len(digits)]).replace(tzinfo=UTC)
     except ValueError:
@@ -135,7 +135,7 @@ def filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_private(text: str) -> str:
-    """Return the text without what stands between <private> and </private>; without an end, to the end of the text."""
+    """Return the text without passages between <private> and </private>; without an end, they go on to the end."""
     if _OPEN not in text:
         return text
     kept: list[str] = []
@@ -153,5 +153,5 @@ def headed(parts: Mapping[str, str]) -> str:
 
 
 def clean_line(text: str, limit: int = MAX_NAME) -> str:
-    """Return a title or name on one line, without what cannot be printed."""
+    """Return a title or name on one line, without characters that cannot be printed."""
     return one_line(text, limit)

@@ -21,7 +21,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 def has_tables(path: Path, *names: str) -> bool:
-    """Return whether a SQLite file has these tables, by what stands in its schema; the file is not opened as a
+    """Return whether a SQLite file has these tables, by the text of its schema; the file is not opened as a
     database.
     """
     try:

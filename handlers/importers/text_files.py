@@ -14,7 +14,7 @@ from kernel.core.lazy_regex import regex
 MAX_FILES = 100_000
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
-_SURROGATE = regex(r"[\ud800-\udfff]")  # what stands for bytes of a name that are no UTF-8
+_SURROGATE = regex(r"[\ud800-\udfff]")  # they stand for bytes of a name that are no UTF-8
 _SKIPPED_FOLDERS = {".git", ".obsidian", ".trash", "node_modules", ".venv", "__pycache__"}
 
 
@@ -52,7 +52,7 @@ def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
 
 
 def opened(folder: Path, name: str) -> BinaryIO:
-    """Open an ordinary file below a folder; raises Fault for a link on the way, and for what is no file."""
+    """Open an ordinary file below a folder; raises Fault for a link on the way, and for other things than files."""
     try:
         descriptor = open_file(str(folder), name)
     except Refused as refused:

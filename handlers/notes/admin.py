@@ -68,7 +68,7 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
 
 
 def _spoils(issue: Issue) -> bool:
-    """Return whether a memory with this issue is not healthy; what cannot be read is not among the memories."""
+    """Return whether a memory with this issue is not healthy; an unreadable file is not among the memories."""
     return issue.type != "unreadable" and issue.severity != "info"
 
 

@@ -1,4 +1,4 @@
-"""What `notes` knows of a project at the start of a session: its architectural decisions."""
+"""The remarks of `notes` on a project at the start of a session: its architectural decisions."""
 
 from typing import NamedTuple
 

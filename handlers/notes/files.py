@@ -174,7 +174,7 @@ def digest(data: bytes) -> str:
 
 
 def _digest(folder: OpenFolder, name: str) -> str | None:
-    """Return the digest of a file; None for none, empty for what is no readable file of ours."""
+    """Return the digest of a file; None for no file, empty for a file that is not ours or not readable."""
     try:
         return digest(_read(folder, name).data)
     except FileNotFoundError:

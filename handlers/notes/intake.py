@@ -10,7 +10,7 @@ from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 COLUMNS = ("project", "path", "content")
-_OUT_OF_PLACE = frozenset("\\:\0")  # separators of other systems, and what no name may hold
+_OUT_OF_PLACE = frozenset("\\:\0")  # separators of other systems, and NUL, which no name may hold
 
 
 def restore(tx: Tx, row: dict[str, Any]) -> bool:

@@ -81,7 +81,7 @@ def settle(tx: Tx, project: Project) -> None:
     If the folder of the project is missing, which may be an unmounted disk, they wait.
     """
     if tx.is_after_commit(settle, project) or not is_waiting(tx, project):
-        return  # what this transaction records is made after its commit
+        return  # the changes that this transaction records are made after its commit
     waiting = tx.all("notes.journal.waiting", Change, project=project.name)
     try:
         for _, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
@@ -125,7 +125,7 @@ def _make(project: Project, changes: Sequence[Change]) -> _Made:
     """Makes the changes of one call.
 
     Staged content may be missing, such as in a restored backup: then that file stays as it is, and none is deleted,
-    because what was to be deleted may have been moved.
+    because the file to be deleted may have been moved.
     """
     root, whole, written = project.root, True, list[tuple[str, Stamp]]()
     for change in changes:

@@ -78,7 +78,7 @@ def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history."""
+    """Return the indexed texts of versions."""
     parsed = [parse_memory(text.key, text.text, 0) for text in texts]
     return [PastSource(memory.memory_type, index_text(memory)) for memory in parsed]
 

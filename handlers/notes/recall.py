@@ -48,7 +48,7 @@ def memory_recall(tx: Tx, request: Recall) -> Recalled:
 
 
 def _unknown_type(tx: Tx, known: Collection[Project], kind: str | None) -> str | None:
-    """Return what to say of a type that is not configured and that no file has."""
+    """Return a message about a type that is not configured and that no file has."""
     if not kind or _list_files(tx, [project.name for project in known], kind, 1):
         return None
     kinds = load_types(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known])

@@ -16,7 +16,7 @@ from kernel.core.data_dir import fsync
 
 FOLDER = ".mnemonics"
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}  # what O_NOFOLLOW reports for a link
+LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}  # the errors of O_NOFOLLOW for a link
 _HAS_DIR_FD = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _OPEN_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NOT_NAMES = {"", ".", ".."}

@@ -25,7 +25,7 @@ _TIMESTAMP_GRAIN_NS = 2_000_000_000
 _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
 
 Key = tuple[str, str]
-# What a person or a program other than this server wrote: the author is unknown.
+# A file that a person or another program wrote: the author is unknown.
 BY_HAND = (SPACE, "file", "")
 
 
@@ -51,7 +51,7 @@ class FileChange(NamedTuple):
 
 
 class FileChanges(NamedTuple):
-    """What has changed: files to take in, missing files with the stamp of their row, leftovers of killed writes,
+    """The changes of a folder: files to take in, missing files with the stamp of their row, leftovers of killed writes,
     projects whose committed changes are still to be made, and whether there is more.
     """
 

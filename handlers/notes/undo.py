@@ -1,4 +1,4 @@
-"""Takes back what a call did to files: the text from before the call comes back, the file it created is deleted.
+"""Takes back the changes of a call to files: the text from before the call comes back, the file it created is deleted.
 
 Every file is looked at before the first one changes. One that holds the text already needs no change.
 """

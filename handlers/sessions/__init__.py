@@ -1,4 +1,4 @@
-"""Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
+"""Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of their entities."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `sessions` knows of a project at the start of a session, and the handoff of a session that was compacted."""
+"""The remarks of `sessions` on a project at the start of a session, and the handoff of a session that was compacted."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What a person sees of a memory or an entity of `sessions`, and how a person forgets it; no tool changes it."""
+"""The view of a memory or an entity of `sessions`, and how a person forgets it; no tool changes it."""
 
 from typing import NamedTuple
 

@@ -174,7 +174,7 @@ def index_entities(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = None) -> None:
-    """Delete what comes from these memories alone: observations, then relations and entities without other sources.
+    """Delete the rows of these memories alone: observations, then relations and entities without other sources.
 
     With an operation the history keeps the entities.
     """

@@ -53,7 +53,7 @@ def _new_id(ids: _NewIds, old: object) -> int | None:
 
 
 def code_memory(file: Source) -> Steps[Imported]:
-    """Imports the memories under new ids, then the graph; skips what an earlier import added."""
+    """Imports the memories under new ids, then the graph; skips memories of an earlier import."""
     with open_external(file.path, file.copies) as source:
         if "memories" not in source.tables():
             raise Fault("invalid", f"{file.path.name} has no table of memories: it is not a code_memory.db.")
@@ -73,7 +73,7 @@ def code_memory(file: Source) -> Steps[Imported]:
 
 
 def _import_memory(tx: Tx, columns: Columns, numbers: _NewIds) -> str:
-    """Adds one memory. What it counts as."""
+    """Add a memory; return the name under which it counts."""
     row = _memory_row(tx, columns)
     if row is None:
         return "unreadable, left out"

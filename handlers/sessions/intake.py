@@ -11,7 +11,7 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 
 _DEFAULT_PRIORITY = 3
-_NEVER = "~"  # sorts after every time, so that nothing is a duplicate: what is known was left out before
+_NEVER = "~"  # sorts after every time, so that nothing is a duplicate: stored memories were left out before
 _SESSION = "imported"
 
 

@@ -22,11 +22,11 @@ from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 
 SPACE = "sessions"
-DELETED_SPACE = f"{SPACE}:imported"  # of the history: what an import brought and has been deleted
+DELETED_SPACE = f"{SPACE}:imported"  # of the history: imported memories that have been deleted
 DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
 PRIORITY_RANGE = (1, 5)
 _DEFAULT_PRIORITY = 3
-_IMPORTED = '"from":{'  # in the metadata of what an import brought
+_IMPORTED = '"from":{'  # in the metadata of imported memories
 _OF_SESSION = "of session "
 _MAX_METADATA_DEPTH = 32  # levels of objects and lists
 _DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
@@ -149,7 +149,7 @@ def keep_deleted(tx: Tx, memories: Sequence[Deleted], action: str) -> None:
 
 
 def deleted_key(session: str, digest: str) -> str:
-    """Return what a deleted memory of an import is known by."""
+    """Return the key of a deleted memory of an import."""
     return stable_id("gone", session, digest)
 
 
@@ -159,7 +159,7 @@ def deletion_reason(session: str) -> str:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history; in the index a memory never leaves its session."""
+    """Return the indexed texts of versions; in the index a memory never leaves its session."""
     return [PastSource(_session(text), text.text) if text.space == SPACE else None for text in texts]
 
 

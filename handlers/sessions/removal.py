@@ -34,7 +34,7 @@ class Forgotten(Struct):
 
 
 def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
-    """Delete one memory of a session, with what of the graph comes from it alone."""
+    """Delete one memory of a session, with the rows of the graph that come from it alone."""
     deletions = tx.all("sessions.removal.delete_memory", memories.Deleted, id=request.id)
     if not deletions:
         raise Fault("not_found", f"There is no memory {request.id}")

@@ -75,7 +75,7 @@ def rank(
 
 
 def age(at: float, now: float) -> float:
-    """0 for what is new, and half of what is left to 1 more after each HALF_LIFE_SECONDS."""
+    """Return 0 for a new memory; after each HALF_LIFE_SECONDS half of the distance to 1 is added."""
     return 1 - 0.5 ** (max(0.0, now - at) / HALF_LIFE_SECONDS)
 
 
