@@ -1,4 +1,4 @@
-"""Decodes the arguments of a call, and turns what is wrong with them into the errors of its dialect."""
+"""Decodes the arguments of a call, and turns mistakes in them into the errors of its dialect."""
 
 import re
 from typing import Any, cast
@@ -38,7 +38,7 @@ def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
 def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
     """Decode arguments that a decoder refused: without nulls for optional parameters, and with 5.0 for integers as 5.
 
-    Clients send null for what they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
+    Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
     arguments are wrong all the same.
     """
     nulls = b"null" in bytes(arguments)
@@ -104,7 +104,7 @@ def _without_nulls(value: Any, declared: inspect.Type) -> Any:
 
 
 def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
-    """Return the types that a value may have, without what only describes them."""
+    """Return the types that a value may have, without mere descriptions."""
     if isinstance(declared, inspect.Metadata):
         return _alternative_types(declared.type)
     if isinstance(declared, inspect.UnionType):

@@ -27,7 +27,7 @@ from kernel.store.transaction import Tx
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
-# What an observer returns for a call that begins; it gets the outcome, the seconds it took, and the answer if any.
+# An observer returns this for a call that begins; it gets the outcome, the seconds it took, and the answer if any.
 OnOutcome = Callable[[str, float, Answer | None], None]
 Observer = Callable[["Call"], OnOutcome]
 AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
@@ -100,7 +100,7 @@ NOT_CANCELLABLE = Pending(lambda: None)  # a call that goes on although its conn
 
 
 class NeedsWrite(NamedTuple):
-    """What a precheck found to write before the read, and the texts that will be embedded."""
+    """The result of a precheck, to be written before the read, and the texts that will be embedded."""
 
     found: Found
     texts: Sequence[str]
@@ -114,7 +114,7 @@ class CheckedRead(NamedTuple):
     work: Work
 
     def check_and_read(self, tx: Tx) -> Any:
-        """Return the answer of the read, or what is to be written before it."""
+        """Return the answer of the read, or the write that comes before it."""
         found = self.precheck.check(tx, self.request)
         return self.work(tx) if found is None else NeedsWrite(found, self.precheck.texts(found))
 

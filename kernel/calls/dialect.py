@@ -1,4 +1,4 @@
-"""A dialect: its tools, the formats of its replies, and what the kernel asks it about its memories and files."""
+"""A dialect: its tools, the formats of its replies, and the questions of the kernel about its memories and files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ class Concept(NamedTuple):
 
 
 class IndexSource(NamedTuple):
-    """What the index must hold for one memory.
+    """The document of a memory in the index.
 
     `text` is all of it that a person or agent reads: what `recall` searches, judges and returns. Its opening is the
     line of a list, and most of its vector. `words` are found too. `concept` is the same for an export of pages; its
@@ -70,7 +70,7 @@ class Restored(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """How an export of everything treats a table that follows what lies outside the database.
+    """How an export of everything treats a table that follows files outside the database.
 
     It holds these columns, and `restore(tx, row)` brings a row back and says whether it was not there; a read only says
     so. A table without columns is left out.
@@ -121,7 +121,7 @@ class Files(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What MCP lists beside tools; `complete(tx, ref, argument, value, others)` returns completions."""
+    """The lists of MCP beside tools; `complete(tx, ref, argument, value, others)` returns completions."""
 
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()

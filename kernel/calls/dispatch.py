@@ -44,7 +44,7 @@ from kernel.store.transaction import Tx
 R = TypeVar("R")
 
 _log = logging.getLogger("quipu")
-_UNWRITTEN = ("storage", "disabled")  # the disk refuses it, or the server only reads: a read answers with what is there
+_UNWRITTEN = ("storage", "disabled")  # the disk refuses it, or the server only reads: a read answers without it
 _PRECHECK_ROUNDS = 1000  # a folder that changes all the time must not keep a read waiting for ever
 _context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tools come with every call
 
@@ -245,7 +245,7 @@ class Dispatch:
         return Pending(cancel)
 
     async def _checked_read(self, checked: CheckedRead, context: CallContext, answer: Any = None) -> Any:
-        """Return the answer of a read, after writing what its precheck finds; the number of rounds is limited.
+        """Return the answer of a read, after the write of its precheck; the number of rounds is limited.
 
         `answer` is that of the first round, if it has run.
         """
@@ -287,7 +287,7 @@ class Dispatch:
             raise
 
     def _work(self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None) -> Work:
-        """Return what runs in the transaction: the handler, its rendered reply, and the queueing of writes after a
+        """Return the work of the transaction: the handler, its rendered reply, and the queueing of writes after a
         read.
         """
         work = handler_work(entry, request, interaction)

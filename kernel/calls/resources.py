@@ -1,4 +1,4 @@
-"""What a dialect offers beside its tools: resources, by URI, and prompts, as MCP defines them."""
+"""The offers of a dialect beside its tools: resources, by URI, and prompts, as MCP defines them."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -20,7 +20,7 @@ class Resource(NamedTuple):
 
 
 class ResourceContents(NamedTuple):
-    """The contents of a resource: text, or bytes; `about` is what extensions of MCP say of it, by their names."""
+    """The contents of a resource: text, or bytes; `about` is its metadata of MCP's extensions, by their names."""
 
     uri: str
     media: str

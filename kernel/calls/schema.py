@@ -144,7 +144,7 @@ def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternati
 
 
 def _either(shapes: list[Schema]) -> Schema:
-    """Return a schema that accepts what any of these does, with their first description and the default that all share.
+    """Return a schema that accepts all values of these, with their first description and the default that all share.
 
     null is left out if there is another choice, since every property of the merged object is optional.
     """
@@ -162,7 +162,7 @@ def _either(shapes: list[Schema]) -> Schema:
 
 
 def _choices(shape: Schema) -> list[Schema]:
-    """Return the choices of a shape without what only describes them, so that equal ones are one choice."""
+    """Return the choices of a shape without mere descriptions, so that equal shapes are one choice."""
     return [
         {key: value for key, value in choice.items() if key not in {"default", "description"}}
         for choice in shape.get("anyOf", [shape])

@@ -15,7 +15,7 @@ _log = logging.getLogger("quipu")
 
 
 class OpenTenant(NamedTuple):
-    """An open tenant: its tools over its own store; `close` finishes what is queued first."""
+    """An open tenant: its tools over its own store; `close` finishes queued calls first."""
 
     dispatch: Dispatch
     close: Callable[[], None]

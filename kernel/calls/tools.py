@@ -10,13 +10,13 @@ Mode = Literal["read", "write", "exclusive"]
 Access = Literal["read", "write", "admin"]
 Schema = dict[str, Any]  # a JSON schema
 Request = Any  # a decoded request, of the type that the tool declares
-Result = Any  # what the handler of a tool returns, of the type that it declares
-Found = Any  # what the check of a precheck found, for its write
+Result = Any  # of the handler of a tool, of the type that it declares
+Found = Any  # of the check of a precheck, for its write
 Handler = Callable[..., Result]
 
 
 class Hints(NamedTuple):
-    """What a client may assume about a tool; a `short` one (under about 50 microseconds) runs on the event loop.
+    """The hints of a tool for clients; a `short` one (under about 50 microseconds) runs on the event loop.
 
     Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
     costs every conversation tokens. `view` is the URI of the MCP App that shows its results.
@@ -72,7 +72,7 @@ NO_HOOKS = Hooks()
 class Tool(NamedTuple):
     """One tool: `handler(tx, request) -> result`; if `interactive`, `handler(tx, request, interaction) -> result`.
 
-    `permission` is what a key needs to call it, or for each action of a bundled tool; `read_arms` are the arms of a
+    `permission` is the right that a call needs, or for each action of a bundled tool; `read_arms` are the arms of a
     bundled request that only read, so that such a call of a writing tool runs as a read. What a destructive tool
     changes is kept for undo, and what requests of the types `kept_arms` change: those that replace, or add what no
     other call removes. `long` work goes through `progress.steps`, so that an MCP client can request progress. Every
@@ -128,7 +128,7 @@ class InputRequired(NamedTuple):
 
 
 class Interaction(NamedTuple):
-    """What an interactive tool gets besides its arguments: the client's answers, its earlier state, and callbacks."""
+    """The input of an interactive tool beside its arguments: the client's answers, earlier state, and callbacks."""
 
     answers: Mapping[str, Any]
     state: Any
@@ -158,7 +158,7 @@ def confirmation(interaction: Interaction | None, what: str) -> InputRequired | 
 
 
 class ToolOptions(TypedDict, total=False):
-    """The fields of `Tool` that a row may set; `Tool` says what they mean."""
+    """The fields of `Tool` that a row may set; `Tool` explains them."""
 
     permission: Access | Mapping[str, Access]
     hooks: Hooks

@@ -1,4 +1,4 @@
-"""Authentication and tenant selection for the HTTP endpoints, and what a refusal contains."""
+"""Authentication and tenant selection for the HTTP endpoints, and the content of a refusal."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple

@@ -5,7 +5,7 @@ from typing import Protocol
 
 # Seconds between two checks: deadlines are whole seconds, and a timer per connection costs more than it is worth.
 TICK = 0.25
-# After a pause of the event loop this long, what arrived meanwhile is read before deadlines are checked.
+# After a pause of the event loop this long, bytes that arrived meanwhile are read before deadlines are checked.
 _LOOP_STALL_SECONDS = 1.0
 
 

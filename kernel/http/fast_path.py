@@ -44,7 +44,7 @@ _REST_RATE_LIMITED = (
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
 _INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (_CLOSE,), b"text/plain")
-# A connection without a key makes the server hold at most this much of a body, which is what uvicorn buffers as well.
+# A connection without a key makes the server hold at most this much of a body, as uvicorn buffers.
 MAX_COLLECTED_BYTES = 65536
 
 
@@ -95,7 +95,7 @@ class FastPathProtocol(LimitedProtocol):
         super().on_incomplete(received)
 
     def reject(self, status: int) -> None:
-        """Drops what was collected of the request being read, and rejects it; a rejection counts as a request."""
+        """Drop the collected part of the request being read, and reject it; a rejection counts as a request."""
         self._target, self._body = None, b""
         if self._is_counted() and self.rate_limiter.wait((), self._address, self.loop.time()):
             status = 429
@@ -195,7 +195,7 @@ class FastPathProtocol(LimitedProtocol):
         return limiter.rate > 0 and (not self._local or limiter.authenticator.required)
 
     def _is_of_others(self) -> bool:
-        """Without keys, what comes from this machine is not counted: it is all of one user."""
+        """Without keys, requests from this machine are not counted: they are all of one user."""
         return not self._local or self.rate_limiter.authenticator.required
 
     def _asks_for_health(self) -> bool:

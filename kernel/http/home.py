@@ -1,4 +1,4 @@
-"""GET /: what this server is and where its endpoints are, as a page for browsers and as text for everything else."""
+"""GET /: the server and its endpoints, as a page for browsers and as text for everything else."""
 
 from collections.abc import Sequence
 from html import escape
@@ -19,7 +19,7 @@ _SECURITY = (
 
 
 class Link(NamedTuple):
-    """An endpoint and what it serves."""
+    """An endpoint and its purpose."""
 
     path: str
     about: str

@@ -126,7 +126,7 @@ class Endpoint:
             await send_response(send, answer)
 
     def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
-        """Return a `FastRoute`; None for what may be answered by a stream, and if the tenant has to be opened first."""
+        """Return a `FastRoute`; None if a stream may answer, and if the tenant has to be opened first."""
         headers = dict(raw)
         try:
             self._gate(raw, headers)
@@ -283,7 +283,7 @@ async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
 
 
 def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
-    """Return the checks on headers, in the order of those of plain JSON: who has no key does not learn what a body must
+    """Return the checks on headers, in the order of those of plain JSON: who has no key does not learn how a body must
     be.
 
     The values that passed are kept, so that the next check is a lookup.

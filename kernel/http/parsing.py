@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP protocol as far as it parses, with limits on what a request may be made of."""
+"""Uvicorn's HTTP protocol as far as it parses, with limits on the parts of a request."""
 
 import logging
 from abc import abstractmethod
@@ -11,7 +11,7 @@ from kernel.core.limits import Limits, weight
 from kernel.http.read_flow import DiscardParser, ReceiveFlow, Trailers, UpgradeBody, fits_one_turn
 
 _log = logging.getLogger("quipu")
-# What the parser is reading; plain integers, since they are compared for each segment.
+# The part that the parser is reading; plain integers, since they are compared for each segment.
 BETWEEN_REQUESTS, HEAD, BODY = range(3)
 FRAMING = (b"content-length", b"transfer-encoding")
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
@@ -22,7 +22,7 @@ class Rejected(Exception):
 
 
 class ParsingProtocol(HttpToolsProtocol):
-    """One connection, as far as it parses; a subclass answers what is rejected and what does not come whole."""
+    """One connection, as far as it parses; a subclass answers rejected and incomplete requests."""
 
     limits = Limits()
     flow: ReceiveFlow  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -42,7 +42,7 @@ class ParsingProtocol(HttpToolsProtocol):
         """A piece of `received` bytes did not complete the request."""
 
     def data_received(self, data: bytes) -> None:
-        """Parses what was received, or keeps a part of it for later."""
+        """Parse received bytes, or keep a part of them for later."""
         if fits_one_turn(data):
             self.parse(data)
         elif self.rejected:
@@ -118,7 +118,7 @@ class ParsingProtocol(HttpToolsProtocol):
             raise Rejected
 
     def discard_input(self) -> None:
-        """Parses nothing more of what has come and comes."""
+        """Parse nothing more of this connection."""
         self.rejected = True
         parser = DiscardParser(self.limits.body, self.transport.close)
         self.parser = cast("httptools.HttpRequestParser", parser)

@@ -1,11 +1,11 @@
-"""What a connection has received: it is parsed piece by piece, so that few requests wait at a time."""
+"""The received bytes of a connection: they are parsed piece by piece, so that few requests wait at a time."""
 
 import asyncio
 from collections.abc import Callable, Sized
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-# Requests of one connection that wait for their turn. What else it has sent is not parsed, and no more is read.
+# Requests of one connection that wait for their turn. Further bytes are not parsed, and no more are read.
 MAX_QUEUED = 16
 # Parsed in one turn of the event loop, so that a connection that sends thousands at once does not block the others.
 _REQUESTS_PER_TURN = 2
@@ -23,7 +23,7 @@ def fits_one_turn(data: bytes) -> bool:
 
 
 class ReceiveFlow(FlowControl):
-    """Flow control that keeps what was received while it must not be parsed, and then does not read on.
+    """Flow control that keeps received bytes while they must not be parsed, and then does not read on.
 
     `parse` gets each piece; `queue` holds the requests that wait.
     """
@@ -57,7 +57,7 @@ class ReceiveFlow(FlowControl):
         self._go_on()
 
     def discard(self) -> None:
-        """Forgets what was received and is not parsed."""
+        """Forget received bytes that are not parsed."""
         self._unparsed, self._at = b"", 0
 
     def pause_reading(self) -> None:
@@ -66,7 +66,7 @@ class ReceiveFlow(FlowControl):
         self._stop()
 
     def resume_reading(self) -> None:
-        """Parses what was received, then reads on."""
+        """Parse received bytes, then read on."""
         if not self.read_paused:
             return
         self.read_paused = False
@@ -159,7 +159,7 @@ class UpgradeBody:
 
 
 class Trailers:
-    """What may follow the last chunk; `count` and `bytes`, of names and values, are of those that came whole."""
+    """The trailers after the last chunk; `count` and `bytes`, of names and values, are of those that came whole."""
 
     def __init__(self) -> None:
         self.count = 0

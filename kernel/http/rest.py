@@ -38,7 +38,7 @@ _TERSE_PATHS = frozenset({"/readyz"})
 
 
 class Ready(NamedTuple):
-    """What /readyz reports of a store that is open and migrated; `probe` asks a database that may be away."""
+    """The report of /readyz on a store that is open and migrated; `probe` asks a database that may be away."""
 
     model: Literal["loading", "ready"]
     schema: int

@@ -28,7 +28,7 @@ _JSON = "application/json"
 
 
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
-    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three show what the caller's grant allows."""
+    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant."""
     pages = _ToolPages(dispatch)
 
     return [
@@ -80,7 +80,7 @@ class _ToolPages:
 
 
 def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[bytes | Fault]], media: str) -> Route:
-    """GET /metrics, for an `operator`; an `admin` gets what concerns its own tenant."""
+    """GET /metrics, for an `operator`; an `admin` gets the metrics of its own tenant."""
 
     async def metrics(request: Request) -> Response:
         permission = _grant(request).permission

@@ -43,12 +43,12 @@ class UpdateStream:
         self._wake.set()
 
     def end(self) -> None:
-        """Ends the stream once what waits is sent."""
+        """End the stream once all queued bytes are sent."""
         self._ended = True
         self._wake.set()
 
     async def run(self, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
-        """Sends what is queued, and `last` if the server ends the stream; asks at each ping if it is `allowed`."""
+        """Send all queued bytes, and `last` if the server ends the stream; asks at each ping if it is `allowed`."""
         await begin_response(self._send, 200, HEADERS)
         await self._send_body(PING)  # so that the client sees the headers at once
         watch = asyncio.ensure_future(self._watch(receive))
@@ -85,7 +85,7 @@ class UpdateStream:
 
 
 class _Session:
-    """What a session has subscribed to, its stream, and the notifications that wait for one."""
+    """The subscriptions of a session, its stream, and the notifications that wait for one."""
 
     def __init__(self, owner: _Owner) -> None:
         self.owner = owner
@@ -132,7 +132,7 @@ class UpdateStreams:
         return ()
 
     def session_id(self, headers: Headers, caller: Caller) -> str | None:
-        """Return the id of the request's session; None for none, and for what was not issued to this caller."""
+        """Return the id of the request's session; None for none, and for an id that was not issued to this caller."""
         given = headers.get(SESSION, b"").decode("latin-1")
         known = self._signed(given.rpartition(".")[0], caller)
         return given if hmac.compare_digest(given.encode(), known.encode()) else None

@@ -22,7 +22,7 @@ _LINGER_SECONDS = 1.0
 
 
 class CycleTransport(NamedTuple):
-    """What a request of uvicorn needs of its transport; `close` is the protocol's, which may linger."""
+    """The part of a transport that a request of uvicorn needs; `close` is the protocol's, which may linger."""
 
     write: Callable[[bytes], None]
     is_closing: Callable[[], bool]
@@ -100,7 +100,7 @@ class LimitedProtocol(ParsingProtocol):
             self._start_asgi_task(*self.pipeline.pop())
 
     def pause_writing(self) -> None:
-        """Starts the deadline for the client to read what is buffered."""
+        """Start the deadline for the client to read the buffered bytes."""
         super().pause_writing()
         now = self.loop.time()
         self._write_stall = (now, self.unsent_bytes())
@@ -130,7 +130,7 @@ class LimitedProtocol(ParsingProtocol):
         return max(self._largest_write, self.unsent_bytes())
 
     def drop(self) -> None:
-        """Resets the connection, and forgets what was to be sent."""
+        """Reset the connection, and forget unsent bytes."""
         self._write_stall = None
         sock = cast("socket.socket", self.transport.get_extra_info("socket"))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)

@@ -18,7 +18,7 @@ def address(dialects: Sequence[Dialect]) -> str:
 
 
 def unsubscribable(dialect: Dialect) -> Dialect:
-    """No process is notified of what another one writes."""
+    """Return the dialect without subscriptions: no process is notified of the writes of another."""
     offers = dialect.offers
     if offers.resources is None:
         return dialect

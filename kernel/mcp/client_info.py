@@ -1,4 +1,4 @@
-"""What a client says of itself: its name, and its capabilities."""
+"""The client's own description: its name, and its capabilities."""
 
 from typing import Any, Literal
 

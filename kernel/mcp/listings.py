@@ -150,7 +150,7 @@ def tool_entry(tool: Tool) -> Object:
 
 
 def _shown_by(view: str) -> Object:
-    """Return what the extension for MCP Apps says of a tool, in its own form and in the one that was replaced
+    """Return the metadata of the extension for MCP Apps on a tool, in its own form and in the one that was replaced
     in 2026.
     """
     return {"_meta": {"ui": {"resourceUri": view}, "ui/resourceUri": view}} if view else {}

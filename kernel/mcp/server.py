@@ -49,7 +49,7 @@ _MAX_NAME_SHOWN = 128
 class Service:
     """Some dialects as one MCP server; `tools="read"` leaves out the tools that write.
 
-    Its lists show what `grant` allows. A call of another tool is refused as forbidden, not as unknown. The store comes
+    Its lists obey `grant`. A call of another tool is refused as forbidden, not as unknown. The store comes
     with each request.
     """
 

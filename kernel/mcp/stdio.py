@@ -164,7 +164,7 @@ class _Session:
         if isinstance(pending, Pending):
             self._calls[key] = pending
         else:
-            self._loop.call_soon(self._respond, inbound, pending)  # after what the handler emitted on this loop
+            self._loop.call_soon(self._respond, inbound, pending)  # after the messages of the handler on this loop
 
     def _respond(self, inbound: Inbound, response: Response) -> None:
         self._writer.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)

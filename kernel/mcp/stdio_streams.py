@@ -1,4 +1,4 @@
-"""Newline-framed messages over two descriptors, separated from what else the process reads and prints."""
+"""Newline-framed messages over two descriptors, separated from all else that the process reads and prints."""
 
 import asyncio
 import os

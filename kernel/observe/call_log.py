@@ -1,4 +1,4 @@
-"""The newest calls in memory, and how often which client called which tool: what the console shows as it happens."""
+"""The newest calls in memory, and how often which client called which tool, for the live page of the console."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -19,7 +19,7 @@ from kernel.http.fast_path import Done, FastRoute
 
 _MOST_CALLS = 1000  # of a tenant
 _MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way
-_MOST_COUNTS = 1000  # of a tenant: clients choose their names; what comes after so many is counted as of `others`
+_MOST_COUNTS = 1000  # of a tenant: clients choose their names; calls of further clients count as of `others`
 _MOST_CHARS = 4000  # of the arguments and of the answer of a call
 _AGENT_CHARS = 80
 _HOUR_MINUTES = 60
@@ -27,7 +27,7 @@ _agent: ContextVar[str] = ContextVar("user_agent", default="")
 
 
 class Count(Struct):
-    """How often a client has called a tool, and with what outcome."""
+    """How often a client has called a tool, by outcome."""
 
     dialect: str
     tool: str
@@ -79,7 +79,7 @@ class CallLog:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def observe(self, call: Call) -> OnOutcome:
-        """Return an observer that keeps what it may keep of a call."""
+        """Return an observer that keeps as much of a call as `keeps` says."""
         agent, id_ = _agent.get(), call_id()
         current_call.set(id_)
         arguments = bytes(call.arguments) if self.keeps == "texts" else b""

@@ -13,7 +13,7 @@ from kernel.operations.scheduled_backup import BackupLoop, time_of_newest
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
-# Upper bounds of the buckets of durations; what took longer is in one bucket more.
+# Upper bounds of the buckets of durations; longer calls are in a last bucket.
 SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _QUICK = SECONDS[0]
@@ -79,7 +79,7 @@ class Backups(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What one process counts: calls by tool, stores by tenant, open connections, and its own use of the machine.
+    """The counters of a process: calls by tool, stores by tenant, open connections, and its own use of the machine.
 
     `resident` and `files` are 0 if the system does not tell them.
     """
@@ -96,12 +96,12 @@ class Snapshot(NamedTuple):
     def take(
         cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int, backups: Backups | None = None
     ) -> Self:
-        """Return what this process counts now."""
+        """Return the present counters of this process."""
         resident, files = _resident_and_files()
         return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files, backups)
 
     def plus(self, other: Self) -> Self:
-        """Return what both processes count; they share the files of a tenant."""
+        """Return the sums of both processes; they share the files of a tenant."""
         calls, loads = dict(self.calls), dict(self.loads)
         for tool, more in other.calls.items():
             calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more

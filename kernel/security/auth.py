@@ -39,7 +39,7 @@ class CachedCaller(NamedTuple):
 
 
 def credentials(headers: Headers) -> bytes | None:
-    """Return what a request names its caller by: its Authorization header, else its `x-api-key` as one."""
+    """Return the credentials of a request: its Authorization header, else its `x-api-key` as one."""
     given = headers.get(b"authorization")
     if given is None and (key := headers.get(b"x-api-key")) is not None:
         return b"Bearer " + key

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, Protocol, Self
 
 FILE = "server.address"
 TOKEN_HEADER, TENANT_HEADER = b"x-quipu-local", b"x-quipu-tenant"
-LOCKED_BYTE = 1 << 20  # behind the content: Windows refuses to read what is locked
+LOCKED_BYTE = 1 << 20  # behind the content: Windows refuses to read locked bytes
 _LOCK_ROUNDS, _LOCK_POLL_SECONDS = 20, 0.01
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # if a server listens everywhere
 
 
 class _Listening(Protocol):
-    """A socket, or what asyncio shows of one."""
+    """A socket, or asyncio's view of a socket."""
 
     @property
     def family(self) -> int: ...

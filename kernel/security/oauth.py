@@ -29,7 +29,7 @@ _log = logging.getLogger("quipu")
 
 
 class Issuer(NamedTuple):
-    """A trusted issuer: the `iss` of its tokens, the file with its public keys, and what its tokens allow.
+    """A trusted issuer: the `iss` of its tokens, the file with its public keys, and the grant of its tokens.
 
     Tokens for one of `audiences` allow every dialect, those for a key of `dialect_audiences` one dialect. `tenant` is
     the tenant of all tokens; if it is empty each token names its own in the claim `claim`.

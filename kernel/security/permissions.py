@@ -1,4 +1,4 @@
-"""Callers, what their keys allow, and the permission a call needs."""
+"""Callers, the grants of their keys, and the permission a call needs."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -17,10 +17,10 @@ _CACHED_CALLERS = 1024
 
 
 class Permission(IntEnum):
-    """What a key allows, each with what the ones before it allow.
+    """The permission of a key; each includes those before it.
 
     `admin` is for calls that affect all users of a tenant, and for those that reveal details of the machine. `operator`
-    is for what is of all tenants; no tool needs it.
+    is for the affairs of all tenants; no tool needs it.
     """
 
     read = 1
@@ -30,7 +30,7 @@ class Permission(IntEnum):
 
 
 class Grant(msgspec.Struct, frozen=True, eq=False):
-    """What a caller may do: its permission, and the dialects it may call, all of them for none.
+    """The grant of a caller: its permission, and the dialects it may call, all of them for none.
 
     Equal grants are one object, made by `grant`, so that lists of tools can be cached by it. `by_key` says that it
     comes from a key or token, so that other callers may have other grants.
@@ -98,7 +98,7 @@ class RequiredPermission(NamedTuple):
 
 
 class _Named(msgspec.Struct):
-    """What arguments may name as their action, whatever its type."""
+    """The action that arguments name, of any type."""
 
     action: Any = None
     command: Any = None

@@ -13,7 +13,7 @@ _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
 
 class Authenticator(Protocol):
-    """What the rate limit needs of `kernel.security.auth.Auth`."""
+    """The part of `kernel.security.auth.Auth` that the rate limit needs."""
 
     required: bool  # whether requests need a key
 

@@ -71,7 +71,7 @@ class Application:
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
             fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
-        # What is only counted is counted from the first page on: a server without visitors observes nothing.
+        # Mere counters begin with the first page: a server without visitors observes nothing.
         self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
         if self._calls is not None:
             fast = {path: self._calls.wrap_route(route) for path, route in fast.items()}
@@ -170,7 +170,7 @@ class Application:
         return render(seen, info)
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
-        """Return what all workers count."""
+        """Return the counters of all workers."""
         seen, worker = self._snapshot(registry), self._worker
         others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(others, Fault):
@@ -180,7 +180,7 @@ class Application:
         return seen
 
     def snapshot(self) -> bytes:
-        """Return what this process counts, for its siblings."""
+        """Return the counters of this process, for its siblings."""
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
@@ -330,7 +330,7 @@ def _completed(store: Store, stopping: threading.Event) -> bool:
 
 
 def _tell_damage(kernel: Kernel) -> None:
-    """Logs what is damaged in a file that the process before did not close."""
+    """Log the damage of a file that the process before did not close."""
     file = kernel.config.file
     damage = damage_of(file, kernel.store.context, quick=True)
     if damage:

@@ -18,7 +18,7 @@ _FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
 
 
 def end_within(seconds: float) -> None:
-    """End this process after so many seconds with status 1, whatever its threads do; says then what they did.
+    """End this process after so many seconds with status 1, whatever its threads do, and log their stacks.
 
     The thread that ends it belongs to no interpreter: it needs no lock that a stuck thread may hold.
     """

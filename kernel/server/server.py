@@ -215,7 +215,7 @@ def _collect_garbage() -> None:
 def http(config: Config, guide: "GuideOf | None" = None) -> int:
     """Serves until SIGTERM or SIGINT, then answers accepted requests for at most three seconds.
 
-    `guide` is what the console shows of clients and of the installation.
+    `guide` is the state of clients and installation, for the console.
     """
     sockets = process.inherited_sockets(config.environment, os.getpid())
     if config.workers > 1:
@@ -223,7 +223,7 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
     config = config._replace(host=process.most_reachable_host(sockets) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
-    # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
+    # The message of uvicorn about a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
     address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
     with closing(LocalAccess.fresh(config.data)) as local:
@@ -258,7 +258,7 @@ def _bound_for_workers(config: Config) -> list[socket]:
 
 
 def _require_workers_allowed(config: Config) -> None:
-    """Raises Fault for what several workers cannot do."""
+    """Raise Fault for settings that several workers cannot serve."""
     if sys.platform == "win32":
         raise Fault("invalid", "Windows serves with one worker only: leave --workers and QUIPU_WORKERS out.")
     if config.idle_exit:

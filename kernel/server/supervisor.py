@@ -48,7 +48,7 @@ class Supervisor:
 
     def run(self) -> Worker | int:
         """Returns in each worker, and in the parent with the exit status when all have ended."""
-        gc.freeze()  # what is there stays, and its pages stay shared
+        gc.freeze()  # present objects stay, and their pages stay shared
         for number in SIGNALS:
             signal.signal(number, self._pass_on)
         opened, opening = os.pipe()
@@ -87,7 +87,7 @@ class Supervisor:
         assert sys.platform != "win32"
         sys.stdout.flush()
         sys.stderr.flush()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # what comes while there are no handlers is kept
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # signals that come while there are no handlers are kept
         if not self._stopping:
             pid = os.fork()
             if not pid:

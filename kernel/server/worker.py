@@ -1,4 +1,4 @@
-"""One of several processes that serve a store: what it shares with the others, and how it accepts connections."""
+"""One of several processes that serve a store: the state it shares, and its accepting of connections."""
 
 import hashlib
 import logging
@@ -59,7 +59,7 @@ class Channel(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the parent makes for all workers: `locks` is a file of which only the locks are used."""
+    """The state that the parent makes for all workers: `locks` is a file of which only the locks are used."""
 
     channels: Sequence[Channel]
     locks: IO[bytes]
@@ -84,10 +84,10 @@ class Worker:
         self.first = opened >= 0
         self.buckets = SharedBuckets(shared.memory, partial(self._holding, _BUCKETS), shared.key)
         self.codes = LoginCodes(shared.memory, _AFTER_BUCKETS, partial(self._holding, _CODES))
-        self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs what every worker must accept
+        self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs sessions that every worker must accept
         self._shared = shared
         self._serve: Callable[[socket.socket], object] = socket.socket.close
-        self.text: Callable[[], bytes] = bytes  # what siblings are answered
+        self.text: Callable[[], bytes] = bytes  # the answer to siblings
         self._opened = opened
 
     def report_opened(self) -> None:
@@ -121,8 +121,7 @@ class Worker:
         self._unlock(zlib.crc32(tenant.encode()))
 
     def ask_siblings(self) -> list[bytes]:
-        """Return what the other workers answer, but for those that have not opened their store; blocks for seconds at
-        most.
+        """Return the answers of the other workers that have opened their store; blocks for seconds at most.
 
         Raises Fault("busy") if one does not answer.
         """
@@ -137,7 +136,7 @@ class Worker:
     def accept(
         self, loop: AbstractEventLoop, sockets: Sequence[socket.socket], serve: Callable[[socket.socket], object]
     ) -> None:
-        """Serves what it accepts and what siblings hand over, on the event loop.
+        """Serve accepted connections and those that siblings hand over, on the event loop.
 
         Processes that wait for one socket are woken in any order, and one gets nearly all; so each connection goes to
         the worker that has the fewest.
@@ -187,7 +186,7 @@ class Worker:
         return True
 
     def _receive(self) -> None:
-        """Takes what siblings have sent."""
+        """Take the messages of siblings."""
         assert sys.platform != "win32"
         with suppress(BlockingIOError):
             while True:

@@ -150,7 +150,7 @@ _TOKEN_CHARACTERS = "".join(
 # "i g n o r e", spelled with spaces.
 _SPACED_LETTERS = regex(r" \w \w \w \w \w ")
 _SPACES_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
-# A Markdown image whose address has a placeholder: fetching it sends what the agent fills in.
+# A Markdown image whose address has a placeholder: fetching it sends the text that the agent fills in.
 _IMAGE_BEACON = regex(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
 _INVISIBLE = regex("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 # Unicode tags: invisible copies of ASCII.
@@ -198,7 +198,7 @@ def matched_rule(text: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """Return the text without invisible characters and homoglyphs, followed by what its tag characters spell."""
+    """Return the text without invisible characters and homoglyphs, followed by its tag characters as letters."""
     if not text.isascii():
         for typographic, plain in _TYPOGRAPHY:
             text = text.replace(typographic, plain)

@@ -1,4 +1,4 @@
-"""What of a text can be a secret: the checks of the rules in `secrets.py`, each for a match with the group `value`."""
+"""Checks of values that may be secrets, for the rules in `secrets.py`, each for a match with the group `value`."""
 
 import math
 import re
@@ -22,7 +22,7 @@ _PLACEHOLDER = regex(
     re.I,
 )
 # Repetitions are bounded, so that the time is in proportion to the text.
-# What stands after the name of a secret and is none: code, a path, a range, a date, an algorithm, a word about it.
+# Values after the name of a secret that are none: code, a path, a range, a date, an algorithm, a word about it.
 _NO_VALUE = regex(
     r"[/~.${}<>\[\](),;|&*=-]"
     r"|[a-z_.]{1,64}[([{]"
@@ -81,7 +81,7 @@ def is_assigned_secret(match: re.Match[str]) -> bool:
 
 
 def is_password(match: re.Match[str]) -> bool:
-    """Return whether what follows a name such as `password:` is one, and no code, no placeholder and no text
+    """Return whether the text after a name such as `password:` is a secret, and no code, no placeholder and no text
     about it.
     """
     given = match["value"]
@@ -104,7 +104,7 @@ def is_password(match: re.Match[str]) -> bool:
 
 
 def is_strong_password(match: re.Match[str]) -> bool:
-    """Return whether what follows a short name such as `pass:`, which often means something else, looks like a
+    """Return whether the text after a short name such as `pass:`, which often means something else, looks like a
     password.
     """
     value = match["value"].strip(_MARKS)
