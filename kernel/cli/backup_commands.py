@@ -81,7 +81,7 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _left_out(config: Config) -> list[str]:
-    """Return what a copy of the database alone does not hold."""
+    """Return the parts that a copy of the database alone lacks."""
     shared = app.context_of(config)
     found = [f"the files of {folder.dialect}" for folder in app.folders_of(config, shared) if folder.path.is_dir()]
     if (config.data / api_keys.FILE).exists():
@@ -95,7 +95,7 @@ def _settings(config: Config) -> dict[str, str]:
 
 
 def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
-    """Put a backup in the place of what is there, which is kept under another name."""
+    """Put a backup in the place of the present data, which is kept under another name."""
     source: Path = arguments.source
     places: dict[str, Place] = {}
     for name in tenants_of(source, config.tenant):
@@ -115,7 +115,7 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def describe_backups(config: Config) -> Iterator[tuple[Literal["ok", "wrong"], str, str, str]]:
-    """Yield what `quipu doctor` finds of the scheduled backups: that one is overdue by as long as two should take."""
+    """Yield the finding of `quipu doctor` on scheduled backups: one is overdue by as long as two should take."""
     folder = config.backup_to
     if folder is None:
         return

@@ -37,7 +37,7 @@ _NOT_PASSED_ON = (
     "QUIPU_OPEN",
     "QUIPU_PUBLIC_URL",
 )
-# What clients and the SDKs of MCP let a server inherit of the variables that decide where its data lies.
+# The variables that decide where data lies, and that clients and the SDKs of MCP let a server inherit.
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 # Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
 _UVX_FOLDERS = {"archive-v0", "environments-v2"}
@@ -313,7 +313,7 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
             target.flush()
             fsync(target.fileno())
         Path(name).chmod(file.stat().st_mode & 0o7777 if file.exists() else _NEW_FILE_MODE)
-        # Clients rewrite their own files: what changed since the file was read must not be overwritten.
+        # Clients rewrite their own files: changes since the file was read must not be overwritten.
         if _bytes(file) != before:
             raise Fault("conflict", f"{file} was changed by another program meanwhile: try again")
         replace(Path(name), file)

@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
-    """Raises Fault for what is done with files, if a database is configured."""
+    """Raise Fault for a command on files, if a database is configured."""
     if config.store and arguments.command in _OF_FILES:
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
 
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
+    """Print the differences between rows, full text and vectors; return 1 if anything does and was not repaired."""
     lines: list[str] = []
     look = partial(
         consistency.check,
@@ -148,7 +148,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
 
 
 def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
-    """Tells what can no longer be undone, and asks; raises Fault if nobody can be asked, or the answer is no."""
+    """Tell which calls can no longer be undone, and ask; raises Fault if nobody can be asked, or the answer is no."""
     with open_reader(config.file, shared) as db:
         kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
     if not kept.calls:

@@ -21,7 +21,7 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def script(shell: str, top: argparse.ArgumentParser) -> str:
-    """Return what the shell runs, as its completion of `quipu`."""
+    """Return the script that the shell runs as its completion of `quipu`."""
     known = dict(help_text.subcommands(top))
     if shell == "fish":
         return "\n".join(_fish(known, top))

@@ -1,4 +1,4 @@
-"""What `quipu setup`, `quipu doctor` and `quipu tools --tokens` know, for the console."""
+"""The facts of `quipu setup`, `quipu doctor` and `quipu tools --tokens`, for the console."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def _recall(words: list[str]) -> int | None:
-    """Return the exit status; None for what is left to the whole command line: other options, no server, any
+    """Return the exit status; None for calls left to the whole command line: other options, no server, any
     failure.
     """
     body, style = _request(words)

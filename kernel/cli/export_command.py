@@ -45,7 +45,7 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
 
 def _report_damage(config: Config, context: StoreContext) -> int:
-    """Note that what was exported is damaged; return 1 if it is."""
+    """Note that the exported store is damaged; return 1 if it is."""
     damage: str = "" if config.store else or_raise(find_damage, config.file, context, app.DIALECTS)
     if damage:
         note(f"quipu: The store is damaged, and so is this export: {damage}. Run `quipu check`.")

@@ -1,4 +1,4 @@
-"""What `quipu doctor` asks of folders and the file systems below them."""
+"""The checks of `quipu doctor` on folders and the file systems below them."""
 
 import os
 from pathlib import Path

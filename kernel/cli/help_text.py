@@ -1,4 +1,4 @@
-"""What `--help` says beyond the options: the groups of commands, a sentence and examples for each."""
+"""The text of `--help` beside the options: the groups of commands, a sentence and examples for each."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`quipu hook EVENT --client NAME`: passes what a client says of an event to the server, and prints the answer.
+"""`quipu hook EVENT --client NAME`: passes an event of a client to the server, and prints the answer.
 
 It runs at every start of a session, so it imports nothing of the rest and little of the library. Whatever fails, it
 prints nothing and ends with status 0 within the time of its event: a memory must never hold up the work.
@@ -144,7 +144,7 @@ def post(url: str, path: str, key: str, body: bytes, data: str, deadline: float)
     if scheme == "https":
         return _post_securely(authority, path, key, body, deadline)
     if scheme != "http" or not (host in _LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())):
-        return b""  # a key and what is remembered go over the network encrypted, or not at all
+        return b""  # a key and memories go over the network encrypted, or not at all
     from socket import create_connection
 
     with create_connection((host, port), timeout=max(deadline - monotonic(), 0.001)) as connection:
@@ -176,7 +176,7 @@ def _is_proved(connection: "socket", authority: str, port: int, key: str, data: 
 
 
 def proof(secret: str, nonce: str, port: int) -> bytes:
-    """Return what only a server that knows the secret can answer; the port keeps a stranger from passing it on."""
+    """Return the answer that takes the secret; the port keeps a stranger from passing it on."""
     from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than the rest
 
     return blake2b(f"{port} {nonce}".encode(), key=secret.encode()).hexdigest().encode()

@@ -29,7 +29,7 @@ def of_client(name: str) -> HookClient:
 
 
 def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
-    """Show what changes in the file of a client's hooks, and change it unless --print is given."""
+    """Show the changes in the file of a client's hooks, and change it unless --print is given."""
     client = of_client(name)
     file = file_of(client, config.environment, platform)
     before = _text(file)
@@ -111,7 +111,7 @@ def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
 
 
 def _before(file: Path) -> Sequence[str]:
-    """Return what a file held before: the copies that `setup` has made of it, or nothing if all of them had our
+    """Return the earlier content of a file: the copies that `setup` has made of it, or nothing if all of them had our
     entries.
     """
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]

@@ -63,7 +63,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         try:
             done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
         except Fault as fault:
-            fault.message = _printable(fault.message)  # names from outside may hold what a terminal obeys
+            fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
@@ -160,7 +160,7 @@ def _import(
 
 
 def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
-    """Return the embeddings of what the next slice begins with, computed before it holds the lock."""
+    """Return the embeddings of the first records of the next slice, computed before it holds the lock."""
     prepare, embedder = source.ahead.prepare, shared.embedder
     texts = prepare() if prepare is not None else ()
     if embedder is None or not texts:
@@ -171,7 +171,7 @@ def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]"
 
 
 def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
-    """Return what to say of a failure, after what came before it was taken back, if that can be done."""
+    """Return the message of a failure, after earlier slices were taken back, if that can be done."""
     fault = job.answer
     if job.earlier is None or not job.earlier.parts:
         return fault
@@ -195,7 +195,7 @@ def _take_back(file: Path, shared: StoreContext, origin: CallContext, outcomes: 
 def _preview(
     file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
 ) -> Imported:
-    """Return what an import would do, by a read; what a read cannot say is tried on a copy."""
+    """Return the result that an import would have, by a read; if a read does not suffice, by a try on a copy."""
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     found: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:

@@ -1,4 +1,4 @@
-"""The command line: each command, and what it runs."""
+"""The command line: each command, and its function."""
 
 import argparse
 import gc
@@ -86,7 +86,7 @@ def _told(error: BaseException) -> str:
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    # If SQLite puts what does not fit into memory: there is room for it if the database is.
+    # The folder of SQLite's temporary files: beside the database there is room for them.
     os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
@@ -95,7 +95,7 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return _COMMANDS.get(arguments.command, _work_on_data)(arguments, chosen)
 
 
-# Each command imports what it needs: `health` runs every few seconds in a container.
+# Each command has imports of its own: `health` runs every few seconds in a container.
 
 
 def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what a command asks for, by the names of its request."""
+    """Return the arguments of a command, by the names of its request."""
     match arguments.command:
         case "recall":
             times = {"as_of": arguments.as_of or ""}
@@ -76,7 +76,7 @@ def _style(arguments: argparse.Namespace, config: Config) -> "Style":
 
 
 def _edit(source: Source, asked: dict[str, Any], style: "Style", config: Config) -> str:
-    """Changes the text of a memory; if that is refused, what the person wrote is kept in a file."""
+    """Changes the text of a memory; if that is refused, the new text is kept in a file."""
     shown = source.shown(asked["id"])
     if not shown.edit:
         raise Fault("invalid", f"No tool edits {shown.id}.")

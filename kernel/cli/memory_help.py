@@ -1,4 +1,4 @@
-"""What `--help` says of the commands for memories."""
+"""The text of `--help` for the commands for memories."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -32,7 +32,7 @@ class _Failed(msgspec.Struct):
 
 
 class Shown(msgspec.Struct):
-    """What an edit needs of a memory."""
+    """The parts of a memory that an edit needs."""
 
     id: str
     text: str
@@ -46,7 +46,7 @@ class Source(NamedTuple):
     send: Send
 
     def ask(self, command: str, asked: dict[str, Any], style: "Style") -> str:
-        """Return what a command prints; raises Fault."""
+        """Return the output of a command; raises Fault."""
         status, body = self.send(command, msgspec.json.encode(asked), style)
         if status == http.HTTPStatus.OK:
             return body.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What commands print: a line for people or JSON, colours on terminals, silent exit on a closed pipe."""
+"""The output of commands: a line for people or JSON, colours on terminals, silent exit on a closed pipe."""
 
 import errno
 import io
@@ -52,7 +52,7 @@ def is_closed_pipe(error: OSError) -> bool:
 
 
 def discard_rest() -> None:
-    """Sends what is still buffered to nowhere, so that the interpreter can end without a complaint."""
+    """Drop buffered output, so that the interpreter can end without a complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:

@@ -15,10 +15,10 @@ from kernel.core.errors import Fault
 from kernel.security import api_keys
 from kernel.server import app
 
-# What suits a user without habits of another server: memories by path, and the search over all of them.
+# For a user without habits of another server: memories by path, and the search over all of them.
 DEFAULT_DIALECTS = ("paths", "common")
 _EVERY_DIALECT = "all"
-# What the commands of a server that can be replaced may name: its package, its program, its image.
+# Names in the commands of a server that can be replaced: its package, its program, its image.
 _PROGRAMS = {"server-memory": ("server-memory", "mcp-server-memory", "mcp/memory")}
 _UNAUTHORIZED = 401
 _WITH_HOOKS = {client.name for client in HOOK_CLIENTS}
@@ -196,7 +196,7 @@ def _backup(done: client_entries.ApplyResult) -> str:
 
 
 def _warn_of_address(target: Target, config: Config) -> None:
-    """Say what is wrong with the address of an entry, if the client would not reach the server there."""
+    """Report a mistake in the address of an entry, if the client would not reach the server there."""
     if not target.url:
         return
     parts = urlsplit(target.url)

@@ -75,7 +75,7 @@ def _opened(config: Config) -> Generator[tuple[StoreContext, StoreContext]]:
 
 
 def describe_database(config: Config) -> tuple[Literal["ok", "wrong"], str, str, str]:
-    """Return what `quipu doctor` finds of a database that takes the place of the file."""
+    """Return the findings of `quipu doctor` on a database that takes the place of the file."""
     found = catch_faults(app.prepare_shared, config)
     if isinstance(found, Fault):
         return "wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md"

@@ -67,7 +67,7 @@ def _from_stdin() -> str:
 
 
 def _from_editor(before: str, environment: Mapping[str, str]) -> str:
-    """Return what a person makes of a text in an editor, without the line end that editors add at the end of a file."""
+    """Return a text as a person has edited it, without the line end that editors add at the end of a file."""
     file = kept(before)
     command = environment.get("VISUAL") or environment.get("EDITOR") or ("notepad" if sys.platform == "win32" else "vi")
     try:

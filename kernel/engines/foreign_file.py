@@ -74,7 +74,7 @@ class ExternalDatabase:
                 )
 
     def rows_with(self, table: str, column: str, value: object) -> Iterator[Row]:
-        """Return the rows with this value of a column, a text or what reads as this text, in rowid order."""
+        """Return the rows with this value of a column, a text or a value that reads as this text, in rowid order."""
         columns = self._columns(table)
         found = f"{_as_text(column)} = CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
         return self._rows(table, columns, f" WHERE {found}", {"value": value})

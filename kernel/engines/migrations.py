@@ -33,7 +33,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
 
 
 def pending_migrations(db: Connection, root: Path = ROOT) -> int:
-    """Return the number of missing migrations, without changing the file; raises what `migrate` raises."""
+    """Return the number of missing migrations, without changing the file; raises the errors of `migrate`."""
     if sqlite_version() < OLDEST_SQLITE:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)

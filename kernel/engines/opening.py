@@ -1,4 +1,4 @@
-"""Opens a store for a command: the file of SQLite, or what the context connects to."""
+"""Opens a store for a command: the file of SQLite, or the database of the context."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

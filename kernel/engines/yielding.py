@@ -28,7 +28,7 @@ _REMEMBERED_SECONDS = 5.0  # for how long others are expected to go on
 class Politeness:
     """Around each transaction: measures how long it held the lock, and pauses.
 
-    `seconds` is what the next may take, None if nobody else writes.
+    `seconds` is the time of the next slice, None if nobody else writes.
     """
 
     def __init__(self, db: CommandConnection, *, alone: bool) -> None:
@@ -62,7 +62,7 @@ class Politeness:
         time.sleep(max(_HELD_SECONDS, held) * _PAUSE_SHARE)
 
     def _seen(self) -> float:
-        """Return what changes when others write; PostgreSQL does not tell, so that they are always expected there."""
+        """Return a value that changes when others write; PostgreSQL does not tell, so they always count there."""
         return self._db.pragma("data_version") if isinstance(self._db, Connection) else time.monotonic()
 
 

@@ -47,7 +47,7 @@ class Folder(NamedTuple):
 
 
 class Tenant(NamedTuple):
-    """What one tenant has: its database, and folders beside it."""
+    """The data of a tenant: its database, and folders beside it."""
 
     name: str
     file: Path
@@ -56,7 +56,7 @@ class Tenant(NamedTuple):
 
 
 class StoredFolder(NamedTuple):
-    """A folder in a backup: where it lies there, and what it belongs to."""
+    """A folder in a backup: its place there, and its owner."""
 
     at: str
     tenant: str
@@ -65,7 +65,7 @@ class StoredFolder(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a backup holds: its tenants, folders, settings, and size and SHA-256 of each file."""
+    """The content of a backup: its tenants, folders, settings, and size and SHA-256 of each file."""
 
     format: int
     version: str

@@ -32,7 +32,7 @@ class Write(Protocol):
 
 
 class Freed(NamedTuple):
-    """Bytes of the file before and after, bytes of it that are free for what is written next, and the calls that can
+    """Bytes of the file before and after, bytes of it that are free for later writes, and the calls that can
     be undone.
     """
 
@@ -43,7 +43,7 @@ class Freed(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a compaction does besides: gives free pages back if others write (`full`), drops the history of memories
+    """The options of a compaction: it gives free pages back if others write (`full`), drops the history of memories
     deleted before a time (`forget`), ends the undo of all calls (`forget_undo`), or of those of more hours ago (0: of
     none).
     """
@@ -62,11 +62,11 @@ class _Memory(NamedTuple):
 def compact(
     file: Path, context: StoreContext, report: Callable[[str], None], choice: Choice = Choice(), *, alone: bool = True
 ) -> Freed:
-    """Frees what deleted memories take; `report` gets a line for every part that is done.
+    """Free the room of deleted memories; `report` gets a line for every part that is done.
 
     All of it runs in slices, so that others write meanwhile, and can be cut off at any point, but for the last part,
     SQLite's VACUUM, during which writes wait. It makes the file as small as a new one with the same memories, and is
-    left out beside others, unless the choice is `full`: free pages are filled by what is written next.
+    left out beside others, unless the choice is `full`: free pages are filled by later writes.
     """
     with open_writer(file, context) as db:
         turns = Turns(db, alone=alone)

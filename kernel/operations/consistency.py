@@ -102,7 +102,7 @@ def _check(
 def _look(
     tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
 ) -> list[Finding]:
-    """Return what differs between rows and what is derived from them; `differing` gets the memories to index anew."""
+    """Return the differences between rows and data derived from them; `differing` gets the memories to index anew."""
     found = _vectors(tx) + _audit(tx)
     found.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
@@ -130,7 +130,7 @@ def _orphans(tx: Tx) -> list[int]:
 
 
 def _repair_steps(parts: Set[str], orphans: Sequence[int]) -> Steps[None]:
-    """Makes anew what was found to differ, and deletes the vectors of documents that are not there."""
+    """Rebuild the parts that differ, and delete the vectors of documents that are not there."""
     tx = yield
     tx.flush_deferred()
     if _QUARANTINE in parts:
@@ -197,7 +197,7 @@ def _keep_place(tx: Tx, place: _Place) -> None:
 
 
 def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
-    """Embeds every document anew, then deletes what is left of the vectors before; returns the number of documents.
+    """Embeds every document anew, then deletes the rest of the vectors before; returns the number of documents.
 
     Those that came meanwhile are embedded by who wrote them.
     """
@@ -263,7 +263,7 @@ def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> "list[_Pending]
 
 
 def complete_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
-    """Brings what other releases and models have left to the present form, while calls are served."""
+    """Bring rows of other releases and models to the present form, while calls are served."""
     renew_index(store, dialects, stop)
     embed_missing(store, stop)
 

@@ -65,7 +65,7 @@ def _home(config: Config) -> "Pool":
 
 
 def _address(config: Config, given: str) -> str:
-    """Return what the directory calls a database; raises Fault for what is no address, and for a password in it."""
+    """Return the name of a database in the directory; raises Fault for other texts, and for a password in it."""
     from kernel.engines.postgres.driver import load_driver
 
     if given in (HOME, config.store):

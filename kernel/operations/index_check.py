@@ -20,7 +20,7 @@ _BEFORE_CHARS = 15
 
 
 class Finding(NamedTuple):
-    """One inconsistency: the part of the file, how many rows, and what is wrong; a `kept` one no repair mends."""
+    """One inconsistency: the part of the file, how many rows, and the mistake; a `kept` one no repair mends."""
 
     part: str
     rows: int
@@ -145,7 +145,7 @@ def rebuild_documents(tx: Tx, sources_of: Callable[[Tx, Keys], Iterator[IndexSou
 
 
 def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str]]:
-    """Indexes what the index lacks or holds differently; the keys of all sources."""
+    """Index memories that the index lacks or holds differently; return the keys of all sources."""
     keys: set[tuple[str, str]] = set()
     for several in _slices(sources):
         for source, _ in _differing(tx, several):
@@ -202,7 +202,7 @@ def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
 
 
 def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource, _Document | None]]:
-    """Return the memories that the index lacks or holds differently, and what it holds."""
+    """Return the memories that the index lacks or holds differently, and its present documents."""
     keys = [(source.space, source.key) for source in sources]
     held = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
     pairs = [(source, held.get((source.space, source.key))) for source in sources]

@@ -41,7 +41,7 @@ class _Texts(NamedTuple):
 
 
 def renew_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
-    """Renews what is outdated while calls are served; the next start goes on where this one stops."""
+    """Renew outdated rows while calls are served; the next start goes on where this one stops."""
     while not stop() and (work := _next_work(store, dialects)) is not None:
         try:
             store.write_sync(work)

@@ -47,7 +47,7 @@ class _Line(Struct, forbid_unknown_fields=True):
 
 
 class _State(NamedTuple):
-    """What is known of the store: its tables, the dialects that had no memory before, and what was found of keys."""
+    """The state of the store: its tables, the dialects that had no memory before, and what was found of keys."""
 
     name: str
     tables: Mapping[str, tuple[Dialect, Sequence[str]]]
@@ -85,7 +85,7 @@ def import_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
 
 
 def preview(dialects: Sequence[Dialect], tx: Tx, given: Source) -> Imported:
-    """Return what an import would add; raises Fault if it would be refused."""
+    """Return the counts that an import would add; raises Fault if it would be refused."""
     begin_steps(tx, _check(given.path))
     state = _state(dialects, tx, given.path.name)
     for batch in _batches(given.path):
@@ -228,7 +228,7 @@ def _add_event(tx: Tx, state: _State, event: Event) -> None:
 
 
 def _index(tx: Tx, state: _State, documents: Sequence[Document]) -> None:
-    """Indexes what is not indexed, with the author and the times that it has in the file."""
+    """Index memories that are not in the index, with the author and the times that it has in the file."""
     asked = {
         (one.space, one.key): one
         for one in documents

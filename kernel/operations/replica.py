@@ -50,7 +50,7 @@ def source_of(data: Path) -> str:
 
 
 def _mark_of(data: Path) -> object:
-    """Return what the mark of a copy says, None if it cannot be read."""
+    """Return the mark of a copy, None if it cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         return json.loads(read_bytes(data / MARK))
     return None
@@ -121,7 +121,7 @@ class Replica:
             self._stack = stack.pop_all()
 
     def begin(self, context: StoreContext, dialects: Sequence[Dialect]) -> None:
-        """Compare the memories of every source with its index and history, then copy what has changed. Raises Fault."""
+        """Compare the memories of every source with its index and history, then copy the changes. Raises Fault."""
         self._find_tenants()
         for copy in self._copies.values():
             damage = find_damage(copy.source, context, dialects)
@@ -130,7 +130,7 @@ class Replica:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Copies what has changed; whether anything has. Raises Fault."""
+        """Copy the changes; return whether there were any. Raises Fault."""
         self._copy_keys()
         if time.monotonic() >= self._tenants_at:
             self._find_tenants()
@@ -138,7 +138,7 @@ class Replica:
         return any(changed)
 
     def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
-        """Follows until `stopping` is set; what goes wrong is logged once, and tried again.
+        """Follows until `stopping` is set; a failure is logged once, and tried again.
 
         Raises Fault if a source is damaged.
         """

@@ -34,7 +34,7 @@ _STAGING = ".restoring"  # folder of the verified copies, and the end of the nam
 
 
 class Step(NamedTuple):
-    """One change: what is at `final` becomes `aside`, and what is at `staged`, if anything, becomes `final`."""
+    """One change: `final` is renamed to `aside`, and `staged`, if it is there, to `final`."""
 
     staged: str
     final: str
@@ -72,7 +72,7 @@ class Restoring(NamedTuple):
 def restore(
     data: Path, places: Mapping[str, Place], source: Path, context: StoreContext, *, tenant: str, time: str
 ) -> list[str]:
-    """Restores a file as the database of `tenant`, or all that is in a folder; returns what came back, line by line.
+    """Restores a file as the database of `tenant`, or all that is in a folder; returns a line for each restored part.
 
     Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
@@ -218,7 +218,7 @@ class _Setting(NamedTuple):
 
 
 def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
-    """Return what the database in use remembers of itself, such as that it had keys; a backup must not make it forget
+    """Return the settings of the database in use, such as that it had keys; a backup must not make it forget
     that.
     """
     if not file.is_file():

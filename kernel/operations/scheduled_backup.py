@@ -68,7 +68,7 @@ def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
 
 
 def _delete(backup: Path) -> None:
-    """Deletes a backup, under a name by which the next one finishes what a killed process leaves of it."""
+    """Deletes a backup, under a name by which the next one finishes the work of a killed process."""
     doomed = backup.with_name(f"{backup.name}.old{SUFFIX}")
     with suppress(OSError):
         backup.rename(doomed)

@@ -42,7 +42,7 @@ def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, 
 
 
 def prepare_tenant(config: Config, context: StoreContext) -> Stored:
-    """Makes the tenant if it does not exist, and what is stored of it, after the keys were read; raises Fault."""
+    """Makes the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
     make_private(config.home)
     _shared_keys(config).adopt()
     with open_writer(config.file, context) as db:
@@ -67,7 +67,7 @@ def _shared_keys(config: Config) -> "SharedFile":
 
 
 def refuse_files(config: Config) -> None:
-    """Raises Fault("invalid") for what a server does with files, if a database is configured."""
+    """Raise Fault("invalid") for settings that need files, if a database is configured."""
     if config.store and config.follow:
         raise Fault("invalid", f"--follow serves a copy of files, and QUIPU_STORE names a database: {_SEE}")
     if config.store and config.backup_to is not None:

@@ -1,4 +1,4 @@
-"""What no row of a memory may hold, whoever wrote it: texts that are no time, paths that lead out or deceive."""
+"""Values that no row of a memory may hold, whoever wrote it: texts that are no time, paths that lead out or deceive."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _LINE_ENDS = frozenset("\n\r\t")
 
 
 def problem_of(table: str, row: Mapping[str, Any]) -> str:
-    """Return what is wrong with a row of a table of a dialect, such as `holds created_at x, which is no time`."""
+    """Return the mistake in a row of a table of a dialect, such as `holds created_at x, which is no time`."""
     for name, value in row.items():
         if not isinstance(value, str) or not value:
             continue
@@ -31,7 +31,7 @@ def problem_of(table: str, row: Mapping[str, Any]) -> str:
 
 
 def problems(tx: Tx, dialect: Dialect) -> Iterator[str]:
-    """Yield a line for each such row of a dialect: its first column, and what is wrong with it."""
+    """Yield a line for each such row of a dialect: its first column, and the mistake."""
     for table, (_, columns) in tables([dialect], tx).items():
         checked = [name for name in columns if _is_checked(table, name)]
         if not checked:

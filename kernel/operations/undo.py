@@ -21,7 +21,7 @@ from kernel.store.transaction import Target, Tx
 
 Key = tuple[str, str]
 UNDO_HOURS = 168  # the default of QUIPU_UNDO_HOURS
-IMPORT = "import "  # what the name of the tool of an import begins with
+IMPORT = "import "  # begins the name of the tool of an import
 _STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut between steps
 _HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
@@ -66,7 +66,7 @@ def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = 
 
 
 def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
-    """Return the same in steps, for a server; what it looks at as a whole is one step."""
+    """Return the same in steps, for a server; the checks of the whole call are one step."""
     undone = yield from undo_steps(dialects, number, hours)
     if not undone.finished:
         tx = yield
@@ -104,7 +104,7 @@ class _Undone(NamedTuple):
 
 
 def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_Undone]:
-    """Restore the memories to what they were before a call, in steps.
+    """Restore the memories to their state before a call, in steps.
 
     What one slice of the call has changed is restored at once, the last one first, and what that touched is indexed a
     few memories at a time. An undo that was cut off is a call that was cut off earlier: another one goes on with it.
@@ -148,7 +148,7 @@ def _revert(tx: Tx, number: int, part: audit.UndoPart, touched: Mapping[str, Dia
 
 
 def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched: Mapping[str, Dialect]) -> int:
-    """Indexes what a part touched, or leaves it to smaller parts; the number of memories that are done."""
+    """Index the memories of a part, or leave it to smaller parts; return the number of memories that are done."""
     if len(part.targets) > _STEP_TARGETS:
         audit.split_part(tx, call, part, _STEP_TARGETS)
         return 0
@@ -177,7 +177,7 @@ def _dialect_of(space: str) -> str:
 
 
 def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
-    """Lets the dialects restore what lies outside the database."""
+    """Let the dialects restore files outside the database."""
     if any(dialect.files.after_undo for dialect in touched.values()):
         events = _events(tx, targets).items()
         for name, dialect in touched.items():
@@ -195,7 +195,7 @@ def called(tx: Tx, number: int) -> audit.Entry:
 
 
 def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tuple[audit.Entry, str]:
-    """Return the entry of a call that can be undone, and the name under which what it changed is kept; raises Fault."""
+    """Return the entry of a call that can be undone, and the name under which its changes are kept; raises Fault."""
     entry = called(tx, number)
     call = audit.undo_call(tx, number)
     if call is None:
@@ -211,7 +211,7 @@ def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
-    """Return what a call did to each target, as one event, and the events before it, oldest first."""
+    """Return the effect of a call on each target, as one event, and the events before it, oldest first."""
     found: dict[Key, tuple[Event, list[Event]]] = {}
     for space, key, operation in reversed(targets):
         last, events = found.get((space, key)) or (None, history.read(tx, space, key))

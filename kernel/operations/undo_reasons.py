@@ -11,8 +11,8 @@ from kernel.core.times import later
 from kernel.store import audit, history
 from kernel.store.transaction import Target, Tx
 
-_UNDID = "undid "  # what the outcome of an undo begins with
-_MOST_PLACES = 1000  # of what a call touched, that are looked for among later calls
+_UNDID = "undid "  # begins the outcome of an undo
+_MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
 _MOST_NAMED = 3
 
 
@@ -96,7 +96,7 @@ def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
 
 
 def _added(tx: Tx, entry: audit.Entry) -> list[str]:
-    """Return the ids of the first memories that a call added; empty if it also touched what was there before."""
+    """Return the ids of the first memories that a call added; empty if it also touched older memories."""
     added: list[str] = []
     for space, key, operation in audit.targets(entry):
         event = next(

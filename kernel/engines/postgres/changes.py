@@ -1,4 +1,4 @@
-"""Records what a call changed, as images of rows, which triggers keep."""
+"""Records the changes of a call, as images of rows, which triggers keep."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +9,7 @@ from kernel.engines.postgres.driver import load_driver
 
 
 class Recorder:
-    """Records what is changed through a connection, in parts of at most `limit_bytes`."""
+    """Records changes through a connection, in parts of at most `limit_bytes`."""
 
     def __init__(self, command: Callable[[str], Any], query: Callable[..., Any], limit_bytes: int) -> None:
         self._command = command
@@ -18,7 +18,7 @@ class Recorder:
         command("SET LOCAL quipu.undo = 'on'")
 
     def take(self) -> bytes | None:
-        """Return what was changed since the last time; None if it is larger than the limit."""
+        """Return the changes since the last time; None if they are larger than the limit."""
         ((text,),) = self._query("engine.changes.take")
         taken = (text or "").encode()
         return taken if len(taken) <= self._limit else None

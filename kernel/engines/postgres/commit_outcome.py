@@ -1,4 +1,4 @@
-"""What became of a transaction whose commit was not answered: a mark in it tells, which is looked for afterwards."""
+"""The outcome of a transaction whose commit was not answered: a mark in it tells, which is looked for afterwards."""
 
 import os
 import time
@@ -14,7 +14,7 @@ UNKNOWN = "It is not known whether the change was recorded: the connection to th
 
 
 class Connection(Protocol):
-    """What this needs of a connection."""
+    """The part of a connection that this needs."""
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
         """Return the rows of a statement of `sql/postgres/engine`."""

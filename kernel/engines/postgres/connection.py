@@ -223,7 +223,7 @@ class Connection(WordReader):
         return ended
 
     def _settle(self, mark: int | None, error: Exception) -> None:
-        """Finds out what became of a transaction whose commit was not answered; raises unless it has committed."""
+        """Determine the outcome of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._session.held.closed or is_lost(error)):
             raise fault or error
@@ -239,7 +239,7 @@ class Connection(WordReader):
         self._begin_writing()
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        """Rolls back the open transaction, if there is one, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         try:
             if self.in_transaction:
@@ -283,7 +283,7 @@ class Connection(WordReader):
                 work(following)
 
     def record_changes(self, limit_bytes: int) -> Recorder:
-        """Records what is changed from now on, as images of rows of at most `limit_bytes`."""
+        """Record changes from now on, as images of rows of at most `limit_bytes`."""
         return Recorder(self.command, self.query, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
@@ -319,7 +319,7 @@ class Connection(WordReader):
         return found
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies what is committed into a file of SQLite, without what the open transaction has written."""
+        """Copy committed rows into a file of SQLite, without writes of the open transaction."""
         from kernel.engines.postgres.file_copy import copy_to_file
 
         patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))

@@ -19,7 +19,7 @@ class TenantEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables of the tenant, and what there is of the columns of their keys."""
+        """Return the tables of the tenant, and the columns of their keys that exist."""
         columns: dict[str, list[str]] = {}
         keys: dict[str, list[str]] = {}
         for name, column, is_key in self._db.query("engine.copy.columns"):
@@ -40,7 +40,7 @@ class TenantEnd:
         self._db.copy_in(f'COPY quipu_data."{name}" ({_list(table.columns)}) FROM STDIN', escaped)
 
     def last_ids(self) -> Mapping[str, int]:
-        """Return what the counters of the tenant say."""
+        """Return the counters of the tenant."""
         return dict(self._db.query("engine.copy.last_ids"))
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:

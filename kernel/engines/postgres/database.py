@@ -47,7 +47,7 @@ def _replica_of(address: str) -> Replica:
 
 
 def forget_pool(address: str) -> None:
-    """Lets what is opened from here on have connections of its own, as another process would."""
+    """Let stores opened from here on have connections of their own, as another process would."""
     with _making.setdefault(address, Lock()):
         for pool in (_pools.pop(address, None), getattr(_replicas.pop(address, None), "pool", None)):
             if pool is not None:

@@ -1,4 +1,4 @@
-"""A file of SQLite with what a tenant has, as a copy beside the data directory's other files."""
+"""A file of SQLite with the rows of a tenant, as a copy beside the data directory's other files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 def copy_to_file(tx: Tx, db: "Connection", target: Path, progress: Progress | None) -> None:
-    """Copies what the connection sees; the file appears when it is whole."""
+    """Copy the rows that the connection sees; the file appears when it is whole."""
     tx.one("kernel.setting.count_migrations", int)  # takes the snapshot
     texts = {name: statement.text for name, statement in load().items()}
     done = 0

@@ -197,7 +197,7 @@ def _named(name: str) -> Callable[[Engine, Params], list[Row]]:
 
 
 def nothing(_db: Engine, _params: Params) -> list[Row]:
-    """Answers what only SQLite has to do."""
+    """Answer a statement that only SQLite needs."""
     return []
 
 

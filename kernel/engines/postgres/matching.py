@@ -21,14 +21,14 @@ PHRASE = re.compile(r'"((?:[^"]|"")*)"(\*?)|quipuplace(\d+)')
 
 
 class Engine(Protocol):
-    """What full text needs of a connection: `words` and `seen` only while it is `reading`."""
+    """The part of a connection that full text needs: `words` and `seen` only while it is `reading`."""
 
     words: WordIndex
     reading: bool
 
     @property
     def seen(self) -> Seen:
-        """Return what the transaction sees of words."""
+        """Return the words as the transaction sees them."""
         ...
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
@@ -41,7 +41,7 @@ class Engine(Protocol):
 
 
 class Match(NamedTuple):
-    """An FTS5 expression: what a row has to hold, and the stem of each phrase; that of a partition is only selected."""
+    """An FTS5 expression: the terms that a row has to hold, and the stem of each phrase; a partition's selects only."""
 
     every: list[str] | None
     some: list[list[str]]

@@ -1,4 +1,4 @@
-"""The rows of a statement, and what a transaction asks of a connection beside them."""
+"""The rows of a statement, and the other requests of a transaction to a connection."""
 
 from collections.abc import Iterator
 from typing import Any

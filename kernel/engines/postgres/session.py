@@ -115,7 +115,7 @@ class Session:
         return result
 
     def fail(self, error: Exception) -> NoReturn:
-        """Raises what an error of psycopg means."""
+        """Raise the Fault of an error of psycopg."""
         fault = as_fault(error, cancelled=self._cancelled)
         self._cancelled = False
         if fault is not None:

@@ -1,4 +1,4 @@
-"""A file that all servers of a database share: a row of the database is what counts, and the file its copy."""
+"""A file that all servers of a database share: a row of the database counts, and the file is its copy."""
 
 import os
 import threading
@@ -51,7 +51,7 @@ class SharedFile:
 
     @contextmanager
     def changing(self) -> Generator[None]:
-        """Nobody else changes the file meanwhile; what the block has made of it is the row for everybody."""
+        """Nobody else changes the file meanwhile; after the block it is the row for everybody."""
         before: str | None = None
         changed = False
         try:

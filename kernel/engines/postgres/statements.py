@@ -15,7 +15,7 @@ _KEPT = re.compile("\0(\\d+)\0")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)")
 _JOIN = re.compile(r"(?<!LEFT )(?<!FULL )\b(?:CROSS )?JOIN (\w+) AS (\w+)\s+ON\b")
 _END = re.compile(r"\(|\)|\b(?:CROSS|LEFT|FULL|INNER|JOIN|WHERE|GROUP|ORDER|LIMIT|UNION|RETURNING)\b")
-# What SQLite and PostgreSQL say differently, where the meaning is the same.
+# Texts that differ between SQLite and PostgreSQL, with the same meaning.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (

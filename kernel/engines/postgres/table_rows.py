@@ -14,7 +14,7 @@ Value = table_rows.Value
 
 
 class Connection(Protocol):
-    """What this needs of a connection."""
+    """The part of a connection that this needs."""
 
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement."""

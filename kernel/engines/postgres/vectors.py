@@ -1,4 +1,4 @@
-"""Exact cosines of stored vectors, made in the process, for what is not in memory."""
+"""Exact cosines of stored vectors, made in the process, for vectors that are not in memory."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -24,7 +24,7 @@ _RECORD = [("doc", ">i8"), ("size", ">i4"), ("count", ">i2")]
 
 
 class _Memory:
-    """What the words of all tenants of a process take."""
+    """The memory of the words of all tenants of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ _memory = _Memory()
 
 
 class Seen(NamedTuple):
-    """What a transaction that reads sees: the last ids of documents, vectors and deletions, the numbers of documents
+    """The view of a transaction that reads: the last ids of documents, vectors and deletions, the numbers of documents
     and of their words, and the era.
     """
 
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
 
 class Engine(Protocol):
-    """What this needs of a connection."""
+    """The part of a connection that this needs."""
 
     def query(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement of `sql/postgres/engine`."""
@@ -88,7 +88,7 @@ class Occurrences(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Return what it takes in memory."""
+        """Return its size in memory."""
         return 24 * len(self.docs) + _BYTES_OF_WORD
 
 
@@ -112,13 +112,13 @@ class WordIndex:
         with self._lock:
             self._follow(db, seen)
             missing = [word for word in wanted if word not in self._held]
-            older = seen.last < self._last  # what is read now would lack what is held of other words
+            older = seen.last < self._last  # words read now would lack rows that are held of other words
             if self._reads <= _SETTLED or len(missing) > _MOST_WORDS or (missing and older):
                 return None
             if not self._large.isdisjoint(wanted) or (missing and not self._read(db, missing)):
                 return None
             found = {word: self._held.pop(word) for word in wanted}
-            self._held |= found  # what was used last is forgotten last
+            self._held |= found  # words used last are forgotten last
             self._forget()
         return {word: one.until(seen.last) for word, one in found.items()}
 
@@ -128,7 +128,7 @@ class WordIndex:
             self._clear()
 
     def _follow(self, db: Engine, seen: Seen) -> None:
-        """Brings what is held to the state that the transaction sees, or beyond it."""
+        """Bring held words to the state that the transaction sees, or beyond it."""
         if seen.era != self._era:
             self._clear()
             self._era, self._last, self._reads = seen.era, seen.last, 0

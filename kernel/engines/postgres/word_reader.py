@@ -1,4 +1,4 @@
-"""What a connection knows of words: the tokenizer, and if they occur."""
+"""The words of a connection: the tokenizer, and if words occur."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -29,7 +29,7 @@ class WordReader(ABC):
 
     @property
     def seen(self) -> Seen:
-        """Return what a transaction that reads sees of words."""
+        """Return the words as a transaction that reads sees them."""
         if self._seen is None:
             self._seen = Seen(*self.query("engine.full_text.seen")[0])
         return self._seen

@@ -1,4 +1,4 @@
-"""Records what a call changed with SQLite's session extension, and reverts it (sqlite.org/sessionintro.html)."""
+"""Records the changes of a call with SQLite's session extension, and reverts it (sqlite.org/sessionintro.html)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -15,7 +15,7 @@ _COLUMNS = "SELECT name, hidden FROM pragma_table_xinfo(?)"
 
 
 class Recorder:
-    """Records what is changed through a connection, in changesets of at most `limit_bytes`.
+    """Records changes through a connection, in changesets of at most `limit_bytes`.
 
     Tables that are derived from the rows, such as full text and vectors, are not recorded.
     """
@@ -38,7 +38,7 @@ class Recorder:
         return False
 
     def take(self) -> bytes | None:
-        """Return the changeset of what was changed since the last one; None if it is larger than the limit."""
+        """Return the changeset since the last one; None if it is larger than the limit."""
         self._check_size()
         taken = self._session.changeset() if self._session.enabled else None
         self._session.close()

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 class Checkpointer:
     """A thread with its own connection that copies the log into the file while the writer goes on.
 
-    The log starts over only when all of it is in the file, so the writer copies what is left after the thread is done.
+    The log starts over only when all of it is in the file, so the writer copies the rest after the thread is done.
     """
 
     def __init__(self, catch_faults: CatchFaults, connect: Callable[[], Connection]) -> None:

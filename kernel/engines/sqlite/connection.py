@@ -34,7 +34,7 @@ _MOVE_ROOT = (
     "WHERE name = :name"
 )
 _TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
-Fts5Row = apsw.FTS5ExtensionApi  # what FTS5 gives an auxiliary function of the current row
+Fts5Row = apsw.FTS5ExtensionApi  # FTS5's view of the current row for an auxiliary function
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
 
@@ -191,7 +191,7 @@ class Connection:
             self._large = in_file
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        """Rolls back the open transaction, if there is one, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         try:
             if self._db.in_transaction:
@@ -217,7 +217,7 @@ class Connection:
         return answer
 
     def record_changes(self, limit_bytes: int) -> changesets.Recorder:
-        """Records what is changed from now on, in changesets of at most `limit_bytes`."""
+        """Record changes from now on, in changesets of at most `limit_bytes`."""
         return changesets.Recorder(self._db, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
@@ -313,7 +313,7 @@ class Connection:
             self.script("BEGIN; SELECT 1 FROM sqlite_schema")
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """`backup` through a connection of its own, without what the open transaction has written."""
+        """`backup` through a connection of its own, without writes of the open transaction."""
         db = Connection(Path(self.filename), self.context, readonly=True)
         try:
             db.backup(target, progress)

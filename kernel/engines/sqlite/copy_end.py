@@ -41,7 +41,7 @@ class FileEnd:
             self._db.execute(text, dict(zip(table.columns, row, strict=True)))
 
     def last_ids(self) -> Mapping[str, int]:
-        """Return what AUTOINCREMENT has given."""
+        """Return the last values of AUTOINCREMENT."""
         ours = schema_tables().names()
         return {name: last for name, last in self._db.values("SELECT name, seq FROM sqlite_sequence") if name in ours}
 

@@ -20,7 +20,7 @@ _BEGIN: dict[Lock, str] = {"shared": "BEGIN; SELECT 1 FROM sqlite_schema", "excl
 
 
 class FolderLock:
-    """A lock on one folder; `held` is what it holds now."""
+    """A lock on one folder; `held` is its present state."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

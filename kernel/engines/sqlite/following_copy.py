@@ -103,7 +103,7 @@ class FollowingCopy:
         target = apsw.Connection(str(self._target_file))
         target.set_busy_timeout(_BUSY_MILLISECONDS)
         target.pragma("journal_mode", "wal")
-        target.pragma("synchronous", "NORMAL")  # what a power cut takes is copied again
+        target.pragma("synchronous", "NORMAL")  # rows lost to a power cut are copied again
         target.pragma("wal_autocheckpoint", 0)
         self._target = target
         return target

@@ -16,7 +16,7 @@ _STEP_BLOCKS = 32  # rows of an index that nobody reads any more, of up to 4 KB 
 _INDEXES = ("doc_fts", "doc_part")
 _CONTENTS = {"doc_fts": ("doc_content", "id, text, grams, place"), "doc_part": ("doc_part_content", "id, text")}
 _TABLES = ("data", "idx", "docsize", "config")
-_ROWS = ("data", "idx", "docsize")  # what FTS5 keeps of an index, in tables with these endings
+_ROWS = ("data", "idx", "docsize")  # FTS5 keeps an index in tables with these endings
 _LAST = "CAST((SELECT value FROM setting WHERE name = 'full_text_copied_to') AS INTEGER)"
 _ADDED = """
     INSERT INTO doc_fts_next (rowid, text, grams, place)
@@ -101,7 +101,7 @@ def has_own_triggers_only(db: "Connection") -> bool:
 
 
 def rebuild_steps(db: "Connection") -> Steps[None]:
-    """Makes both indexes anew, and goes on with what was cut off; searches use the old ones until the last step."""
+    """Makes both indexes anew, and goes on after an interruption; searches use the old ones until the last step."""
     yield
     yield from _discard(db, "old")
     if not db.has_table("doc_fts_next"):

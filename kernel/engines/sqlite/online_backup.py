@@ -9,7 +9,7 @@ _PAGES = 256  # 1 MB a step, after which progress is reported
 
 
 def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
-    """Copies what the connection sees to a new file, private to the user."""
+    """Copy the database as the connection sees it to a new file, private to the user."""
     target.touch(mode=0o600)
     copy = apsw.Connection(str(target))
     try:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 _MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
 _WRITER_CACHE_KIB = 16384
-_READER_CACHE_KIB = 4096  # for what lies beyond the mapped part of a large file; 16,384 took 24 MB more at 1M
+_READER_CACHE_KIB = 4096  # for pages beyond the mapped part of a large file; 16,384 took 24 MB more at 1M
 
 
 def settings(*, readonly: bool, durable: bool) -> Mapping[str, str | int]:

@@ -40,7 +40,7 @@ def temporary_folder(target: Path) -> Generator[Path]:
 
 
 def discard_abandoned(parent: Path) -> None:
-    """Deletes what killed processes left unfinished in a folder."""
+    """Delete unfinished files of killed processes in a folder."""
     for folder in parent.glob(f"*{SUFFIX}"):
         with suppress(Fault):  # of another user, or gone by now
             lock = FolderLock(folder)

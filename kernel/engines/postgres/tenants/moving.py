@@ -33,7 +33,7 @@ Report = Callable[[int], None]
 
 
 class Moved(NamedTuple):
-    """What a move did: the rows it copied, and for how many seconds writes waited."""
+    """The result of a move: the rows it copied, and for how many seconds writes waited."""
 
     rows: int
     paused: float
@@ -131,7 +131,7 @@ class _Move:
             raise Fault("conflict", _OVERTAKEN)
 
     def _copy(self, difference: Difference) -> list[Table]:
-        """Makes the target equal to what the open transaction of the source sees, one table in a transaction; the
+        """Makes the target equal to the view of the source's open transaction, one table in a transaction; the
         tables that differed.
         """
         tables = difference.tables()

@@ -1,4 +1,4 @@
-"""What rows of a tenant differ between two databases, by digests that the databases make themselves."""
+"""The rows of a tenant that differ between two databases, by digests that the databases make themselves."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ class Table(NamedTuple):
 
 
 class Difference:
-    """What has to be written into the target, for its tenant to equal that of the source.
+    """The writes that make a tenant of the target equal to that of the source.
 
     Both are connections in a transaction, and come with the number of the tenant there.
     """
@@ -62,7 +62,7 @@ class Difference:
         return [table for table in known if table.name in self._buckets]
 
     def copy(self, table: Table) -> int:
-        """Writes what differs in one of these tables; the number of rows that were sent."""
+        """Write the differences of such a table; return the number of rows sent."""
         self._target.execute(f"SET LOCAL quipu.tenant = '{self._arriving}'")
         there = f'SELECT EXISTS (SELECT FROM quipu_data."{table.name}" WHERE tenant = {self._arriving})'
         if not self._target.execute(there).fetchone()[0]:
