@@ -76,7 +76,7 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Yield the index content of some rows; the id of an imported one does not tell what it is."""
+    """Yield the index content of some rows; the id of an imported row does not tell its kind."""
     for space, id_ in keys:
         key = {"db": space.partition(":")[2], "id": id_}
         memory = tx.one("brain.repository.get", Memory, **key)

@@ -1,4 +1,4 @@
-"""What `brain` knows of a project at the start of a session: its decisions."""
+"""The remarks of `brain` on a project at the start of a session: its decisions."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class _Decision(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """Return the newest active decisions of the project, in the first database: the others may hold what is private."""
+    """Return the newest active decisions of the project, in the first database: others may be private."""
     database: str = setting(tx, DATABASES)[0]
     names = [name for name in project if name]
     found = tx.all("brain.briefing.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)

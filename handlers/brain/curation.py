@@ -1,4 +1,4 @@
-"""How a person edits and forgets what `brain` holds: memories, entities, notes, resources and links."""
+"""Editing and forgetting by a person: memories, entities, notes, resources and links."""
 
 from handlers.brain.immutability import lock_of
 from handlers.brain.index_text import resource_source

@@ -9,7 +9,7 @@ from kernel.calls.settings import setting
 from kernel.core.times import stored_time
 from kernel.store.transaction import Tx
 
-ACCESS_GAIN = 0.1  # what one access adds to a decay score
+ACCESS_GAIN = 0.1  # added to a decay score by an access
 _SECONDS_PER_DAY = 86_400
 
 

@@ -14,7 +14,7 @@ class _Metadata(Struct):
 
 
 def lock_of(row: Memory) -> str:
-    """Return what protects a memory from being changed; empty for nothing."""
+    """Return the reason why a memory must not be changed; empty for none."""
     if row.source == "founding":
         return "it is a founding memory"
     if row.category == "hard_constraint":

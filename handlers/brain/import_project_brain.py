@@ -58,7 +58,7 @@ class _LinkEnd(NamedTuple):
 
 
 class _File(NamedTuple):
-    """The file of one database: what came of it, and the remarks on its links."""
+    """The file of a database: the result of its import, and the remarks on its links."""
 
     db: str
     source: ExternalDatabase

@@ -76,7 +76,7 @@ def resource_source(space: str, row: Resource) -> IndexSource:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history; of a note its content, since title and summary are
+    """Return the indexed texts of versions; of a note its content, since title and summary are
     not in it.
     """
     scopes = ((text.scope or _scope(text.key), text.text) for text in texts)

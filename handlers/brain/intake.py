@@ -32,7 +32,7 @@ _CREATED = "created"
 
 
 class _Row(NamedTuple):
-    """A row that a record becomes: its columns, its id, its text in the history, and what the index holds of it."""
+    """A row that a record becomes: its columns, its id, its text in the history, and its document for the index."""
 
     values: tuple[Any, ...]
     id: str

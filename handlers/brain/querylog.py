@@ -133,7 +133,7 @@ def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
 
 def log_query(tx: Tx, query: LoggedQuery) -> None:
     """Adds an answered search to the log."""
-    # Redacted before it is stored: users search for what they just pasted.
+    # Redacted before it is stored: users search for texts they just pasted.
     row = (
         new_id(tx, "qlog"),
         query.db,

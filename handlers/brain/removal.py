@@ -1,4 +1,4 @@
-"""What a person forgets with no tool of the contract: notes, resources, and immutable memories, which an admin may."""
+"""Forgetting by a person, beside the contract: notes, resources, and immutable memories, which an admin may."""
 
 from handlers.brain import repository
 from handlers.brain.base import not_found, space

@@ -1,4 +1,4 @@
-"""What a memory hands on to the one that replaces it, and how it is free again when that one is deleted."""
+"""The succession of memories: the fields that pass over, and the return of the old memory after its deletion."""
 
 from typing import NamedTuple
 

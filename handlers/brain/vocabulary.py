@@ -1,4 +1,4 @@
-"""Words that `brain` knows: what has another category, status or type would be lost to every search."""
+"""Words that `brain` knows: a row with another category, status or type would be lost to every search."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args

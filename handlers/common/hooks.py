@@ -33,7 +33,7 @@ Text = Annotated[str, Meta(max_length=MOST_BODY_BYTES)] | None
 
 
 class HookInput(Struct):
-    """What clients say of an event, under their own names; what is not read here is dropped at once.
+    """The fields of an event, under the clients' own names; all others are dropped at once.
 
     `root` and `intro` are added by `quipu hook`: the root of the repository, and the text of its `.quipu/prime.md`.
     """
@@ -52,7 +52,7 @@ class HookInput(Struct):
 
 
 class HookOutput(Struct):
-    """What is added to the conversation; empty for nothing."""
+    """An addition to the conversation; empty for nothing."""
 
     client: Client
     event: Event

@@ -1,4 +1,4 @@
-"""What `scopes` knows of a project at the start of a session: the guidelines of its chain, and decisions."""
+"""The remarks of `scopes` on a project at the start of a session: the guidelines of its chain, and decisions."""
 
 from typing import NamedTuple
 

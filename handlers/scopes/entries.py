@@ -187,7 +187,7 @@ def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dic
 def list_page(
     tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], page: Mapping[str, int]
 ) -> tuple[list[EntryPair], Count]:
-    """Return a page of entries and its totals; `which` is in, all, or chain for what a chain of scopes sees."""
+    """Return a page of entries and its totals; `which` is in, all, or chain for all that a chain of scopes sees."""
     rows, count = _LISTS[which]
     found = tx.all(rows, entry_and_version, kind=kind.name, **filters, **page)
     return found, count_rows(tx, count, len(found), page, kind=kind.name, **filters)
@@ -223,7 +223,7 @@ def _source(row: EntryRow, current: VersionRow) -> IndexSource:
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return what the index held of texts of the history; an entry never leaves its scope."""
+    """Return the indexed texts of versions; an entry never leaves its scope."""
     scopes = dict(tx.all("scopes.entries.scopes_of", _Place, ids=[text.key for text in texts]))
     spaces = {kind.space for kind in KINDS.values()}
     return [PastSource(scopes.get(text.key, ""), text.text) if text.space in spaces else None for text in texts]

@@ -12,7 +12,7 @@ from kernel.core.times import utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_PAGE_ROWS = 100  # the cap of the contract
-MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, what YAML reads
+MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, the limit of YAML
 
 _INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
 _HAS_TIME = regex(r"[T:\s]")

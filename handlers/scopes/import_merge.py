@@ -42,7 +42,7 @@ class LabelledEntry(NamedTuple):
 
 
 class _Outline(NamedTuple):
-    """What must be known of all entries before the first is written: their ids, their scopes, and the problems."""
+    """The facts about all entries that the first write needs: their ids, their scopes, and the problems."""
 
     ids: set[str]
     scopes: set[str]
@@ -129,7 +129,7 @@ def _add_to_outline(outline: _Outline, one: LabelledEntry | Problem) -> None:
 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
-    """Reads what the store holds of a chunk's ids; other calls may have written since the chunk before."""
+    """Read the stored entries of a chunk's ids; other calls may have written since the chunk before."""
     own = [one.entry.item.id for one in chunk if one.entry.item.id in state.kept_ids]
     state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
     version_ids = [version.id for one in chunk for version in one.entry.versions if version.id is not None]

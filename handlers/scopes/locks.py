@@ -187,7 +187,7 @@ def _expiry(now: str, seconds: float | None) -> str | None:
 
 
 def _holder(held: Lock | None, agent: str) -> str:
-    """Return the holder in words; the session too if it is what distinguishes the holder from the caller."""
+    """Return the holder in words; the session too if it alone distinguishes the holder from the caller."""
     if held is None:
         return "another agent"
     session = f" in session {held.session_id}" if held.checked_out_by == agent else ""

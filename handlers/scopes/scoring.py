@@ -68,7 +68,7 @@ def age_days(created_at: str, now: datetime) -> float:
 
 
 def cosine(similarity: float) -> float:
-    """Return the cosine for a similarity in [0, 1]: .5 is between what is related and what is not, a logistic
+    """Return the cosine for a similarity in [0, 1]: .5 is between related and unrelated texts, a logistic
     elsewhere.
     """
     if not 0 < similarity < 1:
