@@ -123,7 +123,7 @@ def _check_headers(path: Path) -> None:
 
 
 def _read_to_end(name: str, file: gzip.GzipFile) -> None:
-    """Read on behind the members, for the checksum at the end; the rest is short, or this is no archive."""
+    """Read past the members, for the checksum at the end; the rest is short, or this is no archive."""
     left = MAX_MEMBER_BYTES
     while chunk := file.read(_COPY_BYTES):
         left -= len(chunk)

@@ -104,7 +104,7 @@ def _without_nulls(value: Any, declared: inspect.Type) -> Any:
 
 
 def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
-    """Return the types that a value may have, without mere descriptions."""
+    """Return the types that a value may have, without their descriptions."""
     if isinstance(declared, inspect.Metadata):
         return _alternative_types(declared.type)
     if isinstance(declared, inspect.UnionType):

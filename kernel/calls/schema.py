@@ -162,7 +162,7 @@ def _either(shapes: list[Schema]) -> Schema:
 
 
 def _choices(shape: Schema) -> list[Schema]:
-    """Return the choices of a shape without mere descriptions, so that equal shapes are one choice."""
+    """Return the choices of a shape without their descriptions, so that equal shapes are one choice."""
     return [
         {key: value for key, value in choice.items() if key not in {"default", "description"}}
         for choice in shape.get("anyOf", [shape])

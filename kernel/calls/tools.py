@@ -10,8 +10,8 @@ Mode = Literal["read", "write", "exclusive"]
 Access = Literal["read", "write", "admin"]
 Schema = dict[str, Any]  # a JSON schema
 Request = Any  # a decoded request, of the type that the tool declares
-Result = Any  # of the handler of a tool, of the type that it declares
-Found = Any  # of the check of a precheck, for its write
+Result = Any  # the result of a tool's handler, of the type that it declares
+Found = Any  # the result of a precheck's check, for its write
 Handler = Callable[..., Result]
 
 

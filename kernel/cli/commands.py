@@ -74,7 +74,7 @@ def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
 
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Print the differences between rows, full text and vectors; return 1 if anything does and was not repaired."""
+    """Print the differences between rows, full text and vectors; return 1 if any is left."""
     lines: list[str] = []
     look = partial(
         consistency.check,

@@ -176,7 +176,7 @@ def _is_proved(connection: "socket", authority: str, port: int, key: str, data: 
 
 
 def proof(secret: str, nonce: str, port: int) -> bytes:
-    """Return the answer that takes the secret; the port keeps a stranger from passing it on."""
+    """Return an answer that takes the secret to compute; the port keeps a stranger from passing it on."""
     from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than the rest
 
     return blake2b(f"{port} {nonce}".encode(), key=secret.encode()).hexdigest().encode()

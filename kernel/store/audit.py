@@ -81,15 +81,17 @@ class EarlierSlices:
         self.touched = 0
         self.first: list[Target] = []
         self._begun = False
-        self.is_committed = False
+        self._more = False
+        self.is_partial = False  # slices are on disk, and the last is not among them
 
     def commit(self) -> None:
         """Note that the slices recorded so far are on disk."""
-        self.is_committed = self._begun
+        self.is_partial = self._begun and self._more
 
     def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
         """Records one slice."""
         touched, first = tx.touched
+        self._more = more
         self.touched += touched
         self.first = self.first or first[:TARGETS_SHOWN]
         if undo is not None:

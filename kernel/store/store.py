@@ -31,7 +31,8 @@ R = TypeVar("R")
 GROUP_LIMIT = 256
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
 _COMPLETED_LATER = "The change is recorded, and the next call completes it."
-_PARTLY_DONE = "A part of the call is done. Call again, or take that part back by `quipu undo`."
+_PARTLY_DONE = "A part of the call is done."
+_UNDO = "Call again, or take that part back by `quipu undo`."
 
 
 def _must_reopen(answer: object) -> bool:
@@ -39,10 +40,12 @@ def _must_reopen(answer: object) -> bool:
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
-def _tell_of_earlier_slices(job: Job) -> None:
-    """Add to the error of a call that slices of it have been committed."""
-    if isinstance(fault := job.answer, Fault) and job.earlier is not None and job.earlier.is_committed:
-        job.answer = Fault(fault.code, f"{fault.message} {_PARTLY_DONE}", fault.label, fault.context)
+def _mention_committed_slices(job: Job) -> None:
+    """Add to the error of a call that some of its slices are committed, and the undo if it was recorded."""
+    fault, earlier = job.answer, job.earlier
+    if isinstance(fault, Fault) and earlier is not None and earlier.is_partial:
+        remedy = _UNDO if earlier.call else "Call again."
+        job.answer = Fault(fault.code, f"{fault.message} {_PARTLY_DONE} {remedy}", fault.label, fault.context)
 
 
 def _future() -> tuple[asyncio.Future[Any], Deliver]:
@@ -243,7 +246,7 @@ class Store:
                 if group[0].answer is MORE:
                     db = self._put_back(db, group[0])
                 if group[0].answer is not MORE:
-                    _tell_of_earlier_slices(group[0])
+                    _mention_committed_slices(group[0])
                     answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)

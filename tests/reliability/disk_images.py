@@ -187,22 +187,30 @@ def used(disk: Faulty) -> Iterator[Faulty]:
 class _Failing(apsw.VFSFile):
     def __init__(self, disk: Faulty, name: Any, flags: list[int]) -> None:
         self._disk = disk
-        # SQLite cuts and syncs a copy that failed, where a second error of Python is one too many.
+        # SQLite cuts and syncs a copy that failed; apsw raises SystemError for a second error of Python meanwhile.
         self._is_copy = SUFFIX in (name if isinstance(name, str) else name.filename() if name else "")
+        self._has_failed = False
         super().__init__(_BASE, name, flags)
 
+    def _check(self, operation: str) -> None:
+        if self._is_copy and self._has_failed:
+            return
+        try:
+            self._disk.check(operation)
+        except BaseException:
+            self._has_failed = True
+            raise
+
     def xWrite(self, data: Any, offset: int) -> None:
-        self._disk.check("write")
+        self._check("write")
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:
-        if not self._is_copy:
-            self._disk.check("sync")
+        self._check("sync")
         super().xSync(flags)
 
     def xTruncate(self, newsize: int) -> None:
-        if not self._is_copy:
-            self._disk.check("truncate")
+        self._check("truncate")
         super().xTruncate(newsize)
 
 

@@ -41,7 +41,7 @@ class Engine(Protocol):
 
 
 class Match(NamedTuple):
-    """An FTS5 expression: the terms that a row has to hold, and the stem of each phrase; a partition's selects only."""
+    """An FTS5 expression: the terms that a row has to hold, and the stem of each phrase; a partition only selects."""
 
     every: list[str] | None
     some: list[list[str]]
