@@ -383,6 +383,12 @@ def test_close_is_idempotent(tmp_path: Path) -> None:
     db.close()
 
 
+def io_error(extended: int) -> apsw.IOError:
+    error = apsw.IOError()
+    error.extendedresult = extended
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -393,6 +399,9 @@ def test_close_is_idempotent(tmp_path: Path) -> None:
         (MemoryError(), "busy"),
         (apsw.FullError(), "storage"),
         (apsw.IOError(), "storage"),
+        (io_error(apsw.SQLITE_IOERR_SHMSIZE), "storage"),
+        (io_error(apsw.SQLITE_IOERR_SHMMAP), "busy"),
+        (io_error(apsw.SQLITE_IOERR_NOMEM), "busy"),
         (apsw.ReadOnlyError(), "storage"),
         (apsw.CantOpenError(), "storage"),
         (apsw.CorruptError(), "storage"),
