@@ -28,6 +28,7 @@ from kernel.security.rules import injection, secrets
 from tests.security.growth import KIB, growth, spent
 from tests.support.security_growth import texts
 
+SIZES = (4 * KIB, 64 * KIB)  # further apart than noise is large
 SCREENED = 4 * KIB
 SLOWEST = 4
 SCREEN_SECONDS = 0.2
@@ -127,7 +128,7 @@ def test_work_over_a_text_takes_time_in_proportion_to_it(name: str) -> None:
         return spent(lambda: work(given), SCREEN_SECONDS)
 
     for _, _, made in heapq.nlargest(SLOWEST, ((took(made), at, made) for at, made in enumerate(texts()))):
-        grown = growth(work, made)
+        grown = growth(work, made, SIZES)
         if not grown.linear:
             slow.append(f"{made(40)[:40]!r}: {grown}")
     assert slow == []
