@@ -3,7 +3,6 @@
 import argparse
 import os
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,21 +25,6 @@ _PRIVACY = """What hooks do:
   What a hook has added to a conversation stands between tags, and is never stored again.
 Switch them off: an empty file .quipu/off in a project, QUIPU_HOOKS_OFF=FOLDER for all below, QUIPU_HOOKS=0 for all.
 Each call stands in the console under Calls, with its size; a handoff under the tool "hook post-compact"."""
-
-
-def add_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
-    """The options of both commands, those of the events of hooks included."""
-    prime = commands.add_parser("prime", parents=[data], help="print what is known of a project")
-    prime.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder in the project (this one)")
-    prime.add_argument("--budget", type=int, help="most tokens (800)")
-    prime.add_argument("--query", help="a question whose answers are shown too")
-    hook = commands.add_parser("hook", help="show or remove the hooks of clients, or run one")
-    hook.add_argument("event", choices=(*hook_client.EVENTS, "status", "remove"), help="event of a client, or command")
-    hook.add_argument("--client", metavar="NAME", help="client of the event, or the only one to show or change")
-    hook.add_argument("--url", help=f"address of the server (QUIPU_URL, {hook_client.DEFAULT_URL})")
-    hook.add_argument("--data", type=Path, metavar="DIR", help="data directory of the server (QUIPU_DATA)")
-    hook.add_argument("--key-file", type=Path, metavar="FILE", help="file with the API key (QUIPU_KEY is the key)")
-    hook.add_argument("--debug", action="store_true", help="print errors of an event on standard error")
 
 
 def prime(arguments: argparse.Namespace, config: Config) -> int:

@@ -1,6 +1,7 @@
-"""The commands `quipu backup` and `quipu restore`."""
+"""The commands `quipu backup`, `quipu restore` and `quipu replica`."""
 
 import argparse
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernel.calls.dispatch import catch_faults
+from kernel.cli.commands import BACKUP_KEEP
 from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
-from kernel.cli.parsers import KEPT
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core import data_dir
 from kernel.core.config import Config
@@ -23,6 +24,7 @@ from kernel.core.ids import utc_now
 from kernel.operations.backup import Manifest, backup_file, read_manifest
 from kernel.operations.consistency import backup_time
 from kernel.operations.data_access import open_shared
+from kernel.operations.replica import Replica
 from kernel.operations.restore import Place, restore, tenants_of
 from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
 from kernel.security import api_keys
@@ -34,7 +36,7 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     app.require_database(config)
     if arguments.to is not None:
         return _backup_to(arguments, config)
-    if arguments.every or arguments.keep != KEPT:
+    if arguments.every or arguments.keep != BACKUP_KEEP:
         raise Fault("invalid", "--every and --keep are for --to DIR")
     if arguments.all is not None:
         if arguments.target is not None or config.tenant != MAIN:
@@ -126,4 +128,17 @@ def describe_backups(config: Config) -> Iterator[tuple[Literal["ok", "wrong"], s
     yield ("wrong", "backups", detail, remedy) if late else ("ok", "backups", detail, "")
 
 
-COMMANDS = {"backup": backup, "restore": restore_backup}
+def keep_replica(arguments: argparse.Namespace, config: Config) -> int:
+    """Follows until it is interrupted or terminated, or its source is damaged."""
+    if config.store:
+        raise Fault("invalid", "`quipu replica` copies files, and QUIPU_STORE names a database: see docs/scaling.md.")
+    app.require_database(config)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    with closing(or_raise(Replica, config, arguments.target)) as replica:
+        or_raise(replica.begin, app.context_of(config._replace(model=None)), app.DIALECTS)
+        note(f"{arguments.target} follows {config.data}")
+        sys.stderr.flush()
+        or_raise(replica.run, stopping, catch_faults)
+    return 0

@@ -1,232 +1,428 @@
-"""The commands that work on a store or on keys; each prints its result and returns an exit status."""
+"""The table of commands: for each the function that runs it, and its options."""
 
 import argparse
-import sys
-from contextlib import closing
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
 
-from kernel.cli import backup_commands
-from kernel.cli.export_command import export_data
-from kernel.cli.faults import or_raise
-from kernel.cli.import_command import import_data
-from kernel.cli.key_commands import KEY_COMMANDS
-from kernel.cli.output import note, show
-from kernel.cli.progress_bar import ProgressBar
-from kernel.cli.setup import DEFAULT_DIALECTS
-from kernel.cli.store_command import run_store
-from kernel.cli.tenant_command import run_tenant
-from kernel.cli.token_cost import tool_list_tokens
+from kernel.cli import hook_client
+from kernel.cli.help_text import ENVIRONMENT, GROUPS, TEXTS, TOP_EXAMPLES
+from kernel.core import config
 from kernel.core.config import Config
+from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.text import one_line, one_word
-from kernel.core.times import utc_time
-from kernel.engines.opening import open_reader, open_writer
-from kernel.operations import consistency, undo
-from kernel.operations.compact import Choice, Freed, compact
-from kernel.operations.index_check import Finding
-from kernel.operations.replica import refuse_replica
-from kernel.operations.shared_store import changing_keys
-from kernel.search import quarantine
-from kernel.server import app
-from kernel.store import audit
-from kernel.store.context import CallContext, StoreContext
-from kernel.store.transaction import TARGETS_SHOWN
+from kernel.core.text import harmless
+from kernel.security.permissions import Permission
 
-_SHOWN_DIFFERENCES = 100  # memories that `check` names
-_PREVIEW_CHARS = 80  # of a quarantined text
+BACKUP_KEEP = config.Config._field_defaults["backup_keep"]
+_ADDRESS = "postgresql://user@host/database"
+_INDENT = "  "
 
-_ADDRESSES = {
-    "/mcp": app.UNION,
-    f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
-    **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
+Opens = Literal["", "data", "files", "keys", "store", "new store"]
+Option = tuple[tuple[str, ...], Mapping[str, Any]]  # the arguments of ArgumentParser.add_argument
+
+
+class Command(NamedTuple):
+    """One command: `run` names a function of this package as `module:function`, which is imported when it runs, since
+    `health` runs every few seconds in a container.
+
+    The function gets the arguments and the configuration. `opens` says what is opened around it: a `data` directory
+    that is no replica, the same without a PostgreSQL database (`files`), the `keys`, or a `store`, of which the
+    function gets the context and whether no other process has it open; a `new store` is made if it is absent.
+    """
+
+    run: str
+    options: Sequence[Option] = ()
+    opens: Opens = ""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, harmless(f"{self.prog}: {message}; see `{self.prog} --help`\n"))
+
+
+def _option(name: str, about: str, metavar: str | None = None, **settings: Any) -> Option:
+    return (name,), {"help": about, "metavar": metavar, **settings}
+
+
+def _flag(name: str, about: str, **settings: Any) -> Option:
+    return (name,), {"action": "store_true", "help": about, **settings}
+
+
+def _path(name: str, about: str, metavar: str | None = None, **settings: Any) -> Option:
+    return _option(name, about, metavar, type=Path, **settings)
+
+
+def _names(name: str, about: str) -> Option:
+    return _option(name, f"{about}; may be repeated", action="append", default=[])
+
+
+def _number(low: int, high: int, kind: str = "a number") -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        # int() refuses texts of thousands of digits in words of its own.
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(high)) else low - 1
+        if not low <= number <= high:
+            raise argparse.ArgumentTypeError(f"{text[:40]} is not {kind} from {low} to {high}")
+        return number
+
+    return parse
+
+
+def _host(text: str) -> str:
+    try:
+        return config.host_name(text)
+    except Fault:
+        raise argparse.ArgumentTypeError(f"{text} is no name and no address of a host") from None
+
+
+def _duration(text: str) -> int:
+    try:
+        return config.duration(text, text)
+    except Fault as fault:
+        raise argparse.ArgumentTypeError(fault.message.replace("is a", "is no")) from None
+
+
+def _address(text: str) -> str:
+    try:
+        return config.from_mapping({"QUIPU_STORE": text}).store
+    except Fault as fault:
+        raise argparse.ArgumentTypeError(fault.message) from None
+
+
+def _listening(of: str) -> tuple[Option, Option]:
+    port = _number(0, 65535, "a port: a number")
+    return (
+        _option("--host", f"address {of} (HOST, 127.0.0.1)", type=_host),
+        _option("--port", f"port {of} (PORT, {config.DEFAULT_PORT})", type=port),
+    )
+
+
+_JSON = _flag("--json", "print JSON, one object a line")
+_STORE = (
+    _path("--data", "data directory (QUIPU_DATA)"),
+    _option("--store", f"{_ADDRESS} in place of a file (QUIPU_STORE)", "ADDRESS", type=_address),
+    _option("--read-store", "a replica for reads (QUIPU_READ_STORE)", "ADDRESS", type=_address),
+)
+_MODEL = (*_STORE, _path("--model", "model2vec folder, or none (QUIPU_MODEL)"))
+_TENANT = _option("--tenant", f"tenant ({MAIN})")
+_DATA = (*_MODEL, _TENANT)
+_DIRECTORY = _option("--store", "the database with the directory (QUIPU_STORE)", "ADDRESS", type=_address)
+_SERVER = _option("address", f"{_ADDRESS}, or home")
+_KEY_ID = _option("id", "id of the key, from `quipu key list`")
+_KEEP = _number(1, 100_000)
+_MEMORY = (
+    *_DATA,
+    _option("--url", "ask this server instead, such as https://memory.example"),
+    _option("--key", "API key for --url; - reads it from standard input", default=""),
+)
+_ID = _option("id", "id of the memory, as recall and list show it", "ID")
+_FILTERS = (
+    _option("--since", "only changes since this time: 7d, 12h, 30m or ISO 8601", "TIME"),
+    _names("--dialect", "only this dialect"),
+    _option("--actor", "only memories of this actor"),
+)
+
+COMMANDS: Mapping[str, Command] = {
+    "recall": Command(
+        "memory_commands:run",
+        (
+            *_MEMORY,
+            _option("query", "the question, in plain words", nargs="+"),
+            _option("--limit", "most memories to show (10)", type=int, default=10),
+            _option("--as-of", "memories as they stood at this time (ISO 8601)", "TIME"),
+            *_FILTERS,
+            _JSON,
+        ),
+    ),
+    "list": Command(
+        "memory_commands:run",
+        (*_MEMORY, _option("--limit", "most memories to list (50)", type=int, default=50), *_FILTERS, _JSON),
+    ),
+    "show": Command("memory_commands:run", (*_MEMORY, _ID, _JSON)),
+    "history": Command("memory_commands:run", (*_MEMORY, _ID, _JSON)),
+    "add": Command(
+        "memory_commands:run",
+        (
+            *_MEMORY,
+            _option("text", "its text; - or nothing reads standard input, or opens $EDITOR", nargs="?"),
+            _option("--dialect", "dialect that keeps it (paths)", default=""),
+            _option("--name", "path or title, if the dialect has one (made from the first line)", default=""),
+            _JSON,
+        ),
+    ),
+    "edit": Command(
+        "memory_commands:run",
+        (*_MEMORY, _ID, _option("--text", "the new text, instead of $EDITOR; - reads standard input"), _JSON),
+    ),
+    "forget": Command(
+        "memory_commands:run",
+        (
+            *_MEMORY,
+            _ID,
+            _option("--observation", "only this observation of an entity", "TEXT", default=""),
+            _flag("--immutable", "even if it is immutable, which takes an admin"),
+            _JSON,
+        ),
+    ),
+    "stats": Command("memory_commands:run", (*_MEMORY, _JSON)),
+    "setup": Command(
+        "setup:run",
+        (
+            *_DATA,
+            _option("--client", "client to configure; without it the supported ones are listed", "NAME"),
+            _flag("--all", "configure every supported client of this machine"),
+            _flag("--remove", "remove the entry instead of writing it"),
+            _flag("--stdio", "let the client start the server"),
+            _option("--url", "URL of the server (http://127.0.0.1:PORT/mcp)"),
+            _names("--dialect", "dialect to use, or all (paths and common)"),
+            _option("--key", "API key; - reads it from standard input", default=""),
+            _option("--name", "name of the server entry in the client (quipu)", default="quipu"),
+            _option(
+                "--replace", "replace the entry that starts this server, under its name", choices=["server-memory"]
+            ),
+            _option("--hooks", "memories without asking: see `quipu hook status`", choices=("none", "prime", "recall")),
+            _flag("--print", "print the entry instead of writing it", dest="shown"),
+            _flag("--link", "print a link that installs the entry in the client"),
+            _JSON,
+        ),
+    ),
+    "hook": Command(
+        "agent_commands:hook",
+        (
+            _option("event", "event of a client, or command", choices=(*hook_client.EVENTS, "status", "remove")),
+            _option("--client", "client of the event, or the only one to show or change", "NAME"),
+            _option("--url", f"address of the server (QUIPU_URL, {hook_client.DEFAULT_URL})"),
+            _path("--data", "data directory of the server (QUIPU_DATA)", "DIR"),
+            _path("--key-file", "file with the API key (QUIPU_KEY is the key)", "FILE"),
+            _flag("--debug", "print errors of an event on standard error"),
+            _JSON,
+        ),
+    ),
+    "serve": Command(
+        "main:serve",
+        (
+            *_MODEL,
+            _flag("--open", "accept requests without a key (QUIPU_OPEN=1)", default=None),
+            _option(
+                "--workers",
+                "processes that serve the store (QUIPU_WORKERS, 1)",
+                "N",
+                type=_number(1, config.MOST_WORKERS),
+            ),
+            _path("--backup-to", "copy everything into dated folders there (QUIPU_BACKUP_TO)", "DIR"),
+            _flag("--follow", "serve a copy of `quipu replica`, read-only (QUIPU_FOLLOW=1)", default=None),
+            _option("--backup-every", "how often (QUIPU_BACKUP_EVERY, 1h)", "TIME", type=_duration),
+            _option("--backup-keep", "newest to keep (QUIPU_BACKUP_KEEP, 24)", "N", type=_KEEP),
+            *_listening("to listen on"),
+        ),
+    ),
+    "service": Command(
+        "service:run",
+        (
+            *_MODEL,
+            _option("action", "the action", choices=("install", "start", "stop", "status", "remove")),
+            *_listening("to listen on"),
+        ),
+    ),
+    "stdio": Command("main:stdio", (*_DATA, _names("--dialect", "serve only this dialect"))),
+    "key": Command(""),
+    "key create": Command(
+        "key_commands:create_key",
+        (
+            *_STORE,
+            _option("--tenant", f"tenant of the key ({MAIN})", default=MAIN),
+            _option("--scope", "permission", choices=[scope.name for scope in Permission], required=True),
+            _names("--dialect", "allow only this dialect"),
+            _option("--expires", "90d, 12h, 30m or an ISO 8601 time (never)", "WHEN"),
+            _option("--name", "label in `quipu key list`", default=""),
+            _JSON,
+        ),
+        "keys",
+    ),
+    "key list": Command("key_commands:list_keys", (*_STORE, _JSON), "keys"),
+    "key revoke": Command("key_commands:revoke_key", (*_STORE, _KEY_ID, _JSON), "keys"),
+    "key delete": Command("key_commands:delete_key", (*_STORE, _KEY_ID, _JSON), "keys"),
+    "key reset": Command("key_commands:reset_keys", (*_STORE, _JSON), "keys"),
+    "completion": Command("completion:run", (_option("shell", "the shell", choices=("bash", "zsh", "fish")),)),
+    "prime": Command(
+        "agent_commands:prime",
+        (
+            *_DATA,
+            _path("--project", "folder in the project (this one)", "DIR", default=Path()),
+            _option("--budget", "most tokens (800)", type=int),
+            _option("--query", "a question whose answers are shown too"),
+            _JSON,
+        ),
+    ),
+    "doctor": Command("doctor:run", (*_DATA, *_listening("of the server"), _JSON)),
+    "health": Command("probe:run", (*_listening("of the server"), _JSON)),
+    "ui": Command(
+        "ui_command:run",
+        (
+            _option("--key", "API key; - reads it from standard input (that of a client's entry)", default=""),
+            *_listening("of the server"),
+        ),
+    ),
+    "tools": Command(
+        "token_cost:run", (_flag("--tokens", "tokens that each tool list takes in a model's context"), _JSON)
+    ),
+    "audit": Command(
+        "store_commands:show_calls",
+        (*_DATA, _option("--limit", "most calls, newest first (50)", type=_number(1, 1_000_000), default=50), _JSON),
+        "store",
+    ),
+    "quarantine": Command(
+        "store_commands:show_quarantine",
+        (*_DATA, _option("--release", "release this memory until its text changes", "ID"), _JSON),
+        "store",
+    ),
+    "backup": Command(
+        "backup_commands:backup",
+        (
+            *_DATA,
+            _path("target", "file to write (quipu-TIME.db in the data directory)", nargs="?"),
+            _path("--all", "copy all tenants, files of notes, keys and settings", "DIR"),
+            _path("--to", "the same into a dated folder below this one", "DIR"),
+            _option("--keep", f"with --to: newest to keep ({BACKUP_KEEP})", "N", type=_KEEP, default=BACKUP_KEEP),
+            _option("--every", "with --to: go on so, such as 1h", "TIME", type=_duration),
+            _JSON,
+        ),
+        "files",
+    ),
+    "restore": Command(
+        "backup_commands:restore_backup",
+        (*_DATA, _path("source", "file of `backup FILE`, or folder of `backup --all DIR`"), _JSON),
+        "files",
+    ),
+    "replica": Command(
+        "backup_commands:keep_replica", (*_DATA, _path("target", "folder of the copy; an empty one at first"))
+    ),
+    "check": Command(
+        "store_commands:check",
+        (*_DATA, _flag("--repair", "rebuild the indexes that differ from the rows"), _JSON),
+        "store",
+    ),
+    "reindex": Command("store_commands:reindex", (*_DATA, _JSON), "store"),
+    "compact": Command(
+        "store_commands:compact_store",
+        (
+            *_DATA,
+            _option("--forget", "also drop the history of rows deleted before this time (ISO 8601)", "TIME"),
+            _flag("--forget-undo", "also delete the data of `quipu undo`; tells the loss, and asks"),
+            _flag("--yes", "do not ask"),
+            _flag("--full", "rewrite the file beside servers too: their writes wait meanwhile"),
+            _JSON,
+        ),
+        "store",
+    ),
+    "undo": Command(
+        "store_commands:undo_call",
+        (*_DATA, _option("id", "id of the call, from `quipu audit`", type=_number(1, 2**63 - 1)), _JSON),
+        "store",
+    ),
+    "import": Command(
+        "import_command:import_data",
+        (
+            *_DATA,
+            _option("kind", "format of the data, unless it says so; an unknown name lists all", nargs="?"),
+            _path("path", "file or folder to read; it is not modified"),
+            _option("--into", "database of brain, project of scopes or session for the memories", "NAME", default=""),
+            _flag("--dry-run", "count the memories of an import, and write nothing"),
+            _option("--password-env", "environment variable with the password of encrypted files", "NAME"),
+            _JSON,
+        ),
+        "new store",
+    ),
+    "export": Command(
+        "export_command:export_data",
+        (
+            *_DATA,
+            _option("kind", "format or dialect; an unknown name lists all"),
+            _path("path", "file or folder to write, which must not be there"),
+            _JSON,
+        ),
+        "store",
+    ),
+    "store": Command(""),
+    "store copy": Command(
+        "database_commands:copy_store",
+        (
+            _option("source", f"data directory, or {_ADDRESS}"),
+            _option("target", "the same; it has no memories yet"),
+            _TENANT,
+            _JSON,
+        ),
+        "data",
+    ),
+    "store list": Command("database_commands:list_servers", (_DIRECTORY, _JSON), "data"),
+    "store add": Command("database_commands:add_server", (_DIRECTORY, _SERVER, _JSON), "data"),
+    "store remove": Command("database_commands:remove_server", (_DIRECTORY, _SERVER, _JSON), "data"),
+    "tenant": Command(""),
+    "tenant list": Command("database_commands:list_tenants", (_DIRECTORY, _JSON), "data"),
+    "tenant move": Command(
+        "database_commands:move_tenant",
+        (
+            _DIRECTORY,
+            _option("name", "the tenant"),
+            _option("--to", f"{_ADDRESS}, or home", "ADDRESS", required=True),
+            _JSON,
+        ),
+        "data",
+    ),
 }
-
-
-_ALONE = {**backup_commands.COMMANDS, "store": run_store, "tenant": run_tenant}  # these open what they need themselves
-_OF_FILES = frozenset({"backup", "restore", "compact"})
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Run the chosen command."""
-    if arguments.command == "tools":
-        return tools(tokens=arguments.tokens, as_json=arguments.json)
-    refuse_replica(config.data)
-    if arguments.command == "key":
-        with changing_keys(config):
-            return KEY_COMMANDS[arguments.key](arguments, config)
-    _refuse_files(arguments, config)
-    if arguments.command in _ALONE:
-        return _ALONE[arguments.command](arguments, config)
-    shared = app.context_of(config)
-    if arguments.command != "import":
-        app.require_database(config)
-    access, *_ = app.open_data(config, shared)
-    with closing(access):
-        if arguments.command in _LONG_COMMANDS:
-            return _LONG_COMMANDS[arguments.command](arguments, config, shared, alone=access.alone)
-        return _STORE_COMMANDS[arguments.command](arguments, config, shared)
+    """Run the command of parsed arguments; return its exit status."""
+    command: Command = arguments.chosen
+    module, _, function = command.run.partition(":")
+    work = getattr(import_module(f"kernel.cli.{module}"), function)
+    if not command.opens:
+        return work(arguments, config)
+    from kernel.cli.store_commands import run_on_data
+
+    return run_on_data(work, command.opens, arguments, config)
 
 
-def _refuse_files(arguments: argparse.Namespace, config: Config) -> None:
-    """Raise Fault for a command on files, if a database is configured."""
-    if config.store and arguments.command in _OF_FILES:
-        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of every command; options that are absent default to environment variables."""
+    return parsers()[""]
 
 
-def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Print the differences between rows, full text and vectors; return 1 if any is left."""
-    lines: list[str] = []
-    look = partial(
-        consistency.check,
-        config.file,
-        shared,
-        app.DIALECTS,
-        repair=arguments.repair,
-        report=lines.append,
-        alone=alone,
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command by its words; "" is the whole command line."""
+    lists = (
+        "\n".join([f"{title}:", *(f"{_INDENT}{name:12}{one.brief}" for name, one in texts.items() if " " not in name)])
+        for title, texts in GROUPS.items()
     )
-    try:
-        found: list[Finding] = or_raise(look)
-        for finding in found:
-            show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
-    finally:
-        for line in lines[:_SHOWN_DIFFERENCES]:
-            show({"difference": line}, f"  {line}", as_json=arguments.json)
-    left = [finding for finding in found if finding.kept] if arguments.repair else found
-    state = "differences found" if left else "repaired" if found else "ok"
-    show({"state": state}, state, as_json=arguments.json)
-    return 1 if left else 0
-
-
-def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Rebuild the full-text index and the vectors from the rows."""
-    with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = or_raise(partial(consistency.reindex, config.file, shared, app.DIALECTS, bar, alone=alone))
-    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
-    return 0
-
-
-def tools(*, tokens: bool, as_json: bool = False) -> int:
-    """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
-    if tokens:
-        if not as_json:
-            print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
-        for path, dialects in _ADDRESSES.items():
-            every = [tool for dialect in dialects for tool in dialect.tools]
-            for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
-                plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
-                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
-                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
-        return 0
-    for dialect in app.DIALECTS:
-        for tool in dialect.tools:
-            row = {"dialect": dialect.name, "mode": tool.mode, "name": tool.name, "description": tool.description}
-            show(row, f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}", as_json=as_json)
-    return 0
-
-
-def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Compact the database file; print its size before and after, and each step on standard error."""
-    before = _timestamp(arguments.forget) if arguments.forget else None
-    if arguments.forget_undo:
-        _confirm_end_of_undo(config, shared, yes=arguments.yes)
-    elif arguments.yes:
-        raise Fault("invalid", "--yes goes with --forget-undo only.")
-    if arguments.full and not alone:
-        note("Writes of the servers wait until the file is rewritten.")
-    choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
-    freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, choice, alone=alone))
-    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
-    if freed.undoable:
-        note(f"{freed.undoable} calls can still be undone: --forget-undo frees what is kept for it")
-    if not (alone or arguments.full):
-        note(
-            f"{freed.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
-            "`quipu compact` again, or let their writes wait while `quipu compact --full` rewrites the file"
+    formatter = argparse.RawDescriptionHelpFormatter
+    top = _Parser(
+        prog="quipu",
+        usage="quipu COMMAND [OPTION ...]",
+        description="\n\n".join(["A memory server for AI agents.", *lists]),
+        epilog=f"{_examples(TOP_EXAMPLES)}\n\n{ENVIRONMENT}",
+        formatter_class=formatter,
+    )
+    top.add_argument("--version", action="version", version=f"quipu {config.VERSION}")
+    parsers: dict[str, argparse.ArgumentParser] = {"": top}
+    below = {"": top.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="quipu")}
+    for name, command in COMMANDS.items():
+        parent, _, word = name.rpartition(" ")
+        brief, sentences, examples = TEXTS[name]
+        parsers[name] = made = below[parent].add_parser(
+            word, help=brief, description=sentences, epilog=_examples(examples), formatter_class=formatter
         )
-    return 0
+        if not command.run:
+            below[name] = made.add_subparsers(dest="action", required=True)
+        for names, settings in command.options:
+            made.add_argument(*names, **settings)
+        made.set_defaults(chosen=command)
+    return parsers
 
 
-def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
-    """Tell which calls can no longer be undone, and ask; raises Fault if nobody can be asked, or the answer is no."""
-    with open_reader(config.file, shared) as db:
-        kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
-    if not kept.calls:
-        return
-    lost = f"{kept.calls} calls can no longer be undone, the newest is {kept.newest}, {one_word(kept.tool)}"
-    note(f"{lost}; {kept.bytes} bytes are kept for it")
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Fault("invalid", "--forget-undo needs --yes where nobody can be asked. Nothing was changed.")
-    if input("End their undo? [y/N] ").strip().lower() not in {"y", "yes"}:
-        raise Fault("invalid", "Nothing was changed.")
-
-
-def _timestamp(given: str) -> str:
-    moment = utc_time(given)
-    if moment is None:
-        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
-    return moment
-
-
-def _print_step(part: str) -> None:
-    note(part)
-
-
-def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
-    with open_reader(config.file, shared) as db:
-        entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
-    for entry in entries:
-        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
-    if not entries:
-        note("no calls have changed anything yet")
-    if wrong is not None:
-        print(f"audit row {wrong} breaks the hash chain", file=sys.stderr)
-    return 0 if wrong is None else 1
-
-
-def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
-    """Undo the changes of one call."""
-    entry: audit.Entry = or_raise(
-        partial(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
-    )
-    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
-    print("undone", file=sys.stderr)
-    return 0
-
-
-def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Print the quarantined memories, or release one."""
-    with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
-        chosen = arguments.release
-        found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
-    for one in found:
-        preview = one_line(one.text, _PREVIEW_CHARS)
-        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
-        line = f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}"
-        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
-    if not found:
-        note("nothing is quarantined")
-    return 0
-
-
-_STORE_COMMANDS = {"audit": show_calls, "export": export_data, "quarantine": show_quarantine}
-# These take turns with servers that have the database open: they work in slices if they are not alone.
-_LONG_COMMANDS = {
-    "check": check,
-    "compact": compact_store,
-    "import": import_data,
-    "reindex": reindex,
-    "undo": undo_call,
-}
-
-
-def _call_line(entry: audit.Entry) -> str:
-    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
-    more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
-    undo_hint = "  (can be undone)" if entry.undoable else ""
-    source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
-    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
+def _examples(lines: tuple[str, ...]) -> str:
+    return "\n".join(["examples:", *(_INDENT + line for line in lines)])

@@ -1,9 +1,13 @@
 """The completion of commands and options in a shell, made from the parser."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from kernel.cli import help_text
+from kernel.cli.commands import parsers
+from kernel.cli.help_text import TEXTS
+from kernel.cli.output import show
+from kernel.core.config import Config
 
 _BASH = """_quipu() {{
     local given=" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " words
@@ -20,35 +24,48 @@ autoload -U +X bashcompinit && bashcompinit
 {bash}"""
 
 
-def script(shell: str, top: argparse.ArgumentParser) -> str:
+def run(arguments: argparse.Namespace, _config: Config) -> int:
+    """Print the completion of a shell."""
+    show(None, script(arguments.shell), as_json=False)
+    return 0
+
+
+def script(shell: str) -> str:
     """Return the script that the shell runs as its completion of `quipu`."""
-    known = dict(help_text.subcommands(top))
+    commands = parsers()
+    top = commands.pop("")
     if shell == "fish":
-        return "\n".join(_fish(known, top))
+        return "\n".join(_fish(commands))
     cases = [
         f'        " {name} "*) words="{" ".join(_words(command))}" ;;'
-        for name, command in sorted(known.items(), key=lambda pair: -len(pair[0]))
+        for name, command in sorted(commands.items(), key=lambda pair: -len(pair[0]))
     ]
     bash = _BASH.format(cases="\n".join(cases), top=" ".join(_words(top)))
     return bash if shell == "bash" else _ZSH.format(bash=bash)
 
 
 def _words(command: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a command, and the words that may stand there: commands below it, or choices."""
-    found = list[str]()
-    for action in help_text.actions_of(command):
-        found += action.option_strings[-1:] or (map(str, action.choices) if action.choices else ())
-    return found
+    """Return the options of a command, and its arguments with choices, such as the commands below it."""
+    words = list[str]()
+    for action in _actions(command):
+        words += action.option_strings[-1:] or (map(str, action.choices) if action.choices else ())
+    return words
 
 
-def _fish(known: Mapping[str, argparse.ArgumentParser], top: argparse.ArgumentParser) -> Iterator[str]:
+def _actions(command: Any) -> Sequence[argparse.Action]:
+    """Return the options and arguments of a parser; argparse has no public way to them."""
+    return command._actions
+
+
+def _fish(commands: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
     yield "complete -c quipu -f"
-    for name, about in help_text.briefs(top).items():
-        yield f"complete -c quipu -n __fish_use_subcommand -a {name} -d {_quoted(about)}"
-    for name, command in known.items():
+    for name, about in TEXTS.items():
+        if " " not in name:
+            yield f"complete -c quipu -n __fish_use_subcommand -a {name} -d {_quoted(about.brief)}"
+    for name, command in commands.items():
         seen = " ".join(f"; and __fish_seen_subcommand_from {word}" for word in name.split())
         condition = _quoted(seen.removeprefix("; and "))
-        for action in help_text.actions_of(command):
+        for action in _actions(command):
             for option in action.option_strings[-1:]:
                 takes = "" if action.nargs == 0 else " -r"
                 flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"

@@ -1,5 +1,6 @@
 """`quipu doctor`: one line per check of the installation, with a remedy for each problem."""
 
+import argparse
 import shutil
 import sys
 import tempfile
@@ -14,8 +15,8 @@ from kernel.calls.dispatch import catch_faults
 from kernel.cli import client_entries, file_systems, output, probe
 from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
+from kernel.cli.database_commands import describe_database
 from kernel.cli.environment import unknown_variables
-from kernel.cli.store_command import describe_database
 from kernel.core import data_dir
 from kernel.core.config import MODEL, VERSION, Config, on_loopback
 from kernel.core.data_dir import MAIN
@@ -57,7 +58,7 @@ class Diagnosis(NamedTuple):
         return f"{grade}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) -> int:
+def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
     for look in (
@@ -73,7 +74,7 @@ def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) 
         partial(clients, platform=platform),
     ):
         for finding in look(config):
-            output.show(finding._asdict(), finding.line(config.environment), as_json=as_json)
+            output.show(finding._asdict(), finding.line(config.environment), as_json=arguments.json)
             found.append(finding)
     return 1 if any(finding.grade == "wrong" for finding in found) else 0
 

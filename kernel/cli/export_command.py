@@ -25,7 +25,7 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes l
 _OKF = "okf"
 
 
-def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
     """Write a new file or folder, readable by its owner only; one that is there is left as it is."""
     known = {found.kind: found for found in (_everything(), *(e for one in app.DIALECTS for e in one.exchange.exports))}
     if arguments.kind not in {_OKF, *known}:

@@ -42,7 +42,7 @@ _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, *, alone: bool = True) -> int:
+def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
     """Import the data of another program; an import that was cut off goes on when it is run again.
 
     Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.

@@ -107,15 +107,6 @@ def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-KEY_COMMANDS = {
-    "create": create_key,
-    "list": list_keys,
-    "revoke": revoke_key,
-    "delete": delete_key,
-    "reset": reset_keys,
-}
-
-
 def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
     fields: dict[str, object] = msgspec.to_builtins(key)
     return {"state": key.state(now), **{name: value for name, value in fields.items() if name != "hash"}}

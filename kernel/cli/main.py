@@ -1,4 +1,4 @@
-"""The command line: each command, and its function."""
+"""The command line: arguments, configuration, errors, and the servers."""
 
 import argparse
 import gc
@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.cli import agent_commands, output
+from kernel.cli import commands, output
+from kernel.cli.commands import parser
 from kernel.cli.environment import unknown_variables
-from kernel.cli.parsers import MEMORY_COMMANDS, parser
 from kernel.core import config
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 from kernel.server import logs
@@ -92,13 +92,10 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
         for remark in unknown_variables(chosen, getattr(arguments, "password_env", None)):
             logging.getLogger("quipu").warning(remark)
-    return _COMMANDS.get(arguments.command, _work_on_data)(arguments, chosen)
+    return commands.run(arguments, chosen)
 
 
-# Each command has imports of its own: `health` runs every few seconds in a container.
-
-
-def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+def serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
     gc.disable()  # objects made at startup stay alive; kernel.server.server enables collection after it
     from kernel.server import server
 
@@ -111,85 +108,11 @@ def _guide(chosen: config.Config) -> "Guide":
     return console_guide.guide(chosen)
 
 
-def _stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
+def stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
     gc.disable()
     from kernel.server import server
 
     return server.stdio(chosen, tuple(arguments.dialect))
-
-
-def _health(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import probe
-
-    probe.check_health(chosen.host, chosen.port)
-    if arguments.json:
-        print('{"status":"ok"}')
-    return 0
-
-
-def _ui(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import ui_command
-
-    return ui_command.run(chosen, arguments.key)
-
-
-def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import setup
-
-    return setup.run(arguments, chosen)
-
-
-def _service(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import service
-
-    return service.run(arguments, chosen)
-
-
-def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import doctor
-
-    return doctor.run(chosen, as_json=arguments.json)
-
-
-def _memories(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import memory_commands
-
-    return memory_commands.run(arguments, chosen)
-
-
-def _replica(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import replica_command
-
-    return replica_command.run(arguments, chosen)
-
-
-def _completion(arguments: argparse.Namespace, _chosen: config.Config) -> int:
-    from kernel.cli import completion
-
-    print(completion.script(arguments.shell, parser()))
-    return 0
-
-
-def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
-    from kernel.cli import commands
-
-    return commands.run(arguments, chosen)
-
-
-_COMMANDS = {
-    "prime": agent_commands.prime,
-    "hook": agent_commands.hook,
-    "serve": _serve,
-    "stdio": _stdio,
-    "health": _health,
-    "ui": _ui,
-    "setup": _setup,
-    "service": _service,
-    "doctor": _doctor,
-    "completion": _completion,
-    "replica": _replica,
-    **dict.fromkeys(MEMORY_COMMANDS, _memories),
-}
 
 
 if __name__ == "__main__":

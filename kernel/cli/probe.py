@@ -1,5 +1,6 @@
 """Probes of a running server: its health, its MCP handshake, and which process holds a port."""
 
+import argparse
 import http.client
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from kernel.cli.output import show
+from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.security.local_access import connectable
@@ -109,6 +112,14 @@ def _listening_sockets(table: Path, port: int) -> list[str]:
     except OSError:
         return []
     return [row[9] for row in rows if row[3] == _TCP_LISTEN and int(row[1].rpartition(":")[2], 16) == port]
+
+
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Check the health of the server of a configuration."""
+    check_health(config.host, config.port)
+    if arguments.json:
+        show({"status": "ok"}, "", as_json=True)
+    return 0
 
 
 def check_health(host: str, port: int) -> None:

@@ -1,16 +1,48 @@
-"""Estimate the tokens that a tool list takes in a model's context, without a tokenizer."""
+"""`quipu tools`, and an estimate of the tokens that a tool list takes in a model's context, without a tokenizer."""
 
+import argparse
 import re
 from collections.abc import Sequence
 
 import msgspec
 
 from kernel.calls.tools import Tool
+from kernel.cli.output import show
+from kernel.cli.setup import DEFAULT_DIALECTS
+from kernel.core.config import Config
 from kernel.core.lazy_regex import regex
 from kernel.mcp.listings import tool_entry
+from kernel.server import app
 
 _PIECES = regex(r" ?([A-Za-z]+)|\d{1,3}|([^\sA-Za-z\d]+)|\s+")
 _LETTERS_PER_TOKEN, _SYMBOLS_PER_TOKEN = 10, 4
+
+
+_ADDRESSES = {
+    "/mcp": app.UNION,
+    f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
+    **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
+}
+
+
+def run(arguments: argparse.Namespace, _config: Config) -> int:
+    """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
+    as_json: bool = arguments.json
+    if arguments.tokens:
+        if not as_json:
+            show(None, f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}", as_json=False)
+        for path, dialects in _ADDRESSES.items():
+            every = [tool for dialect in dialects for tool in dialect.tools]
+            for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
+                plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
+                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
+                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
+        return 0
+    for dialect in app.DIALECTS:
+        for tool in dialect.tools:
+            row = {"dialect": dialect.name, "mode": tool.mode, "name": tool.name, "description": tool.description}
+            show(row, f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}", as_json=as_json)
+    return 0
 
 
 def estimate_tokens(text: str) -> int:

@@ -1,5 +1,6 @@
 """The command `quipu ui`: opens the console of a running server in the browser, logged in by a code that works once."""
 
+import argparse
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -13,17 +14,17 @@ from kernel.core.errors import Fault
 from kernel.security.local_access import connectable
 
 
-def run(config: Config, key: str) -> int:
-    """Opens the console and prints its address; raises Fault if no server answers, or if it refuses `key`.
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Opens the console and prints its address; raises Fault if no server answers, or if it refuses the given key.
 
-    Without `key` that of a client's entry for this server is used, as far as there is one; the page then asks for it.
+    Without --key that of a client's entry for this server is used, as far as there is one; the page then asks for it.
     """
     if not config.ui:
         raise Fault("disabled", "The console is switched off: QUIPU_UI=0.")
     probe.check_health(config.host, config.port)
     reached = connectable(config.host)
     authority = f"{f'[{reached}]' if ':' in reached else reached}:{config.port}"
-    given = client_entries.checked_key(sys.stdin.readline().strip() if key == "-" else key)
+    given = client_entries.checked_key(sys.stdin.readline().strip() if arguments.key == "-" else arguments.key)
     made = _first_code(authority, [given] if given else list(_keys_of_clients(config)))
     if given and made is None:
         raise Fault("invalid", f"The server on {authority} does not know that key, or needs none.")

@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 from kernel.cli import commands, doctor
+from kernel.cli.help_text import GROUPS
 from kernel.cli.main import config_of, main, parser
-from kernel.cli.parsers import MEMORY_COMMANDS
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.engines.sqlite.connection import Connection
@@ -269,7 +269,7 @@ def test_parser_has_the_documented_commands() -> None:
         "completion",
         "replica",
         "tenant",
-        *MEMORY_COMMANDS,
+        *GROUPS["Memories"],
         "prime",
         "hook",
     }

@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from kernel.cli.completion import script
-from kernel.cli.main import parser
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 
@@ -23,7 +22,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
     ],
 )
 def test_bash_completes_commands_and_options(typed: str, words: list[str]) -> None:
-    ask = f"""{script("bash", parser())}
+    ask = f"""{script("bash")}
 COMP_WORDS=({typed}{" ''" if typed.endswith(" ") else ""}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); _quipu
 echo "${{COMPREPLY[@]}}" """
     shown = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout
@@ -31,7 +30,7 @@ echo "${{COMPREPLY[@]}}" """
 
 
 def test_fish_has_a_line_for_every_command_and_option() -> None:
-    lines = script("fish", parser()).splitlines()
+    lines = script("fish").splitlines()
     assert "complete -c quipu -n __fish_use_subcommand -a recall -d 'find memories of every dialect'" in lines
     assert any(
         line.startswith("complete -c quipu -n '__fish_seen_subcommand_from recall' -l limit -r") for line in lines
@@ -40,4 +39,4 @@ def test_fish_has_a_line_for_every_command_and_option() -> None:
 
 
 def test_zsh_loads_the_completion_of_bash() -> None:
-    assert script("zsh", parser()).startswith("#compdef quipu\nautoload -U +X bashcompinit && bashcompinit\n_quipu() {")
+    assert script("zsh").startswith("#compdef quipu\nautoload -U +X bashcompinit && bashcompinit\n_quipu() {")

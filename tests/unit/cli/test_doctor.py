@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,7 +40,7 @@ def visit(config: Config, home: Path, capsys: pytest.CaptureFixture[str]) -> Doc
 
     def run(**changes: object) -> tuple[int, dict[str, str]]:
         settled = config._replace(port=free_port(), environment={"HOME": str(home)})._replace(**changes)
-        status = doctor.run(settled, "linux")
+        status = doctor.run(Namespace(json=False), settled, "linux")
         lines = capsys.readouterr().out.splitlines()
         return status, {line[7:].partition(":")[0]: line for line in lines}
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kernel.cli import commands
+from kernel.cli.main import main
 from kernel.cli.token_cost import estimate_tokens, tool_list_tokens
 from kernel.server import app
 from tests.reliability.server_process import ROOT
@@ -51,7 +51,7 @@ def test_output_schemas_add_tokens_and_reads_take_fewer() -> None:
 
 
 def test_readme_token_counts_are_within_a_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands.tools(tokens=True) == 0
+    assert main(["tools", "--tokens"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     found = {address: (int(tools), int(tokens)) for address, tools, tokens, _ in rows}
     assert list(found)[:2] == ["/mcp", "/mcp?tools=read"]

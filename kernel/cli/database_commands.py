@@ -1,4 +1,4 @@
-"""`quipu store`: copies a tenant from one store to another, of whichever engine, and names databases for tenants."""
+"""`quipu store` and `quipu tenant`: copies of tenants, and the databases among which they are spread."""
 
 import argparse
 import sys
@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.faults import or_raise
-from kernel.cli.output import show
+from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
-from kernel.cli.tenant_command import add_server, list_servers, remove_server
 from kernel.core.config import STORE_SCHEMES, Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.engines.opening import end_of, open_reader, open_writer
+from kernel.operations import directory
 from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.tenant_copy import Copied, copy
@@ -23,11 +23,6 @@ from kernel.store.transaction import Tx
 
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _CONTEXT = CallContext("kernel", "store copy")
-
-
-def run_store(arguments: argparse.Namespace, config: Config) -> int:
-    """Copies a tenant, or works on the databases of the directory."""
-    return _ACTIONS[arguments.action](arguments, config)
 
 
 def copy_store(arguments: argparse.Namespace, config: Config) -> int:
@@ -82,4 +77,46 @@ def describe_database(config: Config) -> tuple[Literal["ok", "wrong"], str, str,
     return "ok", "database", f"PostgreSQL, with schema {found.schema}", ""
 
 
-_ACTIONS = {"copy": copy_store, "list": list_servers, "add": add_server, "remove": remove_server}
+def list_tenants(arguments: argparse.Namespace, config: Config) -> int:
+    """Print the tenants and their databases."""
+    for name, address in or_raise(directory.tenants, config):
+        show({"tenant": name, "store": address}, f"{name}  {address}", as_json=arguments.json)
+    return 0
+
+
+def move_tenant(arguments: argparse.Namespace, config: Config) -> int:
+    """Move a tenant to another database."""
+    name: str = arguments.name
+    to: str = arguments.to
+    with closing(ProgressBar("move", sys.stderr)) as bar:
+
+        def report(rows: int) -> None:
+            bar(rows, rows)
+
+        done = or_raise(directory.move_tenant, config, name, to, report)
+    found = {"tenant": name, "store": to, **done._asdict()}
+    line = f"{name} is there: {done.rows} rows copied, writes waited for {done.paused:.1f} s"
+    show(found, line, as_json=arguments.json)
+    return 0
+
+
+def list_servers(arguments: argparse.Namespace, config: Config) -> int:
+    """Prints the databases, with the number of their tenants."""
+    for one in or_raise(directory.servers, config):
+        new = "takes new ones" if one.new else "takes no new ones"
+        show(one._asdict(), f"{one.address}  tenants: {one.tenants}, {new}", as_json=arguments.json)
+    return 0
+
+
+def add_server(arguments: argparse.Namespace, config: Config) -> int:
+    """Lets new tenants go to a database."""
+    or_raise(directory.add_server, config, arguments.address)
+    note("new tenants go to the database that has the fewest")
+    return 0
+
+
+def remove_server(arguments: argparse.Namespace, config: Config) -> int:
+    """Lets no new tenants go to a database."""
+    or_raise(directory.remove_server, config, arguments.address)
+    note("the tenants that it has stay there: `quipu tenant move` moves one")
+    return 0

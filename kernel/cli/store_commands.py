@@ -1,0 +1,172 @@
+"""The commands that work on the rows of a store; each prints its result and returns an exit status."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+
+from kernel.cli.faults import or_raise
+from kernel.cli.output import note, show
+from kernel.cli.progress_bar import ProgressBar
+from kernel.core.config import Config
+from kernel.core.errors import Fault
+from kernel.core.text import one_line, one_word
+from kernel.core.times import utc_time
+from kernel.engines.opening import open_reader, open_writer
+from kernel.operations import consistency, undo
+from kernel.operations.compact import Choice, Freed, compact
+from kernel.operations.index_check import Finding
+from kernel.operations.replica import refuse_replica
+from kernel.operations.shared_store import changing_keys
+from kernel.search import quarantine
+from kernel.server import app
+from kernel.store import audit
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.transaction import TARGETS_SHOWN
+
+_SHOWN_DIFFERENCES = 100  # memories that `check` names
+_PREVIEW_CHARS = 80  # of a quarantined text
+
+
+def run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Namespace, config: Config) -> int:
+    """Run the function of a command with the data that it needs; a store is locked and migrated before."""
+    refuse_replica(config.data)
+    if opens == "keys":
+        with changing_keys(config):
+            return work(arguments, config)
+    if config.store and (opens == "files" or arguments.command == "compact"):
+        raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
+    if opens in {"data", "files"}:
+        return work(arguments, config)
+    shared = app.context_of(config)
+    if opens == "store":
+        app.require_database(config)
+    access, *_ = app.open_data(config, shared)
+    with closing(access):
+        return work(arguments, config, shared, access.alone)
+
+
+def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+    """Print the differences between rows, full text and vectors; return 1 if any is left."""
+    lines: list[str] = []
+    look = partial(
+        consistency.check,
+        config.file,
+        shared,
+        app.DIALECTS,
+        repair=arguments.repair,
+        report=lines.append,
+        alone=alone,
+    )
+    try:
+        found: list[Finding] = or_raise(look)
+        for finding in found:
+            show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
+    finally:
+        for line in lines[:_SHOWN_DIFFERENCES]:
+            show({"difference": line}, f"  {line}", as_json=arguments.json)
+    left = [finding for finding in found if finding.kept] if arguments.repair else found
+    state = "differences found" if left else "repaired" if found else "ok"
+    show({"state": state}, state, as_json=arguments.json)
+    return 1 if left else 0
+
+
+def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+    """Rebuild the full-text index and the vectors from the rows."""
+    with closing(ProgressBar("reindex", sys.stderr)) as bar:
+        done = or_raise(partial(consistency.reindex, config.file, shared, app.DIALECTS, bar, alone=alone))
+    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
+    return 0
+
+
+def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+    """Compact the database file; print its size before and after, and each step on standard error."""
+    before = _timestamp(arguments.forget) if arguments.forget else None
+    if arguments.forget_undo:
+        _confirm_end_of_undo(config, shared, yes=arguments.yes)
+    elif arguments.yes:
+        raise Fault("invalid", "--yes goes with --forget-undo only.")
+    if arguments.full and not alone:
+        note("Writes of the servers wait until the file is rewritten.")
+    choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
+    freed: Freed = or_raise(partial(compact, config.file, shared, note, choice, alone=alone))
+    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
+    if freed.undoable:
+        note(f"{freed.undoable} calls can still be undone: --forget-undo frees what is kept for it")
+    if not (alone or arguments.full):
+        note(
+            f"{freed.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
+            "`quipu compact` again, or let their writes wait while `quipu compact --full` rewrites the file"
+        )
+    return 0
+
+
+def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
+    """Tell which calls can no longer be undone, and ask; raises Fault if nobody can be asked, or the answer is no."""
+    with open_reader(config.file, shared) as db:
+        kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
+    if not kept.calls:
+        return
+    lost = f"{kept.calls} calls can no longer be undone, the newest is {kept.newest}, {one_word(kept.tool)}"
+    note(f"{lost}; {kept.bytes} bytes are kept for it")
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Fault("invalid", "--forget-undo needs --yes where nobody can be asked. Nothing was changed.")
+    if input("End their undo? [y/N] ").strip().lower() not in {"y", "yes"}:
+        raise Fault("invalid", "Nothing was changed.")
+
+
+def _timestamp(given: str) -> str:
+    moment = utc_time(given)
+    if moment is None:
+        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
+    return moment
+
+
+def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
+    """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
+    with open_reader(config.file, shared) as db:
+        entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
+        wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
+    for entry in entries:
+        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+    if not entries:
+        note("no calls have changed anything yet")
+    if wrong is not None:
+        note(f"audit row {wrong} breaks the hash chain")
+    return 0 if wrong is None else 1
+
+
+def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+    """Undo the changes of one call."""
+    entry: audit.Entry = or_raise(
+        partial(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
+    )
+    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+    note("undone")
+    return 0
+
+
+def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
+    """Print the quarantined memories, or release one."""
+    with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
+        chosen = arguments.release
+        found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
+    for one in found:
+        preview = one_line(one.text, _PREVIEW_CHARS)
+        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
+        line = f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}"
+        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
+    if not found:
+        note("nothing is quarantined")
+    return 0
+
+
+def _call_line(entry: audit.Entry) -> str:
+    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
+    more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
+    undo_hint = "  (can be undone)" if entry.undoable else ""
+    source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
+    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
