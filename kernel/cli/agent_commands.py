@@ -13,7 +13,7 @@ from kernel.core.config import Config
 from kernel.core.errors import Fault
 
 if TYPE_CHECKING:
-    from kernel.store.transaction import Tx
+    pass
 
 _PRIVACY = """What hooks do:
   They talk to this machine, or to the https address you configured, and to nothing else. On this machine nothing is
@@ -52,17 +52,13 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
         raise
     if problem:
         note(problem)
-    from kernel.cli.faults import or_raise
     from kernel.engines.opening import open_reader
     from kernel.store.context import CallContext
-
-    def run(tx: "Tx") -> Any:
-        return tool.handler(tx, request)
 
     shared = app.context_of(config)
     access, *_ = app.open_data(config, shared)
     with closing(access), open_reader(config.file, shared) as db:
-        found: Any = or_raise(db.read, CallContext("common", "prime"), run)
+        found: Any = db.read(CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
     if found.text:
         show(found, found.text.removesuffix("\n"), as_json=arguments.json)
     return 0

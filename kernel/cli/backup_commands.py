@@ -7,13 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.commands import BACKUP_KEEP
-from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core import data_dir
@@ -44,7 +42,7 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
         return _backup_all(arguments.all, config, as_json=arguments.json)
     target = arguments.target or config.home / f"quipu-{backup_time()}.db"
     with closing(open_shared(config)), closing(ProgressBar("backup", sys.stderr)) as bar:
-        or_raise(backup_file, config.file, app.base_context(None), target, bar)
+        backup_file(config.file, app.base_context(None), target, bar)
     left = _left_out(config)
     show({"file": str(target), "left_out": left}, str(target), as_json=arguments.json)
     if left:
@@ -54,7 +52,7 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
 
 def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
     with closing(ProgressBar("backup", sys.stderr)) as bar:
-        made = or_raise(app.back_up_all, config, target, bar)
+        made = app.back_up_all(config, target, bar)
     _show_all(target, made, as_json=as_json)
     return 0
 
@@ -103,9 +101,8 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
     for name in tenants_of(source, config.tenant):
         own = config._replace(tenant=name)
         places[name] = Place(name, own.home, app.folders_of(own, app.context_of(own)))
-    work = partial(restore, tenant=config.tenant, time=backup_time())
-    lines = or_raise(work, config.data, places, source, app.base_context(None))
-    for line in lines:
+    context = app.base_context(None)
+    for line in restore(config.data, places, source, context, tenant=config.tenant, time=backup_time()):
         show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
         now = _settings(config)
@@ -136,9 +133,9 @@ def keep_replica(arguments: argparse.Namespace, config: Config) -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
-    with closing(or_raise(Replica, config, arguments.target)) as replica:
-        or_raise(replica.begin, app.context_of(config._replace(model=None)), app.DIALECTS)
+    with closing(Replica(config, arguments.target)) as replica:
+        replica.begin(app.context_of(config._replace(model=None)), app.DIALECTS)
         note(f"{arguments.target} follows {config.data}")
         sys.stderr.flush()
-        or_raise(replica.run, stopping, catch_faults)
+        replica.run(stopping, catch_faults)
     return 0

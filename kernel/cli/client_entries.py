@@ -3,13 +3,14 @@
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
-from kernel.cli import config_files, config_removal
+from kernel.cli import config_files
 from kernel.cli.clients import Client, Entry, Syntax, Target
 from kernel.core.config import MODEL, Config, default_data, on_loopback
 from kernel.core.data_dir import MAIN, fsync, replace
@@ -91,6 +92,11 @@ def checked_key(key: str) -> str:
     if key and not _KEY.fullmatch(key):
         raise Fault("invalid", "A key is printable ASCII without spaces")
     return key
+
+
+def typed_key(option: str) -> str:
+    """Return the key of an option; - reads it from standard input. Raises Fault("invalid") if it cannot be a key."""
+    return checked_key(sys.stdin.readline().strip() if option == "-" else option)
 
 
 def parse_url(url: str) -> SplitResult:
@@ -249,7 +255,7 @@ def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
 
 def _without_entry(client: Client, text: str, name: str) -> str:
     keys = (*_keys(client, _read(client, text)), name)
-    remove = config_removal.remove_toml if client.syntax == "toml" else config_removal.remove_json
+    remove = config_files.remove_toml if client.syntax == "toml" else config_files.remove_json
     return remove(text, keys)
 
 

@@ -8,7 +8,7 @@ from handlers.console.guide import ClientSetup, Finding, Guide
 from kernel.calls.tools import Tool
 from kernel.cli import client_entries, doctor
 from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
-from kernel.cli.rekeying import rekey_command
+from kernel.cli.hook_files import rekey_command
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.core.config import Config
 

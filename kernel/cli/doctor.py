@@ -1,6 +1,7 @@
 """`quipu doctor`: one line per check of the installation, with a remedy for each problem."""
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -12,10 +13,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kernel.calls.dispatch import catch_faults
-from kernel.cli import client_entries, file_systems, output, probe
+from kernel.cli import client_entries, output, probe
 from kernel.cli.backup_commands import describe_backups
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
-from kernel.cli.database_commands import describe_database
 from kernel.cli.environment import unknown_variables
 from kernel.core import data_dir
 from kernel.core.config import MODEL, VERSION, Config, on_loopback
@@ -94,7 +94,7 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
 def folder(config: Config) -> Iterator[Diagnosis]:
     """Yield the data directory: writable, on a local file system and private to its user."""
     data = config.data.absolute()
-    there = file_systems.existing_parent(data)
+    there = existing_parent(data)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -104,18 +104,16 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         return
     detail = str(data) if there == data else f"{data} is created at the first start"
     yield Diagnosis("ok", "data directory", detail)
-    kind = file_systems.kind_of(there)
-    if kind in file_systems.NETWORK:
+    kind = kind_of(there)
+    if kind in NETWORK:
         remedy = "choose a local one with --data or QUIPU_DATA"
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
-    if copied := file_systems.synchronized_folder(data):
+    if copied := synchronized_folder(data):
         detail = f"{copied} is synchronized: a copy taken while the database changes is damaged"
         yield Diagnosis("hint", "data directory", detail, "choose another folder with --data or QUIPU_DATA")
-    exposed = [
-        path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if file_systems.readable_by_others(path)
-    ]
+    exposed = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if readable_by_others(path)]
     if exposed:
         yield Diagnosis("hint", "data directory", f"other users can access {exposed[0]}", f"chmod -R go= {data}")
 
@@ -132,7 +130,11 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 def database(config: Config) -> Iterator[Diagnosis]:
     """Yield each database file: readable, of a supported version, intact, with a vector for each document."""
     if config.store:
-        yield Diagnosis(*describe_database(config))
+        found = catch_faults(app.prepare_shared, config)
+        if isinstance(found, Fault):
+            yield Diagnosis("wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
+        else:
+            yield Diagnosis("ok", "database", f"PostgreSQL, with schema {found.schema}")
         return
     if restore.is_interrupted(config.data):
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
@@ -204,7 +206,7 @@ def _try_model(folder: Path) -> tuple[Embedding | None, str]:
 
 def disk(config: Config) -> Iterator[Diagnosis]:
     """Free space on the disk of the data directory."""
-    free = shutil.disk_usage(file_systems.existing_parent(config.data.absolute())).free
+    free = shutil.disk_usage(existing_parent(config.data.absolute())).free
     size = config.file.stat().st_size if config.file.is_file() else 0
     detail = f"{free / _MIB:,.0f} MiB free"
     if free < _MIN_FREE_BYTES:
@@ -309,7 +311,7 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
     problem = _key_problem(client, entry, config)
     if problem:
         return problem
-    if client_entries.bearer_of(entry) and file_systems.readable_by_others(file):
+    if client_entries.bearer_of(entry) and readable_by_others(file):
         return Diagnosis("hint", client.title, f"other users can read the key in {file}", f"chmod go= {file}")
     return Diagnosis("ok", client.title, f"points to {url}")
 
@@ -326,3 +328,40 @@ def _key_problem(client: Client, entry: Entry, config: Config) -> Diagnosis | No
     if not config.oauth and not (api_keys.matches(bearer, key) and key and key.state(utc_now()) == "active"):
         return Diagnosis("wrong", client.title, "its key is expired, revoked or unknown", remedy)
     return None
+
+
+_GROUP_AND_OTHERS = 0o077
+# Write-ahead logging needs memory shared by all processes of one host: https://sqlite.org/wal.html.
+NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
+)
+# What the folders of programs that copy files elsewhere while they change are called.
+_SYNCHRONIZED = ("onedrive", "dropbox", "google drive", "googledrive", "icloud", "mobile documents")
+
+
+def existing_parent(path: Path) -> Path:
+    """Return the path itself, or its nearest ancestor that exists."""
+    return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
+
+
+def readable_by_others(path: Path) -> bool:
+    """Return whether other users of this machine can reach it; on Windows the user's folder keeps them out."""
+    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
+
+
+def synchronized_folder(path: Path) -> str:
+    """Return the folder above a path, or the path itself, that a program copies elsewhere; empty if there is none."""
+    return next((part for part in path.parts if part.lower().startswith(_SYNCHRONIZED)), "")
+
+
+def kind_of(path: Path) -> str:
+    """Return the type of the file system; empty if the system does not expose it."""
+    if path.drive.startswith("\\\\"):  # a share on Windows
+        return "smbfs"
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return ""
+    place = path.resolve()
+    found = [(len(mount[1]), mount[2]) for mount in mounts if place.is_relative_to(mount[1].replace("\\040", " "))]
+    return max(found, default=(0, ""))[1]

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.core.config import VERSION, Config
 from kernel.core.errors import Fault
@@ -34,19 +33,19 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with open_reader(config.file, patient) as db:
         if arguments.kind == _OKF:
-            done: okf_export.Written = or_raise(db.read, CallContext(), partial(_write_bundle, target))
+            done = db.read(CallContext(), partial(_write_bundle, target))
             left = f", {done.quarantined} in quarantine left out" if done.quarantined else ""
             result = {"folder": str(target), **done._asdict()}
             show(result, f"{done.concepts} memories{left}", as_json=arguments.json)
             return _report_damage(config, patient)
-        count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
+        count = db.read(CallContext(), partial(_write, known[arguments.kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return _report_damage(config, patient)
 
 
 def _report_damage(config: Config, context: StoreContext) -> int:
     """Note that the exported store is damaged; return 1 if it is."""
-    damage: str = "" if config.store else or_raise(find_damage, config.file, context, app.DIALECTS)
+    damage = "" if config.store else find_damage(config.file, context, app.DIALECTS)
     if damage:
         note(f"quipu: The store is damaged, and so is this export: {damage}. Run `quipu check`.")
     return 1 if damage else 0

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from kernel.cli import config_files, config_removal
+from kernel.cli import config_files
 from kernel.cli.clients import ConfigPath
 from kernel.cli.jsonc import Node, parse
 from kernel.core.errors import Fault
@@ -201,7 +201,7 @@ def _cut(text: str, keys: Sequence[str]) -> str:
     kept = [item for item in here.value if not _is_ours(item)]
     if not kept:
         alone = len(_node(text, keys[:-1]).members) == 1  # pyright: ignore[reportOptionalMemberAccess]
-        return config_removal.remove_json(text, keys[:-1] if alone else keys)
+        return config_files.remove_json(text, keys[:-1] if alone else keys)
     items = here.items
     for at in reversed([number for number, item in enumerate(items) if _is_ours(item.value)]):
         start, end = (items[at - 1].end, items[at].end) if at else (items[0].start, items[1].start)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel.calls.dispatch import catch_faults
-from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core.config import Config
@@ -61,7 +60,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         source = Source(arguments.path, password, shared.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
         try:
-            done = or_raise(work, config.file, config.undo_hours, shared, origin, chosen, source)
+            done = work(config.file, config.undo_hours, shared, origin, chosen, source)
         except Fault as fault:
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise

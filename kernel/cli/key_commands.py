@@ -5,8 +5,8 @@ import argparse
 import msgspec
 
 from handlers.console.guide import FIRST_KEY, NOT_ADMIN
+from kernel.cli.hook_files import rekey_commands
 from kernel.cli.output import note, show
-from kernel.cli.rekeying import rekey_commands
 from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.errors import Fault

@@ -1,12 +1,25 @@
-"""The commands for memories. They ask the server that runs on the data directory, and work on the file without one."""
+"""The commands for memories. They ask the server of the data directory, or that at a URL, or work on the file.
+
+The text of a memory is typed as an option, on standard input, or in an editor.
+"""
 
 import argparse
+import asyncio
+import http.client
+import os
+import shlex
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from kernel.cli import output, typed_text
-from kernel.cli.memory_sources import Source, source_of
+import msgspec
+
+from kernel.cli import client_entries, local_client, output
 from kernel.core.config import Config
+from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.core.times import later, span, utc_time
@@ -14,17 +27,48 @@ from kernel.core.times import later, span, utc_time
 if TYPE_CHECKING:
     from handlers.console.printing import Style
 
+_SECONDS = 60
+_MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
+_UNKNOWN = "Whether it was done is not known: look before you try again."
+_STDIN = "-"
+_PREFIX = "quipu-edit-"
+# Status and body of the answer to a command with a body and a style; it sends no request twice.
+Send = Callable[[str, bytes, "Style"], tuple[int, bytes]]
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _Failed(msgspec.Struct):
+    error: _Error
+
+
+class _Editable(msgspec.Struct):
+    """The parts of a memory that an edit needs."""
+
+    id: str
+    text: str
+    version: str
+    edit: bool
+
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Runs one of the commands; 1 if nothing was found."""
-    asked = typed_text.checked(_request(arguments))
-    source = source_of(arguments, config)
-    style = _style(arguments, config)
+    """Run one of the commands; return 1 if nothing was found."""
+    request = _request(arguments)
+    for name, value in request.items():
+        for text in cast("list[object]", value) if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                _check_text(name, text)
+    send = _sender(arguments, config)
+    style: Style = "colour" if output.has_colours(sys.stdout, config.environment) else "text"
+    style = "json" if arguments.json else style
     if arguments.command == "add":
-        asked["text"] = typed_text.to_add(arguments.text, config.environment)
-    printed = _edit(source, asked, style, config) if arguments.command == "edit" else None
-    if printed is None:
-        printed = source.ask(arguments.command, asked, style)
+        request["text"] = _text_to_add(arguments.text, config)
+    if arguments.command == "edit":
+        printed = _edit(send, request, style, config)
+    else:
+        printed = _ask(send, arguments.command, request, style)
     print(printed, end="")
     if not printed:
         output.note("nothing found")
@@ -35,8 +79,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of a command, by the names of its request."""
     match arguments.command:
         case "recall":
-            times = {"as_of": arguments.as_of or ""}
-            return {"query": " ".join(arguments.query), "limit": arguments.limit, **times, **_filters(arguments)}
+            query, limit = " ".join(arguments.query), arguments.limit
+            return {"query": query, "limit": limit, "as_of": arguments.as_of or "", **_filters(arguments)}
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":
@@ -44,8 +88,7 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         case "edit":
             return {"id": arguments.id, "text": arguments.text}
         case "forget":
-            chosen = {"immutable": arguments.immutable, "observation": arguments.observation}
-            return {"id": arguments.id, **chosen}
+            return {"id": arguments.id, "immutable": arguments.immutable, "observation": arguments.observation}
         case "stats":
             return {}
         case _:
@@ -56,32 +99,164 @@ def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"dialects": arguments.dialect, "actor": arguments.actor, "after": _since(arguments.since or "")}
 
 
-def _since(given: str) -> str:
+def _since(text: str) -> str:
     """Return a time as it is, an age as the time so long ago, and nothing for an age before the first year."""
-    age = span(given)
+    age = span(text)
     if age is None:
-        if given and utc_time(given) is None:
+        if text and utc_time(text) is None:
             raise Fault("invalid", "--since must be a time such as 2026-01-31, or an age such as 7d, 12h or 30m.")
-        return given
+        return text
     try:
         return later(utc_now(), -age)
     except OverflowError:
         return ""
 
 
-def _style(arguments: argparse.Namespace, config: Config) -> "Style":
-    if arguments.json:
-        return "json"
-    return "colour" if output.has_colours(sys.stdout, config.environment) else "text"
-
-
-def _edit(source: Source, asked: dict[str, Any], style: "Style", config: Config) -> str:
-    """Changes the text of a memory; if that is refused, the new text is kept in a file."""
-    shown = source.shown(asked["id"])
-    if not shown.edit:
-        raise Fault("invalid", f"No tool edits {shown.id}.")
-    text = typed_text.to_edit(asked["text"], shown.text, config.environment)
+def _check_text(name: str, text: str) -> None:
+    """Raise Fault("invalid") for an argument of the command line that held bytes that are no text."""
     try:
-        return source.ask("edit", {"id": shown.id, "text": text, "version": shown.version}, style)
+        text.encode()
+    except UnicodeEncodeError:
+        raise Fault("invalid", f"{name}: these bytes are no text in UTF-8; nothing was written.") from None
+
+
+def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> str:
+    """Return the output of a command; raises Fault."""
+    status, body = send(command, msgspec.json.encode(request), style)
+    if status == http.HTTPStatus.OK:
+        return body.decode("utf-8", "replace")
+    try:
+        message = msgspec.json.decode(body, type=_Failed).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = f"The server answers {status}, and not as Quipu does."
+    raise Fault("invalid", message)
+
+
+def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -> str:
+    """Change the text of a memory; if that is refused, a file keeps the new text."""
+    memory = msgspec.json.decode(_ask(send, "show", {"id": request["id"]}, "json"), type=_Editable)
+    if not memory.edit:
+        raise Fault("invalid", f"No tool edits {memory.id}.")
+    text: str | None = request["text"]
+    if text is None:
+        text = _from_editor(memory.text, config)
+    elif text == _STDIN:
+        text = _from_stdin()
+    try:
+        return _ask(send, "edit", {"id": memory.id, "text": text, "version": memory.version}, style)
     except Fault as fault:
-        raise Fault(fault.code, f"{fault.message} What you wrote is in {typed_text.kept(text)}.") from None
+        raise Fault(fault.code, f"{fault.message} What you wrote is in {_new_file(text)}.") from None
+
+
+def _sender(arguments: argparse.Namespace, config: Config) -> Send:
+    """Return the way to the server at --url, else to the database, the server of the data directory, or the file."""
+    if arguments.url is not None:
+        return _at_url(arguments.url, arguments.key)
+    if arguments.key:
+        raise Fault("invalid", "--key is for --url: a server of this data directory needs none from here.")
+    server = None if config.store else local_client.find(str(config.data))
+    on_file = _on_file(config)
+
+    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+        if server is None:
+            return on_file(command, body, style)
+        try:
+            answer = local_client.ask(server, command, body, style, config.tenant)
+        except OSError as error:
+            reason = "has not answered in time" if isinstance(error, TimeoutError) else "has hung up"
+            raise Fault("busy", f"The server on port {server[1]} {reason}. {_UNKNOWN}") from None
+        return on_file(command, body, style) if answer is None else answer
+
+    return send
+
+
+def _on_file(config: Config) -> Send:
+    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+        from handlers.console.commands import local_caller, run_command
+        from handlers.console.printing import printed
+        from kernel.operations.replica import is_replica
+        from kernel.server import app
+
+        caller = local_caller(config.data, config.tenant)
+        if command != "add" or config.tenant != MAIN:
+            app.require_database(config)
+        kernel = app.open_kernel(config._replace(follow=is_replica(config.data)))
+        try:
+            result = asyncio.run(run_command(kernel.dispatch, caller, command, body))
+        finally:
+            kernel.store.close()
+        return 200, printed(command, result, style).encode("utf-8", "replace")
+
+    return send
+
+
+def _at_url(url: str, key: str) -> Send:
+    parts = client_entries.parse_url(url)
+    bearer = client_entries.typed_key(key)
+    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
+
+    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+        connection = connect(parts.hostname or "", parts.port, timeout=_SECONDS)
+        try:
+            connection.connect()
+        except (OSError, ValueError) as error:  # the latter for a host that can be no name
+            reason = getattr(error, "strerror", None) or error
+            raise Fault("busy", f"No answer from {url}: {reason}.") from None
+        try:
+            connection.request("POST", f"{parts.path.rstrip('/')}/memories/{command}?as={style}", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(_MOST_BYTES)
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise Fault("busy", f"{url} has not answered: {error}. {_UNKNOWN}") from None
+        finally:
+            connection.close()
+
+    return send
+
+
+def _text_to_add(argument: str | None, config: Config) -> str:
+    """Return the text of a new memory; raises Fault if there is none."""
+    if argument is not None and argument != _STDIN:
+        text = argument
+    else:
+        text = _from_editor("", config) if argument is None and sys.stdin.isatty() else _from_stdin()
+    if not text.strip():
+        raise Fault("invalid", "text: is empty; nothing was written.")
+    return text
+
+
+def _from_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Fault("invalid", f"text: byte {error.start} is no text in UTF-8; nothing was written.") from None
+
+
+def _from_editor(before: str, config: Config) -> str:
+    """Return a text as a person has edited it, without the line end that editors add at the end of a file."""
+    file, is_windows = _new_file(before), sys.platform == "win32"
+    environment = config.environment
+    command = environment.get("VISUAL") or environment.get("EDITOR") or ("notepad" if is_windows else "vi")
+    words = shlex.split(command, posix=not is_windows)  # on Windows a backslash is part of a path
+    try:
+        status = subprocess.run([*words, str(file)], check=False).returncode  # noqa: S603  # chosen by the user
+    except OSError as error:
+        file.unlink()
+        raise Fault("invalid", f"Cannot run the editor {command}: {error.strerror}; EDITOR names another.") from None
+    if status:
+        raise Fault("invalid", f"The editor has ended with status {status}; nothing was written. See {file}.")
+    try:
+        text = file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise Fault("invalid", f"{file}: byte {error.start} is no text in UTF-8; nothing was written.") from None
+    file.unlink()
+    return text if before.endswith("\n") else text.removesuffix("\n").removesuffix("\r")
+
+
+def _new_file(text: str) -> Path:
+    """Write a text into a new file, for its owner alone."""
+    descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=".md")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text.encode())
+    return Path(name)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-from kernel.cli.faults import or_raise
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core.config import Config
@@ -14,9 +13,9 @@ from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
 from kernel.core.times import utc_time
 from kernel.engines.opening import open_reader, open_writer
+from kernel.engines.sqlite.errors import SQLITE_ERRORS, as_fault
 from kernel.operations import consistency, undo
-from kernel.operations.compact import Choice, Freed, compact
-from kernel.operations.index_check import Finding
+from kernel.operations.compact import Choice, compact
 from kernel.operations.replica import refuse_replica
 from kernel.operations.shared_store import changing_keys
 from kernel.search import quarantine
@@ -30,7 +29,16 @@ _PREVIEW_CHARS = 80  # of a quarantined text
 
 
 def run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Namespace, config: Config) -> int:
-    """Run the function of a command with the data that it needs; a store is locked and migrated before."""
+    """Run the function of a command with the data that it needs; raises the errors of the engine as Faults."""
+    try:
+        return _run_on_data(work, opens, arguments, config)
+    except (*SQLITE_ERRORS, OSError) as error:
+        if (fault := as_fault(error)) is not None:
+            raise fault from error
+        raise
+
+
+def _run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Namespace, config: Config) -> int:
     refuse_replica(config.data)
     if opens == "keys":
         with changing_keys(config):
@@ -50,23 +58,15 @@ def run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Namesp
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
     """Print the differences between rows, full text and vectors; return 1 if any is left."""
     lines: list[str] = []
-    look = partial(
-        consistency.check,
-        config.file,
-        shared,
-        app.DIALECTS,
-        repair=arguments.repair,
-        report=lines.append,
-        alone=alone,
-    )
+    repair: bool = arguments.repair
     try:
-        found: list[Finding] = or_raise(look)
+        found = consistency.check(config.file, shared, app.DIALECTS, repair=repair, report=lines.append, alone=alone)
         for finding in found:
             show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
     finally:
         for line in lines[:_SHOWN_DIFFERENCES]:
             show({"difference": line}, f"  {line}", as_json=arguments.json)
-    left = [finding for finding in found if finding.kept] if arguments.repair else found
+    left = [finding for finding in found if finding.kept] if repair else found
     state = "differences found" if left else "repaired" if found else "ok"
     show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
@@ -75,7 +75,7 @@ def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, a
 def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = or_raise(partial(consistency.reindex, config.file, shared, app.DIALECTS, bar, alone=alone))
+        done = consistency.reindex(config.file, shared, app.DIALECTS, bar, alone=alone)
     show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 
@@ -90,7 +90,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
     if arguments.full and not alone:
         note("Writes of the servers wait until the file is rewritten.")
     choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
-    freed: Freed = or_raise(partial(compact, config.file, shared, note, choice, alone=alone))
+    freed = compact(config.file, shared, note, choice, alone=alone)
     show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
     if freed.undoable:
         note(f"{freed.undoable} calls can still be undone: --forget-undo frees what is kept for it")
@@ -105,7 +105,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
 def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
     """Tell which calls can no longer be undone, and ask; raises Fault if nobody can be asked, or the answer is no."""
     with open_reader(config.file, shared) as db:
-        kept: audit.KeptUndo = or_raise(db.read, CallContext(), audit.kept_undo)
+        kept = db.read(CallContext(), audit.kept_undo)
     if not kept.calls:
         return
     lost = f"{kept.calls} calls can no longer be undone, the newest is {kept.newest}, {one_word(kept.tool)}"
@@ -128,8 +128,8 @@ def _timestamp(given: str) -> str:
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
     with open_reader(config.file, shared) as db:
-        entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
+        entries = db.read(CallContext(), partial(audit.read, limit=arguments.limit))
+        wrong = db.read(CallContext(), audit.first_broken)
     for entry in entries:
         show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     if not entries:
@@ -141,9 +141,7 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
     """Undo the changes of one call."""
-    entry: audit.Entry = or_raise(
-        partial(undo.undo, config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
-    )
+    entry = undo.undo(config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     note("undone")
     return 0
@@ -153,7 +151,7 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
     """Print the quarantined memories, or release one."""
     with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
         chosen = arguments.release
-        found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
+        found = [quarantine.release(tx, chosen)] if chosen else quarantine.flagged(tx)
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
         origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     probe.check_health(config.host, config.port)
     reached = connectable(config.host)
     authority = f"{f'[{reached}]' if ':' in reached else reached}:{config.port}"
-    given = client_entries.checked_key(sys.stdin.readline().strip() if arguments.key == "-" else arguments.key)
+    given = client_entries.typed_key(arguments.key)
     made = _first_code(authority, [given] if given else list(_keys_of_clients(config)))
     if given and made is None:
         raise Fault("invalid", f"The server on {authority} does not know that key, or needs none.")

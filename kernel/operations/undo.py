@@ -1,16 +1,19 @@
 """Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel.calls.dialect import Dialect, Restored
+from kernel.calls.tools import Tool
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
+from kernel.core.text import one_word
+from kernel.core.times import later
 from kernel.engines.opening import open_writer
 from kernel.engines.yielding import Turns
-from kernel.operations import undo_reasons
 from kernel.operations.index_check import differing_keys, mending_steps, rebuild_documents, rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
@@ -82,7 +85,7 @@ def changed_since(tx: Tx, number: int) -> Fault | None:
     if call is None or tx.can_revert(partial(_changes, tx, call)):
         return None
     part = next(audit.undo_parts(tx, call))
-    return undo_reasons.changed_since(tx, number, part.targets)
+    return _conflict_of(tx, number, part.targets)
 
 
 def _changes(tx: Tx, call: str) -> Iterator[bytes]:
@@ -117,7 +120,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
     entry, call = undoable(tx, dialects, number, hours)
     known = {dialect.name: dialect for dialect in dialects}
     touched = _served(known, number, {entry.dialect})
-    begun = resumed = audit.first_with_outcome(tx, undo_reasons.begun(number), after=number) is not None
+    begun = resumed = audit.first_with_outcome(tx, _begun_of(number), after=number) is not None
     count = changed = 0
     first: list[Target] = []
     while (part := audit.last_part(tx, call)) is not None:
@@ -131,7 +134,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
         if not audit.has_parts(tx, call):
             break
         if not begun:
-            audit.record(tx, undo_reasons.begun(number))
+            audit.record(tx, _begun_of(number))
             begun = True
         tx = yield
     undone = _Undone(entry, [*touched.values()], changed, first, not resumed and count == entry.touched and count > 0)
@@ -142,7 +145,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
 
 def _revert(tx: Tx, number: int, part: audit.UndoPart, touched: Mapping[str, Dialect], *, begun: bool) -> None:
     if not tx.revert_changes(part.changes):
-        fault = undo_reasons.changed_since(tx, number, part.targets)
+        fault = _conflict_of(tx, number, part.targets)
         raise Fault(fault.code, f"{fault.message} {_HALF.format(number)}") if begun else fault
     _restore_outside(tx, touched, part.targets)
 
@@ -160,7 +163,7 @@ def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched:
 
 
 def _finish(tx: Tx, undone: _Undone) -> None:
-    audit.record(tx, undo_reasons.outcome_of(undone.entry.id), touched=(undone.touched, undone.first))
+    audit.record(tx, _outcome_of(undone.entry.id), touched=(undone.touched, undone.first))
     audit.delete_undo(tx, undone.entry.id)
 
 
@@ -190,7 +193,7 @@ def called(tx: Tx, number: int) -> audit.Entry:
     """Return the entry of a call; raises Fault("not_found")."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
-        raise undo_reasons.no_call(tx, number)
+        raise _no_call(tx, number)
     return entry
 
 
@@ -199,7 +202,7 @@ def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tu
     entry = called(tx, number)
     call = audit.undo_call(tx, number)
     if call is None:
-        raise undo_reasons.nothing_kept(tx, dialects, entry, hours)
+        raise _nothing_kept(tx, dialects, entry, hours)
     return entry, call
 
 
@@ -240,3 +243,100 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *
             created = next((event for event in reversed(events) if event.before is None), events[0])
             *_, dialect, tool, actor, at = events[-1]
             index.set_provenance(tx, space, key, (dialect, tool, actor), created.at, at)
+
+
+_UNDID = "undid "  # begins the outcome of an undo
+_MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
+_MOST_NAMED = 3
+
+
+def _outcome_of(number: int) -> str:
+    return f"{_UNDID}{number}"
+
+
+def _begun_of(number: int) -> str:
+    """Return the outcome in the audit of the first of several slices of the undo of a call."""
+    return f"began to undo {number}"
+
+
+def _no_call(tx: Tx, number: int) -> Fault:
+    newest = next(iter(audit.read(tx, 1)), None)
+    said = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
+    return Fault("not_found", f"There is no call {number} in the audit: {said}.")
+
+
+def _nothing_kept(tx: Tx, dialects: Sequence[Dialect], entry: audit.Entry, hours: int) -> Fault:
+    """Return the Fault for a call of which nothing is kept; `hours` is how long that is done now, 0 for never."""
+    tool = _tool(dialects, entry)
+    said = _undone(tx, entry) or _never_kept(tx, tool, entry) or _not_kept_now(tx, tool, entry, hours)
+    return Fault("conflict", f"Call {entry.id} cannot be undone: {said}.")
+
+
+def _undone(tx: Tx, entry: audit.Entry) -> str:
+    if undone := audit.first_with_outcome(tx, _outcome_of(entry.id), after=entry.id):
+        return f"call {undone.id} of {one_word(undone.actor)} undid it at {undone.at}"
+    undid = entry.outcome.removeprefix(_UNDID)
+    return "" if undid == entry.outcome else f"it is itself the undo of call {undid}"
+
+
+def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:
+    """Return why nothing of such a call is ever kept; empty for a call that replaced something."""
+    if tool is None:
+        return f"{entry.tool} keeps nothing for it" if entry.dialect == "kernel" else ""
+    if tool.hints.destructive:
+        return ""
+    added = _added(tx, entry)
+    if not added:
+        return "" if tool.kept_arms else f"{tool.name} replaces nothing, so nothing was kept"
+    told = f"`quipu forget {added[0]}` deletes what it added"
+    if entry.touched > 1:
+        told = f"`quipu forget` deletes what it added, such as {', '.join(added[:_MOST_NAMED])}"
+    return f"it replaced nothing, so nothing was kept; {told}"
+
+
+def _not_kept_now(tx: Tx, tool: Tool | None, entry: audit.Entry, hours: int) -> str:
+    if not hours:
+        return "nothing is kept for it, as QUIPU_UNDO_HOURS=0 asks"
+    if entry.at < later(tx.now, -timedelta(hours=hours)):
+        return f"it expired: what a call changed is kept for {hours} hours, and it was at {entry.at}"
+    if tool is not None and not tool.hints.destructive:
+        return "it replaced nothing, so nothing was kept"
+    since = "by a redaction or `quipu compact --forget-undo`"
+    return f"nothing of it is kept: it changed too much at once, or what was kept has been deleted since, {since}"
+
+
+def _conflict_of(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:
+    """Return the Fault for a call of which something has changed again, with the later calls as far as they name it."""
+    ids = list(dict.fromkeys(f"{space}/{key}" for space, key, _ in targets))[:_MOST_PLACES]
+    later = audit.touching(tx, ids, after=number, limit=_MOST_NAMED)
+    if not later:
+        said = f"Something that call {number} changed has been changed again since, or is needed by what came later"
+        return Fault("conflict", f"{said}.")
+    touched = {f"{space}/{key}" for space, key, _ in audit.targets(later[0])}
+    place = next((id_ for id_ in ids if id_ in touched), "what it changed")
+    named = ", ".join(f"call {one.id} ({one.tool} at {one.at})" for one in later)
+    said = f"{place} has been changed again since, or is needed by what came later: {named}"
+    return Fault("conflict", f"Call {number} cannot be undone: {said}.")
+
+
+def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
+    dialect = next((one for one in dialects if one.name == entry.dialect), None)
+    tools = (
+        ()
+        if dialect is None
+        else (*dialect.tools, *dialect.memories.curating, *(method.tool for method in dialect.rest))
+    )
+    return next((tool for tool in tools if tool.name == entry.tool), None)
+
+
+def _added(tx: Tx, entry: audit.Entry) -> list[str]:
+    """Return the ids of the first memories that a call added; empty if it also touched older memories."""
+    added: list[str] = []
+    for space, key, operation in audit.targets(entry):
+        event = next(
+            (one for one in history.read(tx, space, key) if (one.at, one.operation) == (entry.at, operation)), None
+        )
+        if event is None or event.before is not None or event.after is None:
+            return []
+        added.append(f"{space}/{key}")
+    return added

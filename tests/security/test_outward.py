@@ -76,10 +76,10 @@ COMMANDS = {
     "kernel.cli.hook_client: create_connection",  # to the server that its client names
     "kernel.cli.hook_client: import http.client",
     "kernel.cli.hook_entries: import subprocess",  # quotes a command for Windows
-    "kernel.cli.memory_sources: import http.client",
+    "kernel.cli.memory_commands: import http.client",
+    "kernel.cli.memory_commands: import subprocess",  # runs the editor of the user
     "kernel.cli.probe: import http.client",
     "kernel.cli.service: import subprocess",
-    "kernel.cli.typed_text: import subprocess",  # runs the editor of the user
 }
 # Functions of the C library, by names that stand there: memory goes back to the system, a worker ends with its parent.
 LIBRARY = {"kernel.server.process: import ctypes", "kernel.server.worker: import ctypes"}

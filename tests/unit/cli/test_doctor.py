@@ -6,7 +6,7 @@ import shutil
 import socket
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ import apsw
 import msgspec
 import pytest
 
-from kernel.cli import doctor, file_systems
+from kernel.cli import doctor
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
 from kernel.core.config import MODEL, VERSION, Config
@@ -97,10 +97,10 @@ def test_doctor_command_prints_results_and_exit_status(
 def test_data_directory_on_a_network_file_system_is_wrong(
     visit: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = file_systems.kind_of(tmp_path)
+    here = doctor.kind_of(tmp_path)
     if not here:
         pytest.skip("this system does not expose file system types")
-    monkeypatch.setattr(file_systems, "NETWORK", frozenset({here}))
+    monkeypatch.setattr(doctor, "NETWORK", frozenset({here}))
     status, lines = visit()
     assert status == 1
     assert lines["data directory"].startswith(
@@ -433,3 +433,8 @@ def test_unparsable_client_file_is_a_hint(visit: Doctor, home: Path) -> None:
     status, lines = visit()
     assert status == 0
     assert lines["Codex"].startswith(f"hint   Codex: {file} cannot be read: invalid TOML: ")
+
+
+def test_share_of_windows_is_a_network_file_system() -> None:
+    share: Any = PureWindowsPath(r"\\server\share\memories")
+    assert doctor.kind_of(share) in doctor.NETWORK
