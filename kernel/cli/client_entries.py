@@ -26,17 +26,9 @@ _SAFE_PATH = "-P"  # clients start it in the folder of a project, whose modules 
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _KEY = regex(r"[\x21-\x7e]{1,1024}")
 # Passed as command line options instead, or meaningless for a server on standard input and output.
-_NOT_PASSED_ON = (
-    "QUIPU_DATA",
-    "QUIPU_MODEL",
-    "QUIPU_DIALECTS",
-    "QUIPU_TENANT",
-    "QUIPU_PROGRAM",
-    "QUIPU_ALLOWED_",
-    "QUIPU_IDLE_EXIT",
-    "QUIPU_OAUTH_",
-    "QUIPU_OPEN",
-    "QUIPU_PUBLIC_URL",
+_NOT_PASSED_ON = tuple(
+    "QUIPU_DATA QUIPU_MODEL QUIPU_DIALECTS QUIPU_TENANT QUIPU_PROGRAM QUIPU_ALLOWED_ QUIPU_IDLE_EXIT QUIPU_OAUTH_ "
+    "QUIPU_OPEN QUIPU_PUBLIC_URL".split()
 )
 # The variables that decide where data lies, and that clients and the SDKs of MCP let a server inherit.
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
@@ -63,6 +55,11 @@ class ApplyResult(NamedTuple):
 
     changed: bool
     backup: Path | None = None
+
+
+def this_program(config: Config) -> LaunchCommand:
+    """Return the command that starts this program again."""
+    return launch_command(sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen"))
 
 
 def launch_command(script: str, executable: str, values: Mapping[str, str], *, frozen: bool) -> LaunchCommand:
@@ -111,21 +108,25 @@ def parse_url(url: str) -> SplitResult:
     return parts
 
 
-def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
+def stdio_target(config: Config, program: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
     """Return the target for a server that the client starts, with the settings of this process."""
-    words = [*started.words, "stdio", *data_option(config, platform)]
+    words = [*program.words, "stdio", *data_option(config, platform)]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
     if config.tenant != MAIN:
         words += ["--tenant", config.tenant]
     for dialect in dialects or config.dialects:
         words += ["--dialect", dialect]
-    settings = {
+    return Target(command=tuple(words), env={**program.env, **settings_without(config, _NOT_PASSED_ON)})
+
+
+def settings_without(config: Config, prefixes: tuple[str, ...]) -> dict[str, str]:
+    """Return the environment variables that are settings, without those of some names."""
+    return {
         name: value
         for name, value in sorted(config.environment.items())
-        if value and name.startswith(SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
+        if value and name.startswith(SETTING_PREFIXES) and not name.startswith(prefixes)
     }
-    return Target(command=tuple(words), env={**started.env, **settings})
 
 
 def data_option(config: Config, platform: str) -> list[str]:

@@ -13,15 +13,15 @@ Entry = dict[str, Any]
 
 
 class ConfigPath(NamedTuple):
-    """A file below one of the user's directories; the environment variable `moved` overrides the directory of the file.
+    """A path below one of the user's directories; the environment variable `moved` overrides the folder of the file.
 
     `home` is the home directory, `apps` the platform's directory for application data, `dotfiles` the same except on
     macOS, if some programs use `.config` as on Linux.
     """
 
-    base: Base
     path: str
     moved: str = ""
+    base: Base = "home"
 
 
 class Target(NamedTuple):
@@ -31,6 +31,12 @@ class Target(NamedTuple):
     key: str = ""
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
+
+
+_STDIO = {"command": "{command}", "args": "{args}", "env": "{env}"}
+_HTTP = {"url": "{url}", "headers": "{headers}"}
+_TYPED_HTTP, _TYPED_STDIO = {"type": "http", **_HTTP}, {"type": "stdio", **_STDIO}
+_SERVER_URL = {"serverUrl": "{url}", "headers": "{headers}"}
 
 
 class Client(NamedTuple):
@@ -43,113 +49,73 @@ class Client(NamedTuple):
     name: str
     title: str
     config_path: ConfigPath
-    keys: tuple[str, ...]
-    http: Mapping[str, Any] | None
-    stdio: Mapping[str, Any]
+    http: Mapping[str, Any] | None = _HTTP
+    stdio: Mapping[str, Any] = _STDIO
+    keys: tuple[str, ...] = ("mcpServers",)
     alternative_keys: tuple[tuple[str, ...], ...] = ()
     syntax: Syntax = "jsonc"
     install_link: str = ""
 
 
-_SERVERS = ("mcpServers",)
-_STDIO = {"command": "{command}", "args": "{args}", "env": "{env}"}
-_HTTP = {"url": "{url}", "headers": "{headers}"}
-
 CLIENTS = (
-    Client(
-        "claude-code",
-        "Claude Code",
-        ConfigPath("home", ".claude.json", "CLAUDE_CONFIG_DIR"),
-        _SERVERS,
-        {"type": "http", **_HTTP},
-        {"type": "stdio", **_STDIO},
-    ),
+    Client("claude-code", "Claude Code", ConfigPath(".claude.json", "CLAUDE_CONFIG_DIR"), _TYPED_HTTP, _TYPED_STDIO),
     Client(
         "claude-desktop",
         "Claude Desktop",
-        ConfigPath("apps", "Claude/claude_desktop_config.json"),
-        _SERVERS,
-        None,
-        _STDIO,
+        ConfigPath("Claude/claude_desktop_config.json", base="apps"),
+        http=None,
         syntax="json",
     ),
     Client(
         "cursor",
         "Cursor",
-        ConfigPath("home", ".cursor/mcp.json"),
-        _SERVERS,
-        _HTTP,
-        _STDIO,
+        ConfigPath(".cursor/mcp.json"),
         install_link="cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={base64}",
     ),
     Client(
         "vscode",
         "VS Code",
-        ConfigPath("apps", "Code/User/mcp.json"),
+        ConfigPath("Code/User/mcp.json", base="apps"),
+        _TYPED_HTTP,
+        _TYPED_STDIO,
         ("servers",),
-        {"type": "http", **_HTTP},
-        {"type": "stdio", **_STDIO},
         install_link="vscode:mcp/install?{json}",
     ),
     Client(
         "codex",
         "Codex",
-        ConfigPath("home", ".codex/config.toml", "CODEX_HOME"),
-        ("mcp_servers",),
+        ConfigPath(".codex/config.toml", "CODEX_HOME"),
         {"url": "{url}", "http_headers": "{headers}"},
-        _STDIO,
+        keys=("mcp_servers",),
         syntax="toml",
     ),
+    Client("windsurf", "Windsurf", ConfigPath(".codeium/windsurf/mcp_config.json"), _SERVER_URL),
+    Client("zed", "Zed", ConfigPath("zed/settings.json", base="dotfiles"), keys=("context_servers",)),
     Client(
-        "windsurf",
-        "Windsurf",
-        ConfigPath("home", ".codeium/windsurf/mcp_config.json"),
-        _SERVERS,
-        {"serverUrl": "{url}", "headers": "{headers}"},
-        _STDIO,
+        "gemini-cli", "Gemini CLI", ConfigPath(".gemini/settings.json"), {"httpUrl": "{url}", "headers": "{headers}"}
     ),
-    Client("zed", "Zed", ConfigPath("dotfiles", "zed/settings.json"), ("context_servers",), _HTTP, _STDIO),
-    Client(
-        "gemini-cli",
-        "Gemini CLI",
-        ConfigPath("home", ".gemini/settings.json"),
-        _SERVERS,
-        {"httpUrl": "{url}", "headers": "{headers}"},
-        _STDIO,
-    ),
-    Client(
-        "antigravity",
-        "Antigravity",
-        ConfigPath("home", ".gemini/config/mcp_config.json"),
-        _SERVERS,
-        {"serverUrl": "{url}", "headers": "{headers}"},
-        _STDIO,
-    ),
+    Client("antigravity", "Antigravity", ConfigPath(".gemini/config/mcp_config.json"), _SERVER_URL),
     Client(
         "copilot-cli",
         "Copilot CLI",
-        ConfigPath("home", ".copilot/mcp-config.json", "COPILOT_HOME"),
-        _SERVERS,
-        {"type": "http", **_HTTP, "tools": ["*"]},
+        ConfigPath(".copilot/mcp-config.json", "COPILOT_HOME"),
+        {**_TYPED_HTTP, "tools": ["*"]},
         {"type": "local", **_STDIO, "tools": ["*"]},
     ),
     Client(
         "opencode",
         "opencode",
-        ConfigPath("home", ".config/opencode/opencode.json"),
-        ("mcp",),
+        ConfigPath(".config/opencode/opencode.json"),
         {"type": "remote", **_HTTP},
         {"type": "local", "command": "{argv}", "environment": "{env}"},
-        alternative_keys=(("mcp", "servers"),),
+        ("mcp",),
+        (("mcp", "servers"),),
     ),
-    Client("kiro", "Kiro", ConfigPath("home", ".kiro/settings/mcp.json"), _SERVERS, _HTTP, _STDIO),
+    Client("kiro", "Kiro", ConfigPath(".kiro/settings/mcp.json")),
     Client(
         "lm-studio",
         "LM Studio",
-        ConfigPath("home", ".lmstudio/mcp.json"),
-        _SERVERS,
-        _HTTP,
-        _STDIO,
+        ConfigPath(".lmstudio/mcp.json"),
         install_link="lmstudio://add_mcp?name={name}&config={base64}",
     ),
 )
@@ -157,7 +123,12 @@ BY_NAME = {client.name: client for client in CLIENTS}
 
 
 def config_file(client: Client, values: Mapping[str, str], platform: str) -> Path:
-    base, path, moved = client.config_path
+    return locate(client.config_path, values, platform)
+
+
+def locate(config_path: ConfigPath, values: Mapping[str, str], platform: str) -> Path:
+    """Return the absolute path on a platform, by the environment variables of the user."""
+    path, moved, base = config_path
     if moved and values.get(moved):
         return Path(values[moved]) / Path(path).name
     home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
@@ -175,7 +146,7 @@ def entry_of(client: Client, target: Target) -> Entry | None:
     shape = client.http if target.url else client.stdio
     if shape is None:
         return None
-    filling = {
+    values = {
         "{url}": target.url,
         "{headers}": {"Authorization": f"Bearer {target.key}"} if target.key else None,
         "{command}": target.command[0] if target.command else "",
@@ -183,17 +154,17 @@ def entry_of(client: Client, target: Target) -> Entry | None:
         "{argv}": list(target.command),
         "{env}": dict(target.env) or None,
     }
-    filled = {key: filling.get(value, value) if isinstance(value, str) else value for key, value in shape.items()}
-    return {key: value for key, value in filled.items() if value is not None}
+    entry = {key: values.get(value, value) if isinstance(value, str) else value for key, value in shape.items()}
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def install_link_of(client: Client, name: str, entry: Entry) -> str:
     """Return the link that installs an entry; empty if the client has no such links."""
-    whole = json.dumps({"name": name, **entry}, separators=(",", ":"), ensure_ascii=False)
+    with_name = json.dumps({"name": name, **entry}, separators=(",", ":"), ensure_ascii=False)
     alone = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
-    packed = base64.b64encode(alone.encode()).decode()
+    base64_text = base64.b64encode(alone.encode()).decode()
     return (
         client.install_link.replace("{name}", quote(name, safe=""))
-        .replace("{base64}", quote(packed, safe=""))
-        .replace("{json}", quote(whole, safe=""))
+        .replace("{base64}", quote(base64_text, safe=""))
+        .replace("{json}", quote(with_name, safe=""))
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from kernel.cli import config_files
-from kernel.cli.clients import ConfigPath
+from kernel.cli.clients import BY_NAME, ConfigPath
 from kernel.cli.jsonc import Node, parse
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
@@ -23,11 +23,10 @@ _HOOKS = "hooks"
 
 
 class HookClient(NamedTuple):
-    """A client with hooks: its name in `setup` and in `quipu hook`, its file, and its events by level."""
+    """A client with hooks: its names in `setup` and in `quipu hook`, its file, and its events by level."""
 
     name: str
     short: str
-    title: str
     path: ConfigPath
     form: Form
     prime: Mapping[str, str]  # the client's name of an event -> ours
@@ -35,6 +34,10 @@ class HookClient(NamedTuple):
     fixed: Mapping[str, Any] = {}  # members that the file must have
     unit: int = 1  # of a timeout, in a second
     remark: str = ""
+
+    @property
+    def title(self) -> str:
+        return BY_NAME[self.name].title
 
     def events(self, level: Level) -> Mapping[str, str]:
         return {} if level == "none" else self.prime if level == "prime" else {**self.prime, **self.recall}
@@ -44,8 +47,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "claude-code",
         "claude",
-        "Claude Code",
-        ConfigPath("home", ".claude/settings.json", "CLAUDE_CONFIG_DIR"),
+        ConfigPath(".claude/settings.json", "CLAUDE_CONFIG_DIR"),
         "exec",
         {"SessionStart": "session-start", "PostCompact": "post-compact"},
         {"UserPromptSubmit": "first-prompt"},
@@ -53,8 +55,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "codex",
         "codex",
-        "Codex",
-        ConfigPath("home", ".codex/hooks.json", "CODEX_HOME"),
+        ConfigPath(".codex/hooks.json", "CODEX_HOME"),
         "shell",
         {"SessionStart": "session-start"},
         {"UserPromptSubmit": "first-prompt"},
@@ -63,8 +64,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "cursor",
         "cursor",
-        "Cursor",
-        ConfigPath("home", ".cursor/hooks.json"),
+        ConfigPath(".cursor/hooks.json"),
         "flat",
         {"sessionStart": "session-start"},
         {"beforeSubmitPrompt": "first-prompt"},
@@ -73,8 +73,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "gemini-cli",
         "gemini",
-        "Gemini CLI",
-        ConfigPath("home", ".gemini/settings.json"),
+        ConfigPath(".gemini/settings.json"),
         "shell",
         {"SessionStart": "session-start"},
         {"BeforeAgent": "first-prompt"},
@@ -83,8 +82,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "opencode",
         "opencode",
-        "opencode",
-        ConfigPath("home", ".config/opencode/plugins/quipu.js"),
+        ConfigPath(".config/opencode/plugins/quipu.js"),
         "plugin",
         {"session": "session-start"},
         {"chat.message": "first-prompt"},

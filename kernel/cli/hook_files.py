@@ -4,11 +4,12 @@ import argparse
 import difflib
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernel.cli import client_entries, hook_client
-from kernel.cli.clients import CLIENTS, Client, config_file
+from kernel.cli.client_entries import text_of
+from kernel.cli.clients import Client, config_file, locate
 from kernel.cli.hook_entries import HOOK_CLIENTS, Entries, HookClient, Level, entries, events_of, own, put, take
 from kernel.cli.opencode_plugin import MARK, plugin
 from kernel.cli.output import note, show
@@ -26,34 +27,35 @@ def of_client(name: str) -> HookClient:
     for client in HOOK_CLIENTS:
         if name in (client.name, client.short):
             return client
-    raise Fault("invalid", f"{name} has no hooks that Quipu knows: {', '.join(one.name for one in HOOK_CLIENTS)}")
+    raise Fault("invalid", f"{name} has no hooks that Quipu knows: {', '.join(it.name for it in HOOK_CLIENTS)}")
+
+
+def _clients(arguments: argparse.Namespace) -> Sequence[HookClient]:
+    return [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS
 
 
 def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
     """Show the changes in the file of a client's hooks, and change it unless --print is given."""
     client = of_client(name)
-    file = file_of(client, config.environment, platform)
-    before = _text(file)
+    file = locate(client.path, config.environment, platform)
+    before = text_of(file)
     options = _options(arguments, config, platform)
-    started = client_entries.launch_command(
-        sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
-    )
-    program = [*(["env", *(f"{key}={value}" for key, value in started.env.items())] if started.env else ())]
-    program += started.words
+    words, env = client_entries.this_program(config)
+    program = [*(["env", *(f"{key}={value}" for key, value in env.items())] if env else ()), *words]
     if client.form == "plugin":
         after = plugin(level, program, options) if level != "none" else "" if before.startswith(MARK) else before
         if before and not before.startswith(MARK):
             raise Fault("invalid", f"{file} was not changed: it is not a file of Quipu")
     else:
-        wanted = entries(client, level, program, options, platform)
-        plain = before if own(before) == wanted else _original(file, before, client)
-        after = put(plain, client, wanted)
+        new_entries = entries(client, level, program, options, platform)
+        plain = before if own(before) == new_entries else _original(file, before, client)
+        after = put(plain, client, new_entries)
     _change(client, file, before, after, arguments)
 
 
 def remove(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
-    """Take the hooks out of the files of all clients, or of one."""
-    for client in [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS:
+    """Take the hooks out of the files of all clients, or of a single client."""
+    for client in _clients(arguments):
         _remove(client, arguments, config, platform)
     return 0
 
@@ -61,32 +63,30 @@ def remove(arguments: argparse.Namespace, config: Config, platform: str = sys.pl
 def remove_of(name: str, arguments: argparse.Namespace, config: Config, platform: str) -> None:
     """Take the hooks out of the file of a client that has any."""
     for client in HOOK_CLIENTS:
-        if client.name == name and installed(client, file_of(client, config.environment, platform)):
+        if client.name == name and installed(client, locate(client.path, config.environment, platform)):
             _remove(client, arguments, config, platform)
 
 
 def _remove(client: HookClient, arguments: argparse.Namespace, config: Config, platform: str) -> None:
-    file = file_of(client, config.environment, platform)
-    before = _text(file)
-    own_file = client.form == "plugin" and before.startswith(MARK)
-    after = "" if own_file else before if client.form == "plugin" else _original(file, before, client)
-    _change(client, file, before, after, arguments)
+    file = locate(client.path, config.environment, platform)
+    before = text_of(file)
+    plain = before if client.form == "plugin" else _original(file, before, client)
+    _change(client, file, before, "" if before.startswith(MARK) else plain, arguments)
 
 
 def status(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
     """Show for each client the file and the events of its hooks."""
-    for client in [of_client(arguments.client)] if arguments.client else HOOK_CLIENTS:
-        file = file_of(client, config.environment, platform)
-        found = installed(client, file)
-        row = {"client": client.name, "file": str(file), "events": found}
-        listed = ", ".join(found) or "no hooks"
-        show(row, f"{client.name:15} {listed:40} {file}", as_json=arguments.json)
+    for client in _clients(arguments):
+        file = locate(client.path, config.environment, platform)
+        events = installed(client, file)
+        row = {"client": client.name, "file": str(file), "events": events}
+        show(row, f"{client.name:15} {', '.join(events) or 'no hooks':40} {file}", as_json=arguments.json)
 
 
 def installed(client: HookClient, file: Path) -> list[str]:
     """Return the events for which a client calls Quipu; none if its file cannot be read."""
     try:
-        text = _text(file)
+        text = text_of(file)
         if client.form == "plugin":
             recall = [*client.recall.values()] if '"first-prompt"' in text else []
             return [*client.prime.values(), *recall] if text.startswith(MARK) else []
@@ -96,32 +96,30 @@ def installed(client: HookClient, file: Path) -> list[str]:
 
 
 def _original(file: Path, text: str, client: HookClient) -> str:
-    """Return the text without our entries: the copy of the file that becomes this text with them, if there is one."""
+    """Return the text without our entries: the copy of the file that becomes this text with them, if there is any."""
     ours = own(text)
     if not ours:
         return text
     plain = take(text)
-    return next((old for old in _before(file) if _becomes(old, text, client, ours)), plain)
+    return next((copy for copy in _earlier(file) if _becomes(copy, text, client, ours)), plain)
 
 
-def _becomes(old: str, text: str, client: HookClient, ours: Entries) -> bool:
+def _becomes(copy: str, text: str, client: HookClient, ours: Entries) -> bool:
     try:
-        return not own(old) and put(old, client, ours) == text
+        return not own(copy) and put(copy, client, ours) == text
     except Fault:
         return False
 
 
-def _before(file: Path) -> Sequence[str]:
-    """Return the earlier content of a file: the copies that `setup` has made of it, or nothing if all of them had our
-    entries.
-    """
+def _earlier(file: Path) -> Sequence[str]:
+    """Return the texts of the copies that `setup` has made of a file, and an empty text if each had our entries."""
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
     texts = [text for copy in copies if (text := _text_at(copy)) is not None]
     return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
 
 
 def _text_at(file: Path) -> str | None:
-    """Return the text of a file, None for one that is missing or cannot be read."""
+    """Return the text of a file, None if it is missing or cannot be read."""
     try:
         return read_bytes(file).decode(errors="replace")
     except OSError:
@@ -136,13 +134,11 @@ def _has_ours(text: str) -> bool:
 
 
 def _change(client: HookClient, file: Path, before: str, after: str, arguments: argparse.Namespace) -> None:
-    changed = before != after
-    if not arguments.json:
-        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), str(file), str(file), n=1)
-        show(None, "".join(_ended(lines)).removesuffix("\n") or f"{client.title}: {file} is up to date", as_json=False)
-    else:
-        show({"client": client.name, "file": str(file), "changed": changed}, "", as_json=True)
-    if not changed or getattr(arguments, "shown", False):
+    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), str(file), str(file), n=1)
+    diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines).removesuffix("\n")
+    row = {"client": client.name, "file": str(file), "changed": before != after}
+    show(row, diff or f"{client.title}: {file} is up to date", as_json=arguments.json)
+    if before == after or getattr(arguments, "shown", False):
         return
     if after:
         client_entries.replace_content(file, before.encode(), after.encode())
@@ -152,14 +148,10 @@ def _change(client: HookClient, file: Path, before: str, after: str, arguments: 
         note(client.remark)
 
 
-def _ended(lines: Iterable[str]) -> Iterable[str]:
-    return (line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
 def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Sequence[str]:
-    """Return the options for address, file of the key and data directory, if they are not the usual ones."""
-    given = (arguments.url or config.public or f"http://127.0.0.1:{config.port}").removesuffix("/")
-    url = given.partition("/mcp")[0]
+    """Return the options for address, file of the key and data directory, unless they are the defaults."""
+    address = (arguments.url or config.public or f"http://127.0.0.1:{config.port}").removesuffix("/")
+    url = address.partition("/mcp")[0]
     if not (url.startswith("https://") or client_entries.is_loopback(url)):
         raise Fault("invalid", f"{url}: hooks go to this machine or to an https address")
     words = [] if url == f"http://127.0.0.1:{DEFAULT_PORT}" else ["--url", url]
@@ -170,7 +162,7 @@ def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Se
 
 
 def _write_key(config: Config, key: str) -> Path:
-    """Return the key in a file of its own that only the user can read: a command line is shown to everybody."""
+    """Write a key into a file that only the user can read, since a command line is shown to everybody; return it."""
     file = (config.data / _KEY_FILE).absolute()
     if _text_at(file) != key:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -182,43 +174,23 @@ def _write_key(config: Config, key: str) -> Path:
     return file
 
 
-def file_of(client: HookClient, values: Mapping[str, str], platform: str) -> Path:
-    place = Client(client.name, client.title, client.path, (), None, {})
-    return config_file(place, values, platform)
-
-
-def _text(file: Path) -> str:
-    return client_entries.text_of(file)
-
-
-assert {client.short for client in HOOK_CLIENTS} == set(hook_client.CLIENTS)
-
-
-def rekey_commands(config: Config, platform: str = sys.platform) -> list[tuple[str, str]]:
-    """Return title and command of each client with an entry for the server of a configuration."""
-    found = [(client.title, rekey_command(client, config, platform)) for client in CLIENTS]
-    return [(title, command) for title, command in found if command]
-
-
 def rekey_command(client: Client, config: Config, platform: str = sys.platform) -> str:
-    """Return the command that keeps address and hooks of an entry and adds a key; empty if there is no such entry."""
+    """Return the command that adds a key to a client's entry for this server, which the first key locks out, and keeps
+    its address and hooks; empty if there is no such entry.
+    """
     try:
-        entry = client_entries.find_entry(
-            client, config_file(client, config.environment, platform), client_entries.NAME
-        )
+        file = config_file(client, config.environment, platform)
+        entry = client_entries.find_entry(client, file, client_entries.NAME)
     except Fault:
         return ""
     url = client_entries.url_of(entry or {})
     if not (client_entries.is_local(url, config.port) or (config.public and url.startswith(f"{config.public}/"))):
         return ""
-    words = ["quipu", "setup", "--client", client.name, "--url", url, *_hooks(client, config, platform), "--key", "-"]
-    return shlex.join(words)
+    hooks: list[str] = []
+    for it in HOOK_CLIENTS:
+        if it.name == client.name and (events := installed(it, locate(it.path, config.environment, platform))):
+            hooks = ["--hooks", "recall" if {*it.recall.values()} & {*events} else "prime"]
+    return shlex.join(["quipu", "setup", "--client", client.name, "--url", url, *hooks, "--key", "-"])
 
 
-def _hooks(client: Client, config: Config, platform: str) -> list[str]:
-    for hooks in HOOK_CLIENTS:
-        if hooks.name == client.name:
-            events = installed(hooks, file_of(hooks, config.environment, platform))
-            level = "recall" if {*hooks.recall.values()} & {*events} else "prime"
-            return ["--hooks", level] if events else []
-    return []
+assert {client.short for client in HOOK_CLIENTS} == set(hook_client.CLIENTS)

@@ -5,7 +5,8 @@ import argparse
 import msgspec
 
 from handlers.console.guide import FIRST_KEY, NOT_ADMIN
-from kernel.cli.hook_files import rekey_commands
+from kernel.cli.clients import CLIENTS
+from kernel.cli.hook_files import rekey_command
 from kernel.cli.output import note, show
 from kernel.core import data_dir
 from kernel.core.config import Config
@@ -59,9 +60,9 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _tell_of_clients(config: Config) -> None:
-    commands = rekey_commands(config)
-    if commands:
-        lines = [f"  {title}: {command}" for title, command in commands]
+    commands = [(client.title, rekey_command(client, config)) for client in CLIENTS]
+    lines = [f"  {title}: {command}" for title, command in commands if command]
+    if lines:
         note("\n".join(["Configured for this server, and in need of the key, for which each command waits:", *lines]))
 
 

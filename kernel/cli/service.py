@@ -17,7 +17,6 @@ from kernel.cli import client_entries, output
 from kernel.cli.client_entries import LaunchCommand
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-from kernel.server.app import SETTING_PREFIXES
 
 _UNIT = "quipu.service"
 _LABEL = "io.github.quipu-memory.quipu"
@@ -45,10 +44,7 @@ class Service(NamedTuple):
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Carry out one action; return the exit status, that of the service manager for `status`."""
-    started = client_entries.launch_command(
-        sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
-    )
-    service = define(config, started, platform)
+    service = define(config, client_entries.this_program(config), platform)
     action: str = arguments.action
     if action == "install":
         service.file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,15 +68,10 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
 _DONE = {"install": "installed and started", "start": "started", "stop": "stopped", "remove": "stopped and removed"}
 
 
-def define(config: Config, started: LaunchCommand, platform: str) -> Service:
+def define(config: Config, program: LaunchCommand, platform: str) -> Service:
     """Return the service for this configuration on a platform; raises Fault if there is no service manager."""
-    words = _words(config, started)
-    settings = {
-        name: value
-        for name, value in sorted(config.environment.items())
-        if value and name.startswith(SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
-    }
-    env = {**started.env, **settings}
+    words = _words(config, program)
+    env = {**program.env, **client_entries.settings_without(config, _NOT_PASSED_ON)}
     home = Path(config.environment.get("HOME") or config.environment.get("USERPROFILE") or ".")
     if platform == "darwin":
         return _launchd(home, words, env, config.data)
@@ -91,8 +82,8 @@ def define(config: Config, started: LaunchCommand, platform: str) -> Service:
     raise Fault("invalid", f"there is no service manager for {platform}: start `{' '.join(words)}` yourself")
 
 
-def _words(config: Config, started: LaunchCommand) -> list[str]:
-    words = [*started.words, "serve", "--data", str(config.data.absolute())]
+def _words(config: Config, program: LaunchCommand) -> list[str]:
+    words = [*program.words, "serve", "--data", str(config.data.absolute())]
     words += ["--host", config.host, "--port", str(config.port)]
     if config.environment.get("QUIPU_MODEL"):
         words += ["--model", str(config.model.absolute()) if config.model else "none"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kernel.cli import client_entries, hook_files, probe
+from kernel.cli.client_entries import ApplyResult
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
 from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.output import note, show
@@ -25,24 +26,24 @@ _WITH_HOOKS = {client.name for client in HOOK_CLIENTS}
 
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
-    """Write, print or remove the entry of clients, or list the supported ones; return the exit status."""
+    """Write, print or remove the entry of clients, or list the supported clients; return the exit status."""
     _check(arguments)
-    chosen = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
-    if not chosen:
+    clients = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
+    if not clients:
         if arguments.remove:
             raise Fault("invalid", "--remove needs --client NAME or --all")
         for client in CLIENTS:
-            found = describe(client, config.environment, platform, arguments.name)
-            row = {"client": client.name, "title": client.title, "found": found}
-            show(row, f"{client.name:15} {client.title:15} {found}", as_json=arguments.json)
+            state = describe(client, config.environment, platform, arguments.name)
+            row = {"client": client.name, "title": client.title, "found": state}
+            show(row, f"{client.name:15} {client.title:15} {state}", as_json=arguments.json)
         return 0
     if arguments.key == "-" and not arguments.remove:
         arguments.key = sys.stdin.readline().strip()  # once, for every client
-    return _change_each(chosen, arguments, config, platform)
+    return _change_each(clients, arguments, config, platform)
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raises Fault("invalid") for options that exclude each other."""
+    """Raise Fault("invalid") for options that exclude each other."""
     if arguments.all and arguments.client:
         raise Fault("invalid", "--all is for every client of this machine: leave --client out")
     if arguments.replace and arguments.remove:
@@ -53,40 +54,17 @@ def _check(arguments: argparse.Namespace) -> None:
         hook_files.of_client(arguments.client)
 
 
-def _change_each(chosen: Sequence[Client], arguments: argparse.Namespace, config: Config, platform: str) -> int:
-    """Goes on where the file of one client cannot be edited; the exit status."""
-    refused: list[tuple[Client, Fault]] = []
-    for client in chosen:
-        try:
-            _change(client, arguments, config, platform)
-        except Fault as fault:
-            refused.append((client, fault))
-    if len(refused) == len(chosen):
-        raise refused[0][1]
-    for client, fault in refused:
-        note(f"{client.title}: {fault.message}")
-    return 1 if refused else 0
+def _client(name: str) -> Client:
+    if name not in BY_NAME:
+        raise Fault("invalid", f"{name} is not a supported client: {', '.join(BY_NAME)}")
+    return BY_NAME[name]
 
 
-def _change(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> None:
-    file = config_file(client, config.environment, platform)
-    if arguments.remove:
-        _remove(client, file, arguments.name, as_json=arguments.json)
-        hook_files.remove_of(client.name, arguments, config, platform)
-    else:
-        if arguments.replace:
-            arguments = _named_as_replaced(client, file, arguments)
-        _set_up(client, file, arguments, config, platform)
-        if arguments.hooks and client.name in _WITH_HOOKS:
-            hook_files.apply(client.name, arguments.hooks, arguments, config, platform)
-
-
-def _named_as_replaced(client: Client, file: Path, arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with the name of the entry that is replaced; raises Fault("not_found") if there is none."""
-    name = client_entries.name_of_entry_starting(client, file, _PROGRAMS[arguments.replace])
-    if name is None:
-        raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
-    return argparse.Namespace(**{**vars(arguments), "name": name})
+def _installed(config: Config, platform: str) -> list[Client]:
+    clients = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
+    if not clients:
+        raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
+    return clients
 
 
 def describe(client: Client, values: Mapping[str, str], platform: str, name: str) -> str:
@@ -101,33 +79,61 @@ def describe(client: Client, values: Mapping[str, str], platform: str, name: str
     return f"{file} has no {name}" if entry is None else f"{file}: {client_entries.describe_target(entry)}"
 
 
-def _client(name: str) -> Client:
-    if name not in BY_NAME:
-        raise Fault("invalid", f"{name} is not a supported client: {', '.join(BY_NAME)}")
-    return BY_NAME[name]
+def _change_each(clients: Sequence[Client], arguments: argparse.Namespace, config: Config, platform: str) -> int:
+    """Change every client whose file can be edited; return the exit status."""
+    faults: list[tuple[Client, Fault]] = []
+    for client in clients:
+        try:
+            _change(client, arguments, config, platform)
+        except Fault as fault:
+            faults.append((client, fault))
+    if len(faults) == len(clients):
+        raise faults[0][1]
+    for client, fault in faults:
+        note(f"{client.title}: {fault.message}")
+    return 1 if faults else 0
 
 
-def _installed(config: Config, platform: str) -> list[Client]:
-    found = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
-    if not found:
-        raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
-    return found
+def _change(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> None:
+    file, name = config_file(client, config.environment, platform), arguments.name
+    if arguments.remove:
+        result = client_entries.remove_entry(client, file, name)
+        line = f"{name} is removed from {file}{_backup(result)}\nRestart {client.title} to end its use."
+        _report(client, file, result, line if result.changed else f"{file} has no {name}", as_json=arguments.json)
+        hook_files.remove_of(client.name, arguments, config, platform)
+        return
+    if arguments.replace:
+        name = client_entries.name_of_entry_starting(client, file, _PROGRAMS[arguments.replace])
+        if name is None:
+            raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
+        arguments = argparse.Namespace(**{**vars(arguments), "name": name})
+    _set_up(client, file, arguments, config, platform)
+    if arguments.hooks and client.name in _WITH_HOOKS:
+        hook_files.apply(client.name, arguments.hooks, arguments, config, platform)
 
 
 def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: Config, platform: str) -> None:
+    name: str = arguments.name
     target = _target(client, arguments, config, platform)
     entry = _entry(client, target, arguments, config)
     if arguments.link:
-        link = install_link_of(client, arguments.name, entry)
+        link = install_link_of(client, name, entry)
         if not link:
             raise Fault("invalid", f"{client.title} has no install links: leave --link out")
         show({"link": link}, link, as_json=arguments.json)
-    elif arguments.shown:
-        snippet = client_entries.snippet(client, arguments.name, entry)
+        return
+    if arguments.shown:
+        snippet = client_entries.snippet(client, name, entry)
         show({"file": str(file), "snippet": snippet}, snippet.removesuffix("\n"), as_json=arguments.json)
         note(f"goes into {file}")
-    else:
-        _write(client, file, arguments.name, entry, as_json=arguments.json)
+        return
+    result = client_entries.apply_entry(client, file, name, entry)
+    line = f"{name} is in {file}{_backup(result)}\nRestart {client.title} to use it."
+    _report(client, file, result, line if result.changed else f"{file} is up to date", as_json=arguments.json)
+    stored = client_entries.find_entry(client, file, name) or {}
+    if stored.get("disabled") is True or stored.get("enabled") is False:
+        note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
+    if target.url:
         _warn_of_address(target, config)
 
 
@@ -151,10 +157,7 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
     if arguments.stdio and remote:
         raise Fault("invalid", "--url and --key are for a running server, --stdio for one that the client starts")
     if arguments.stdio or (client.http is None and (arguments.all or not remote)):
-        started = client_entries.launch_command(
-            sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
-        )
-        return client_entries.stdio_target(config, started, platform, dialects)
+        return client_entries.stdio_target(config, client_entries.this_program(config), platform, dialects)
     if arguments.data or arguments.model or arguments.tenant:
         raise Fault("invalid", "--data, --model and --tenant need --stdio: a running server has its own")
     url = arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
@@ -162,54 +165,35 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
 
 
 def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
-    """Return the dialects to use, in the order of addresses; none for all of a server, or for an address as it is
-    given.
-    """
-    given = tuple(arguments.dialect)
-    if given == (_EVERY_DIALECT,) or (not given and (config.dialects or arguments.url)):
+    """Return the dialects to use, in the order of addresses; none for all of a server, or for an address as it is."""
+    names = tuple(arguments.dialect)
+    if names == (_EVERY_DIALECT,) or (not names and (config.dialects or arguments.url)):
         return ()
-    wanted = {dialect.name for dialect in app.select_dialects(given or DEFAULT_DIALECTS)}
-    return tuple(dialect.name for dialect in app.DIALECTS if dialect.name in wanted)
+    dialects = app.select_dialects(names or DEFAULT_DIALECTS)
+    return tuple(dialect.name for dialect in app.DIALECTS if dialect in dialects)
 
 
-def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool) -> None:
-    done = client_entries.apply_entry(client, file, name, entry)
-    line = f"{client.title}: {name} is in {file}{_backup(done)}\nRestart {client.title} to use it."
-    show(_row(file, done), line if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
-    written = client_entries.find_entry(client, file, name) or {}
-    if written.get("disabled") is True or written.get("enabled") is False:
-        note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
+def _report(client: Client, file: Path, result: ApplyResult, line: str, *, as_json: bool) -> None:
+    row = {"file": str(file), "changed": result.changed, "backup": str(result.backup) if result.backup else None}
+    show(row, f"{client.title}: {line}", as_json=as_json)
 
 
-def _remove(client: Client, file: Path, name: str, *, as_json: bool) -> None:
-    done = client_entries.remove_entry(client, file, name)
-    line = f"{client.title}: {name} is removed from {file}{_backup(done)}\nRestart {client.title} to end its use."
-    show(_row(file, done), line if done.changed else f"{client.title}: {file} has no {name}", as_json=as_json)
-
-
-def _row(file: Path, done: client_entries.ApplyResult) -> dict[str, object]:
-    return {"file": str(file), "changed": done.changed, "backup": str(done.backup) if done.backup else None}
-
-
-def _backup(done: client_entries.ApplyResult) -> str:
-    return f"; the previous content is in {done.backup.name}" if done.backup else ""
+def _backup(result: ApplyResult) -> str:
+    return f"; the previous content is in {result.backup.name}" if result.backup else ""
 
 
 def _warn_of_address(target: Target, config: Config) -> None:
     """Report a mistake in the address of an entry, if the client would not reach the server there."""
-    if not target.url:
-        return
-    parts = urlsplit(target.url)
-    where = parts.netloc
+    authority = urlsplit(target.url).netloc
     try:
-        met = probe.handshake(target.url, target.key)
+        response = probe.handshake(target.url, target.key)
     except OSError as error:
-        note(f"{where} does not answer as a web server: {error}")
+        note(f"{authority} does not answer as a web server: {error}")
         return
-    if met is None:
-        note(f"nothing listens on {where}: start it with `quipu serve`, or with `quipu service install` for good")
-    elif met.status == _UNAUTHORIZED:
+    if response is None:
+        note(f"nothing listens on {authority}: start it with `quipu serve`, or with `quipu service install` for good")
+    elif response.status == _UNAUTHORIZED:
         if target.key or not api_keys.read(config.data):  # else it was printed before
-            note(f"{where} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
-    elif met.name != client_entries.NAME:
-        note(f"{target.url} is not the address of a Quipu server: it answers with status {met.status}")
+            note(f"{authority} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
+    elif response.name != client_entries.NAME:
+        note(f"{target.url} is not the address of a Quipu server: it answers with status {response.status}")
