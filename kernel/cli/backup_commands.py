@@ -19,8 +19,7 @@ from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.operations.backup import Manifest, backup_file, read_manifest
-from kernel.operations.consistency import backup_time
+from kernel.operations.backup import Manifest, backup_file, backup_time, read_manifest
 from kernel.operations.data_access import open_shared
 from kernel.operations.replica import Replica
 from kernel.operations.restore import Place, restore, tenants_of

@@ -17,7 +17,7 @@ from kernel.core.data_dir import MAIN, fsync, replace
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import read_bytes
-from kernel.operations.consistency import backup_time
+from kernel.operations.backup import backup_time
 from kernel.server.app import SETTING_PREFIXES
 
 NAME = "quipu"

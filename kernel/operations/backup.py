@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -76,14 +76,16 @@ class Manifest(NamedTuple):
     files: dict[str, tuple[int, str]]
 
 
+def backup_time() -> str:
+    """Return the time now as it appears in the name of a backup."""
+    return utc_now().replace(":", "").replace(".", "")
+
+
 def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
     """Copies one database while it is in use; raises Fault("conflict") if `target` exists."""
-    db = Connection(file, context, readonly=True)
-    try:
+    with closing(Connection(file, context, readonly=True)) as db:
         schema_version(db)
         db.backup(target, progress)
-    finally:
-        db.close()
 
 
 def copy_before_migration(db: Connection, home: Path) -> None:
@@ -91,9 +93,8 @@ def copy_before_migration(db: Connection, home: Path) -> None:
     version = schema_version(db)
     if not version or not pending_migrations(db):
         return
-    time = utc_now().replace(":", "").replace(".", "")
     try:
-        db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{time}.db", complete=write_page_sums)
+        db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{backup_time()}.db", complete=write_page_sums)
     except DISK_FULL:
         needed = db.pragma("page_count") * db.pragma("page_size")
         raise Fault(
@@ -182,22 +183,15 @@ def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> lis
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
     folders = [(folder, target) for folder, target in folders if folder.path.is_dir()]
-    reader = Connection(tenant.file, tenant.context, readonly=True)
-    try:
+    with closing(Connection(tenant.file, tenant.context, readonly=True)) as reader:
         schema_version(reader)
-        known = [copy_tree(folder.path, target) for folder, target in folders]
+        stamps = [copy_tree(folder.path, target) for folder, target in folders]
         if folders:
-            writer = Connection(tenant.file, tenant.context, readonly=False)
-            try:
-                with writer.writing():
-                    for (folder, target), before in zip(folders, known, strict=True):
-                        copy_tree(folder.path, target, before)
-                    reader.take_snapshot()
-            finally:
-                writer.close()
+            with closing(Connection(tenant.file, tenant.context, readonly=False)) as writer, writer.writing():
+                for (folder, target), before in zip(folders, stamps, strict=True):
+                    copy_tree(folder.path, target, before)
+                reader.take_snapshot()
         reader.backup(home / DATABASE, progress)
-    finally:
-        reader.close()
     return [StoredFolder(target.relative_to(part).as_posix(), tenant.name, *folder[:2]) for folder, target in folders]
 
 

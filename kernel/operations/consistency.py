@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
-from kernel.core.ids import utc_now
 from kernel.core.limits import BOUNDS
 from kernel.embed.model import Embedder, Embedding
 from kernel.engines.opening import open_writer
@@ -60,11 +59,8 @@ def check(
     """
     try:
         return _check(file, context, dialects, repair=repair, report=report, alone=alone)
-    except (
-        *DAMAGED,
-        *WRONG_SCHEMA,
-        UnicodeDecodeError,
-    ) as error:  # of a kind that SQLite's integrity check does not see
+    # Such an error is of a kind that SQLite's integrity check does not see.
+    except (*DAMAGED, *WRONG_SCHEMA, UnicodeDecodeError) as error:
         raise Fault("storage", f"The file is damaged: {error}; put a backup in its place: `quipu restore`") from None
 
 
@@ -333,8 +329,3 @@ def _vectors(tx: Tx) -> list[Finding]:
 
 def _audit(tx: Tx) -> list[Finding]:
     return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]
-
-
-def backup_time() -> str:
-    """Return the time now as it appears in the name of a backup."""
-    return utc_now().replace(":", "").replace(".", "")

@@ -1,7 +1,7 @@
-"""Compares the index with the memories of a dialect: which differ, and which of the texts is the sound one."""
+"""Compares the index with the memories of a dialect: which differ, and which of the texts is sound."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from kernel.calls.dialect import Dialect, IndexSource, Keys
 from kernel.core.text import one_line
@@ -19,8 +19,16 @@ _SHOWN_CHARS = 60  # of a text that differs, from shortly before the difference
 _BEFORE_CHARS = 15
 
 
+class _WithText(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_WithText)
+
+
 class Finding(NamedTuple):
-    """One inconsistency: the part of the file, how many rows, and the mistake; a `kept` one no repair mends."""
+    """One inconsistency: the part of the file, how many rows, and the mistake; no repair mends it if it is `kept`."""
 
     part: str
     rows: int
@@ -48,21 +56,23 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
     The history decides: if it agrees with the index and not with the row, the row is damaged, and the index, which
     holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
     """
-    differing, damaged, extras, lost, tell = 0, 0, 0, 0, report or _ignore
+    differing = damaged = extras = lost = 0
     keys: set[tuple[str, str]] = set()
-    for several in _slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(())):
-        for source, held in _differing(tx, several):
-            broken = held is not None and _contradicts_history(tx, source, held.text)
-            damaged, differing = damaged + broken, differing + (not broken)
-            tell(_difference(source, held, broken))
-            if not broken:
+    for sources in _slices_of(tx, dialect):
+        for source, document in _differing(tx, sources):
+            is_damaged = document is not None and _contradicts_history(tx, source, document.text)
+            damaged, differing = damaged + is_damaged, differing + (not is_damaged)
+            if report:
+                report(_difference(source, document, is_damaged))
+            if not is_damaged:
                 mend.append(Key(source.space, source.key))
-        keys.update((source.space, source.key) for source in several)
+        keys.update((source.space, source.key) for source in sources)
     for extra in _extra(tx, dialect, keys):
-        gone = history.latest(tx, *extra) is not None
-        lost, extras = lost + gone, extras + (not gone)
-        tell(f"{extra.space} {extra.key}: only the index holds it" + (_LOST if gone else ""))
-        if not gone:
+        is_lost = history.latest(tx, *extra) is not None
+        lost, extras = lost + is_lost, extras + (not is_lost)
+        if report:
+            report(f"{extra.space} {extra.key}: only the index holds it" + (_LOST if is_lost else ""))
+        if not is_lost:
             mend.append(extra)
     return [
         Finding(dialect.name, differing, "memories the index lacks or holds differently"),
@@ -76,31 +86,28 @@ def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
     """Makes the index agree with some memories of a dialect, in steps."""
     tx = yield
     for start in range(0, len(keys) if dialect.memories.sources_of else 0, _STEP_KEYS):
-        assert dialect.memories.sources_of is not None
-        rebuild_documents(tx, dialect.memories.sources_of, keys[start : start + _STEP_KEYS])
+        rebuild_documents(tx, dialect, keys[start : start + _STEP_KEYS])
         tx = yield
 
 
 def differing_keys(tx: Tx, dialect: Dialect) -> list[Key]:
-    """Return the memories of a dialect that the index lacks or holds differently, and its documents without a
-    memory.
-    """
+    """Return the memories that the index lacks or holds differently, and the documents without a memory."""
     keys: set[tuple[str, str]] = set()
-    found: list[Key] = []
-    for several in _slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(())):
-        found += [Key(source.space, source.key) for source, _ in _differing(tx, several)]
-        keys.update((source.space, source.key) for source in several)
-    return found + _extra(tx, dialect, keys)
+    differing: list[Key] = []
+    for sources in _slices_of(tx, dialect):
+        differing += [Key(source.space, source.key) for source, _ in _differing(tx, sources)]
+        keys.update((source.space, source.key) for source in sources)
+    return differing + _extra(tx, dialect, keys)
 
 
 def differing_among(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> list[Key]:
     """Return those of the memories of which the index holds something else than their rows say."""
-    found = (_differing(tx, several) for several in _slices(_sources_of(tx, dialects, keys)))
-    return [Key(source.space, source.key) for pairs in found for source, held in pairs if held is not None]
+    pairs = (pair for sources in slices(sources_of(tx, dialects, keys)) for pair in _differing(tx, sources))
+    return [Key(source.space, source.key) for source, document in pairs if document is not None]
 
 
 def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
-    """Index what the rows of some documents say, with the author and the times that they have; what contradicts the
+    """Index the rows of some documents, with the author and the times of the documents; a row that contradicts the
     history is left to a check.
     """
     docs = index.documents(tx, index.doc_ids(tx, keys)).values()
@@ -108,75 +115,77 @@ def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
         (doc.space, doc.key): index.Origin((doc.dialect, doc.tool, doc.actor), doc.created_at, doc.updated_at)
         for doc in docs
     }
-    for several in _slices(_sources_of(tx, dialects, keys)):
-        for source, held in _differing(tx, several):
-            if held is not None and not _contradicts_history(tx, source, held.text):
-                _put(tx, source, origins[source.space, source.key])
+    for sources in slices(sources_of(tx, dialects, keys)):
+        for source, document in _differing(tx, sources):
+            if document is not None and not _contradicts_history(tx, source, document.text):
+                put_source(tx, source, origins[source.space, source.key])
 
 
-def _sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[IndexSource]:
-    asked = set(keys)
+def sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[IndexSource]:
+    """Yield the sources of some memories of any dialect."""
+    wanted_keys = set(keys)
     for dialect in dialects:
         own = [key for key in keys if key[0].partition(":")[0] == dialect.name]
         for source in dialect.memories.sources_of(tx, own) if own and dialect.memories.sources_of else ():
-            if (source.space, source.key) in asked:
+            if (source.space, source.key) in wanted_keys:
                 yield source
 
 
-def _put(tx: Tx, source: IndexSource, origin: index.Origin | None = None) -> None:
+def put_source(tx: Tx, source: IndexSource, origin: index.Origin | None = None) -> None:
+    """Index a memory as its source says."""
     index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
 
 
 def rebuild_index(tx: Tx, dialect: Dialect) -> None:
-    """Makes the index agree with the memories of a dialect, which are taken for right."""
-    keys = _put_differing(tx, dialect.memories.sources(tx) if dialect.memories.sources else iter(()))
-    for extra in _extra(tx, dialect, keys):
+    """Make the index agree with the memories of a dialect, which are taken for right."""
+    for extra in _extra(tx, dialect, _put_differing(tx, _slices_of(tx, dialect))):
         index.drop(tx, *extra)
 
 
-def rebuild_documents(tx: Tx, sources_of: Callable[[Tx, Keys], Iterator[IndexSource]], keys: Keys) -> None:
-    """The same for some memories of a dialect alone."""
+def rebuild_documents(tx: Tx, dialect: Dialect, keys: Keys) -> None:
+    """Make the index agree with some memories of a dialect, which are taken for right."""
+    if dialect.memories.sources_of is None:
+        return
     for start in range(0, len(keys), _SLICE_ROWS):
-        several = keys[start : start + _SLICE_ROWS]
-        found = _put_differing(tx, sources_of(tx, several))
-        for key in several:
-            if key not in found:
+        slice_keys = keys[start : start + _SLICE_ROWS]
+        sound_keys = _put_differing(tx, slices(dialect.memories.sources_of(tx, slice_keys)))
+        for key in slice_keys:
+            if key not in sound_keys:
                 index.drop(tx, *key)
 
 
-def _put_differing(tx: Tx, sources: Iterator[IndexSource]) -> set[tuple[str, str]]:
+def _put_differing(tx: Tx, slices: Iterator[list[IndexSource]]) -> set[tuple[str, str]]:
     """Index memories that the index lacks or holds differently; return the keys of all sources."""
     keys: set[tuple[str, str]] = set()
-    for several in _slices(sources):
-        for source, _ in _differing(tx, several):
-            _put(tx, source)
-        keys.update((source.space, source.key) for source in several)
+    for sources in slices:
+        for source, _ in _differing(tx, sources):
+            put_source(tx, source)
+        keys.update((source.space, source.key) for source in sources)
     return keys
 
 
 def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
     if dialect.memories.sources is None:
         return []
-    return [
-        held for held in tx.each("kernel.consistency.keys_of_dialect", Key, dialect=dialect.name) if held not in keys
-    ]
+    indexed_keys = tx.each("kernel.consistency.keys_of_dialect", Key, dialect=dialect.name)
+    return [key for key in indexed_keys if key not in keys]
 
 
 def _contradicts_history(tx: Tx, source: IndexSource, indexed: str) -> bool:
     """Return whether the last text of the history is in the index and not in the row."""
-    known = None if indexed == source.text else history.latest(tx, source.space, source.key)
-    return known is not None and known in indexed and known not in source.text
+    text = None if indexed == source.text else history.latest(tx, source.space, source.key)
+    return text is not None and text in indexed and text not in source.text
 
 
-def _difference(source: IndexSource, held: _Document | None, broken: bool) -> str:
-    name = f"{source.space} {source.key}"
-    if held is None:
+def _difference(source: IndexSource, document: _Document | None, is_damaged: bool) -> str:
+    name, text = f"{source.space} {source.key}", source.text
+    if document is None:
         return f"{name}: the index lacks it"
-    if held.text == source.text:
+    if document.text == text:
         return f"{name}: the index holds other words for it"
-    start = next((at for at, pair in enumerate(zip(source.text, held.text, strict=False)) if pair[0] != pair[1]), 0)
-    row, indexed = (_shown(text, start) for text in (source.text, held.text))
-    return f"{name}: the row has {row}, the index has {indexed}" + (_DAMAGED if broken else "")
+    start = next((at for at, pair in enumerate(zip(text, document.text, strict=False)) if pair[0] != pair[1]), 0)
+    row, in_index = _shown(text, start), _shown(document.text, start)
+    return f"{name}: the row has {row}, the index has {in_index}" + (_DAMAGED if is_damaged else "")
 
 
 def _shown(text: str, start: int) -> str:
@@ -184,30 +193,30 @@ def _shown(text: str, start: int) -> str:
     return f'"{one_line(text[begin:], _SHOWN_CHARS)}"'
 
 
-def _ignore(_line: str) -> None:
-    pass
+def _slices_of(tx: Tx, dialect: Dialect) -> Iterator[list[IndexSource]]:
+    return slices(dialect.memories.sources(tx) if dialect.memories.sources else iter(()))
 
 
-def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
-    """Yield the sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
-    several: list[IndexSource] = []
+def slices(rows: Iterator[Row], most: int = _SLICE_ROWS) -> Iterator[list[Row]]:
+    """Yield rows in lists of a bounded size, so that not all texts of a store lie in memory at once."""
+    batch: list[Row] = []
     size = 0
-    for source in sources:
-        several.append(source)
-        size += len(source.text)
-        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
-            yield several
-            several, size = [], 0
-    yield several
+    for row in rows:
+        batch.append(row)
+        size += len(row.text)
+        if size > SLICE_BYTES or len(batch) == most:
+            yield batch
+            batch, size = [], 0
+    yield batch
 
 
 def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource, _Document | None]]:
     """Return the memories that the index lacks or holds differently, and its present documents."""
     keys = [(source.space, source.key) for source in sources]
-    held = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
-    pairs = [(source, held.get((source.space, source.key))) for source in sources]
-    return [(source, row) for source, row in pairs if row is None or (row.text, row.grams) != _indexed(source)]
-
-
-def _indexed(source: IndexSource) -> tuple[str, str]:
-    return source.text, index.indexed_words(source.text, source.words)
+    rows = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
+    pairs = [(source, rows.get((source.space, source.key))) for source in sources]
+    return [
+        (source, row)
+        for source, row in pairs
+        if row is None or row.text != source.text or row.grams != index.indexed_words(source.text, source.words)
+    ]

@@ -18,7 +18,8 @@ from typing import IO, Any, NamedTuple
 
 from kernel.calls.dialect import Concept, Dialect
 from kernel.core.text import harmless, one_line, yaml_block
-from kernel.store.transaction import SLICE_BYTES, Tx
+from kernel.operations.index_check import slices, sources_of
+from kernel.store.transaction import Tx
 
 OKF_VERSION = "0.2"
 _TITLE_CHARS = 80
@@ -58,11 +59,11 @@ class _Day(NamedTuple):
 
 
 def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) -> Written:
-    """Writes a bundle into an empty folder; what a page says is read from the rows of the dialects, in slices."""
+    """Write a bundle into an empty folder; the pages are read from the rows of the dialects, in slices."""
     concepts = quarantined = 0
     with _new(root / "index.md") as top:
         top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
-        for folder, group in groupby(_pages(tx, dialects), lambda one: one[0][:2]):
+        for folder, group in groupby(_pages(tx, dialects), lambda page: page[0][:2]):
             kept = 0
             with ExitStack() as stack:
                 opened: IO[str] | None = None
@@ -107,32 +108,15 @@ def _folder(root: Path, space: str, scope: str) -> IO[str]:
 
 
 def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
-    """Yield the memories in the order of their folders; what no row tells of any more is as the index holds it."""
-    by_name = {dialect.name: dialect for dialect in dialects}
-    for several in _slices(tx.each("kernel.okf_export.memories", _Memory)):
-        keys: dict[str, list[tuple[str, str]]] = {}
-        for one in several:
-            keys.setdefault(one.space.partition(":")[0], []).append((one.space, one.key))
-        known: dict[tuple[str, str], Concept] = {}
-        for name, own in keys.items():
-            sources_of = by_name[name].memories.sources_of if name in by_name else None
-            for source in sources_of(tx, own) if sources_of else ():
-                concept = source.concept
-                whole = concept if concept.body or concept.summary else concept._replace(body=source.text)
-                known[source.space, source.key] = whole
-        for one in several:
-            yield one, known.get((one.space, one.key)) or Concept(body=one.text)
-
-
-def _slices(memories: Iterator[_Memory]) -> Iterator[list[_Memory]]:
-    several, size = list[_Memory](), 0
-    for memory in memories:
-        several.append(memory)
-        size += len(memory.text)
-        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
-            yield several
-            several, size = [], 0
-    yield several
+    """Yield the memories in the order of their folders; a memory without a row is as the index holds it."""
+    for memories in slices(tx.each("kernel.okf_export.memories", _Memory), _SLICE_ROWS):
+        concepts: dict[tuple[str, str], Concept] = {}
+        for source in sources_of(tx, dialects, [(memory.space, memory.key) for memory in memories]):
+            concept = source.concept
+            full = concept if concept.body or concept.summary else concept._replace(body=source.text)
+            concepts[source.space, source.key] = full
+        for memory in memories:
+            yield memory, concepts.get((memory.space, memory.key)) or Concept(body=memory.text)
 
 
 def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> str:
@@ -159,9 +143,7 @@ def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> s
 
 
 def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
-    """Return what the front matter holds besides title and origin, and the body, with what is too long for
-    the other.
-    """
+    """Return the front matter besides title and origin, and the body, with the parts too long for the front matter."""
     summary, points, body = concept.summary, [*concept.points], concept.body
     if sum(map(len, points)) > _MOST_HEAD:
         points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])

@@ -17,6 +17,7 @@ from kernel.core.errors import Fault
 from kernel.core.text import harmless, one_line
 from kernel.core.times import utc_time
 from kernel.memories.import_records import Imported, Source
+from kernel.operations.index_check import put_source, sources_of
 from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, tables
 from kernel.operations.stored_rows import problem_of
 from kernel.search import index
@@ -47,11 +48,13 @@ class _Line(Struct, forbid_unknown_fields=True):
 
 
 class _State(NamedTuple):
-    """The state of the store: its tables, the dialects that had no memory before, and what was found of keys."""
+    """The state of an import of a file `name`: the tables of the store, its dialects, and those without memories
+    before; whether a memory had a history before, by the hash of its key; and the counts of the result.
+    """
 
     name: str
     tables: Mapping[str, tuple[Dialect, Sequence[str]]]
-    dialects: Mapping[str, Dialect]
+    dialects: Sequence[Dialect]
     fresh: frozenset[str]
     had_history: dict[int, bool]
     counts: Counter[str]
@@ -70,36 +73,32 @@ def is_export(path: Path) -> bool:
     return line.quipu == FORMAT
 
 
-def import_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
-    """Reads the whole file, then adds it in slices."""
-    total = _check(given.path)
+def import_steps(dialects: Sequence[Dialect], source: Source) -> Steps[Imported]:
+    """Read the whole file, then add it in slices."""
+    total = _check(source.path)
     tx = yield
     begin_steps(tx, total)
-    state = _state(dialects, tx, given.path.name)
-    for batch in _batches(given.path):
+    state = _state(dialects, tx, source.path.name)
+    for batch in _batches(source.path):
         tx = yield
         _add(tx, state, batch)
-        for _ in batch:
-            count_step(tx)
     return _imported(state)
 
 
-def preview(dialects: Sequence[Dialect], tx: Tx, given: Source) -> Imported:
+def preview(dialects: Sequence[Dialect], tx: Tx, source: Source) -> Imported:
     """Return the counts that an import would add; raises Fault if it would be refused."""
-    begin_steps(tx, _check(given.path))
-    state = _state(dialects, tx, given.path.name)
-    for batch in _batches(given.path):
+    begin_steps(tx, _check(source.path))
+    state = _state(dialects, tx, source.path.name)
+    for batch in _batches(source.path):
         _add(tx, state, batch)
-        for _ in batch:
-            count_step(tx)
     return _imported(state)
 
 
-def trial_steps(dialects: Sequence[Dialect], given: Source) -> Steps[Imported]:
-    """Writes the rows alone, into a copy of the store, whose constraints may refuse them."""
+def trial_steps(dialects: Sequence[Dialect], source: Source) -> Steps[Imported]:
+    """Write the rows alone, into a copy of the store, whose constraints may refuse them."""
     tx = yield
-    state = _state(dialects, tx, given.path.name)
-    for batch in _batches(given.path):
+    state = _state(dialects, tx, source.path.name)
+    for batch in _batches(source.path):
         tx = yield
         for number, line in batch:
             dialect, _ = state.tables.get(line.table, (None, ()))
@@ -114,9 +113,9 @@ def _imported(state: _State) -> Imported:
 
 
 def _state(dialects: Sequence[Dialect], tx: Tx, name: str) -> _State:
-    fresh = [one.name for one in dialects if not tx.one("kernel.portable_import.is_touched", int, dialect=one.name)]
-    by_name = {dialect.name: dialect for dialect in dialects}
-    return _State(name, tables(dialects, tx), by_name, frozenset(fresh), {}, Counter())
+    names = (dialect.name for dialect in dialects)
+    fresh = frozenset(it for it in names if not tx.one("kernel.portable_import.is_touched", int, dialect=it))
+    return _State(name, tables(dialects, tx), dialects, fresh, {}, Counter())
 
 
 def _check(path: Path) -> int:
@@ -181,6 +180,8 @@ def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
             documents.append(line.doc)
     if documents and not tx.readonly:
         _index(tx, state, documents)
+    for _ in batch:
+        count_step(tx)
 
 
 def _check_times(state: _State, number: int, *times: str) -> None:
@@ -191,9 +192,8 @@ def _check_times(state: _State, number: int, *times: str) -> None:
 def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Value]) -> None:
     dialect, columns = state.tables.get(table, (None, ()))
     if dialect is None or set(row) - set(columns):
-        what = "table" if dialect is None else "column"
-        unknown = table if dialect is None else ", ".join(sorted(set(row) - set(columns)))
-        raise _refused(state.name, number, f"holds the {what} {unknown}, which this version does not have")
+        name = f"table {table}" if dialect is None else f"column {', '.join(sorted(set(row) - set(columns)))}"
+        raise _refused(state.name, number, f"holds the {name}, which this version does not have")
     if not row:
         raise _refused(state.name, number, f"holds an empty row of {table}")
     outside = dialect.files.outside.get(table)
@@ -214,11 +214,12 @@ def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Valu
 
 
 def _add_event(tx: Tx, state: _State, event: Event) -> None:
-    """Adds an event: of what had a history here, as after an import that was killed, only one that is not in it."""
+    """Add an event, unless its memory had a history here, as after an import that was killed, with the same event."""
     key = hash((event.space, event.key))
     if key not in state.had_history:
-        found = tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
-        state.had_history[key] = bool(found)
+        state.had_history[key] = bool(
+            tx.one("kernel.portable_import.has_history", int, space=event.space, key=event.key)
+        )
     values = msgspec.structs.asdict(event)
     if not state.had_history[key] or not tx.one("kernel.portable_import.has_event", int, **values):
         state.counts["events of the history"] += 1
@@ -229,18 +230,14 @@ def _add_event(tx: Tx, state: _State, event: Event) -> None:
 
 def _index(tx: Tx, state: _State, documents: Sequence[Document]) -> None:
     """Index memories that are not in the index, with the author and the times that it has in the file."""
-    asked = {
-        (one.space, one.key): one
-        for one in documents
-        if not tx.one("kernel.portable_import.is_indexed", int, space=one.space, key=one.key)
+    missing = {
+        (document.space, document.key): document
+        for document in documents
+        if not tx.one("kernel.portable_import.is_indexed", int, space=document.space, key=document.key)
     }
-    for name, dialect in state.dialects.items():
-        own = [key for key in asked if key[0].partition(":")[0] == name]
-        for source in dialect.memories.sources_of(tx, own) if own and dialect.memories.sources_of else ():
-            one = asked.pop((source.space, source.key), None)
-            if one is not None:
-                origin = index.Origin((one.dialect, one.tool, one.actor), one.created_at, one.updated_at)
-                index.put(
-                    tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin
-                )
-                tx.add_target((source.space, source.key, "imported"))
+    for source in sources_of(tx, state.dialects, [*missing]):
+        document = missing.pop((source.space, source.key), None)
+        if document is not None:
+            author = (document.dialect, document.tool, document.actor)
+            put_source(tx, source, index.Origin(author, document.created_at, document.updated_at))
+            tx.add_target((source.space, source.key, "imported"))

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -192,8 +193,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
     """Return the number of documents and the schema of a sound copy, whose log is folded into it."""
-    db = Connection(staged, context, readonly=False)
-    try:
+    with closing(Connection(staged, context, readonly=False)) as db:
         if not schema_version(db):
             raise Fault("invalid", "it is empty")
         pending_migrations(db)
@@ -208,8 +208,6 @@ def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, 
         db.checkpoint(truncate=True)
         db.pragma("journal_mode", "delete")
         return documents, schema_version(db)
-    finally:
-        db.close()
 
 
 class _Setting(NamedTuple):
@@ -218,23 +216,16 @@ class _Setting(NamedTuple):
 
 
 def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
-    """Return the settings of the database in use, such as that it had keys; a backup must not make it forget
-    that.
-    """
-    if not file.is_file():
-        return []
+    """Return the settings of the database in use, which a backup must not undo, such as that it had keys."""
+
+    def read_all(tx: Tx) -> list[_Setting]:
+        return tx.all("kernel.setting.all", _Setting)
+
     try:
-        db = Connection(file, context, readonly=True)
-        try:
-            return db.read(CallContext(), _all_settings) if db.has_table("setting") else []
-        finally:
-            db.close()
-    except SQLITE_ERRORS:  # too damaged to tell
+        with closing(Connection(file, context, readonly=True)) as db:
+            return db.read(CallContext(), read_all) if db.has_table("setting") else []
+    except SQLITE_ERRORS:  # absent, or too damaged to tell
         return []
-
-
-def _all_settings(tx: Tx) -> list[_Setting]:
-    return tx.all("kernel.setting.all", _Setting)
 
 
 def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, manifest: Manifest) -> None:

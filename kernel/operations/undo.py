@@ -156,7 +156,8 @@ def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched:
         audit.split_part(tx, call, part, _STEP_TARGETS)
         return 0
     for name, dialect in touched.items():
-        _update_index(tx, dialect, [target for target in part.targets if _dialect_of(target[0]) == name])
+        own_keys = dict.fromkeys((space, key) for space, key, _ in part.targets if _dialect_of(space) == name)
+        rebuild_documents(tx, dialect, [*own_keys])
     _record(tx, entry.id, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
     audit.delete_part(tx, call, part)
     return len(part.targets)
@@ -204,13 +205,6 @@ def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tu
     if call is None:
         raise _nothing_kept(tx, dialects, entry, hours)
     return entry, call
-
-
-def _update_index(tx: Tx, dialect: Dialect, targets: Sequence[Target]) -> None:
-    if targets and dialect.memories.sources_of is not None:
-        rebuild_documents(
-            tx, dialect.memories.sources_of, list(dict.fromkeys((space, key) for space, key, _ in targets))
-        )
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
