@@ -1,5 +1,140 @@
-"""Importers of other programs' memories, each chosen by the content of a file or folder; see docs/importing.md."""
+"""Importers of other programs' memories, each chosen by the content of a file or folder; see docs/importing.md.
 
-from handlers.importers.table import IMPORTS
+The first that fits wins, so the particular forms come before the common ones.
+"""
 
-__all__ = ["IMPORTS"]
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
+from handlers.importers.archives import head_of
+from handlers.importers.importing import Open, Read, preview, run
+from handlers.importers.programs import (
+    CLAUDE_MEM,
+    ENGRAM,
+    MEM0,
+    MEMORY_SERVICE,
+    PROGRAMS,
+    is_database,
+    is_sqlite,
+    open_database,
+    read_export,
+)
+from handlers.importers.records import Item
+from kernel.memories.import_records import Import, Source
+
+_HEAD_BYTES = 1 << 16
+_Form = tuple[Callable[[Path], bool], Open]
+"""One form in which the data of a program comes: how it is known, and how it is opened."""
+
+
+def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
+    """Return an import in the first form that a source has; of a named one that has none, a database is the
+    first form.
+    """
+
+    def matches(path: Path) -> bool:
+        return any(is_of_form(path) for is_of_form, _ in forms)
+
+    def open_(given: Source, stack: ExitStack) -> Read:
+        _, own = forms[0 if is_sqlite(given.path) else -1]
+        return next((opens for is_of_form, opens in forms if is_of_form(given.path)), own)(given, stack)
+
+    return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
+
+
+def _program(system: str, about: str, dialect: str, *members: str) -> Import:
+    """Return the import of a program with a database, and an export that begins with one of these members."""
+    program = PROGRAMS[system]
+    database = (partial(is_database, program), partial(open_database, program))
+    return _import(system, about, dialect, database, (_has_members(*members), _file(partial(read_export, program))))
+
+
+def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
+    """Return how to open a source that is read by its path."""
+    return lambda given, _stack: partial(read, given.path)
+
+
+def _has_members(*names: str) -> Callable[[Path], bool]:
+    """Return whether a file is JSON that begins as a document with one of these members does."""
+    marks = [f'"{name}"'.encode() for name in names]
+    return lambda path: (
+        path.is_file()
+        and (head := head_of(path, _HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")).startswith((b"{", b"["))
+        and any(mark in head for mark in marks)
+    )
+
+
+IMPORTS = (
+    _import(
+        "claude-code",
+        "the auto memory of Claude Code, its folder, or one of its sessions",
+        "brain",
+        (agent_memories.is_claude_code, agent_memories.open_claude_code),
+    ),
+    _import(
+        "codex", "the folder with the memories of Codex", "brain", (agent_memories.is_codex, agent_memories.open_codex)
+    ),
+    _program(CLAUDE_MEM, "claude-mem.db, or the JSON of its export", "sessions", "totalObservations"),
+    _program(
+        MEMORY_SERVICE,
+        "its SQLite database, or the JSON of its export",
+        "brain",
+        "export_metadata",
+        "exporter_version",
+    ),
+    _program(ENGRAM, "engram.db, or the JSON of its export", "sessions", "topic_key", "normalized_hash"),
+    _import(
+        "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
+    ),
+    _import(
+        "chatgpt",
+        "the ZIP archive that ChatGPT exports, or its conversations.json",
+        "sessions",
+        (chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),
+    ),
+    _import(
+        "claude",
+        "the ZIP archive that Claude exports, or its conversations.json",
+        "sessions",
+        (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
+    ),
+    _import(
+        "letta",
+        "an agent file (.af)",
+        "paths",
+        (_has_members("core_memory", "block_ids", "agents"), _file(letta.read_file)),
+    ),
+    _program(
+        MEM0,
+        "the JSON of mem0, or its history.db",
+        "brain",
+        *("memory", "results", "memories", "items", "content", "text", "data"),
+    ),
+    _import(
+        "okf",
+        "a bundle of the Open Knowledge Format",
+        "brain",
+        (markdown_folders.is_okf, partial(markdown_folders.open_folder, "okf")),
+    ),
+    _import(
+        "basic-memory",
+        "a folder of basic-memory",
+        "brain",
+        (markdown_folders.is_basic_memory, partial(markdown_folders.open_folder, "basic-memory")),
+    ),
+    _import(
+        "obsidian",
+        "a vault of Obsidian, or any folder of Markdown files",
+        "brain",
+        (markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),
+    ),
+    _import(
+        "rules",
+        "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
+        "scopes",
+        (rules.is_rules, rules.open_rules),
+    ),
+)

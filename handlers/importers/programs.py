@@ -1,0 +1,381 @@
+"""Programs that keep memories in SQLite and export JSON: claude-mem, engram, mcp-memory-service and mem0.
+
+The rows of a table and the elements of an export become records by the same function.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from handlers.importers.archives import head_of
+from handlers.importers.importing import Read
+from handlers.importers.json_files import Element, elements_of
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    Values,
+    clean_line,
+    damaged,
+    filled,
+    headed,
+    mapping_in,
+    share_in,
+    tags_of,
+    text_of,
+    texts_in,
+    time_in,
+    utc_of,
+)
+from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.memories.import_records import Record, Source
+
+CLAUDE_MEM, ENGRAM, MEMORY_SERVICE, MEM0 = "claude-mem", "engram", "mcp-memory-service", "mem0"
+_MAGIC = b"SQLite format 3\0"
+_SCHEMA_BYTES = 16 << 20  # the schema of a file was written before its rows
+_HEAD_BYTES = 1 << 20
+_CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,64})")
+_PROMPTS = ("user_prompts", "prompts")
+_A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there")
+
+
+class Program(NamedTuple):
+    """The tables of a program with the columns they need, and how its rows become items; the first table must be there.
+
+    `rows(database, name)` are the items of a database, `items(element, name)` those of an element of an export.
+    The first table is read by its column `indexed`, if there is one. A database of the program has the tables `signs`
+    and the text `column` in its first MiB, and not the table `other`, which only a similar program has.
+    """
+
+    signs: tuple[str, ...]
+    tables: Mapping[str, tuple[str, ...]]
+    rows: Callable[[ExternalDatabase, str], Iterator[Item]]
+    items: Callable[[Element, str], Iterable[Item]]
+    indexed: str = ""
+    other: str = ""
+    column: bytes = b""
+
+
+def is_database(program: Program, path: Path) -> bool:
+    """Return whether a file is a database of the program."""
+    if not path.is_file() or not _has_tables(path, *program.signs) or program.column not in head_of(path, _HEAD_BYTES):
+        return False
+    return not (program.other and _has_tables(path, program.other))
+
+
+def open_database(program: Program, source: Source, stack: ExitStack) -> Read:
+    """Return the items of a copy of the file, with its tables read to their end."""
+    database = stack.enter_context(open_external(source.path, source.copies))
+    main = next(iter(program.tables))
+    if main not in database.tables():
+        raise damaged(source.path.name, f"has no table {main}")
+    database.check(program.tables)
+    if program.indexed:
+        database.index(main, program.indexed)
+    return partial(program.rows, database, source.path.name)
+
+
+def read_export(program: Program, path: Path) -> Iterator[Item]:
+    """Yield the items of the JSON of an export."""
+    for element in elements_of(path):
+        yield from program.items(element, path.name)
+
+
+def is_sqlite(path: Path) -> bool:
+    """Return whether a file begins as a SQLite database does."""
+    return head_of(path, len(_MAGIC)) == _MAGIC
+
+
+def _has_tables(path: Path, *names: str) -> bool:
+    """Return whether a SQLite file has these tables, by the text of its schema; the file is not opened as a
+    database.
+    """
+    head = head_of(path, _SCHEMA_BYTES)
+    log = path.with_name(f"{path.name}-wal")
+    if head.startswith(_MAGIC) and log.is_file():
+        head += head_of(log, _SCHEMA_BYTES)
+    return head.startswith(_MAGIC) and {name.encode() for name in names} <= set(_CREATED.findall(head))
+
+
+_KINDS = {"observations": "observation", "session_summaries": "summary", "summaries": "summary"}
+_PRIORITIES = {"decision": 1, "bugfix": 2, "discovery": 2}
+_SENSITIVE = ("security_", "sensitive")
+_KEPT = (
+    "files_read",
+    "files_modified",
+    "files_edited",
+    "prompt_number",
+    "discovery_tokens",
+    "content_hash",
+    "agent_type",
+    "agent_id",
+    "merged_into_project",
+    "relevance_count",
+)
+_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
+    platforms = {
+        str(row.get("memory_session_id")): str(row.get("platform_source") or "")
+        for row in database.rows("sdk_sessions")
+    }
+    for table in ("observations", "session_summaries", "user_prompts"):
+        for row in database.rows(table, "id"):
+            yield _claude_mem_item(table, row, name, platforms)
+
+
+def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
+    if element.member in {*_KINDS, *_PROMPTS}:
+        yield _claude_mem_item(element.member, mapping_in(element.value), name, {})
+
+
+def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str, str]) -> Item:
+    if table in _PROMPTS:
+        return _A_PROMPT
+    kind = _KINDS[table]
+    is_summary = kind == "summary"
+    category = kind if is_summary else text_of(row, "type") or kind
+    if category.startswith(_SENSITIVE):
+        return LeftOut(f"of the type {clean_line(category, 40)}")
+    session = text_of(row, "memory_session_id", "content_session_id")
+    title = text_of(row, "request") if is_summary else text_of(row, "title")
+    metadata = filled({key: _kept(row, key) for key in _KEPT})
+    return Record(
+        "sessions",
+        "memory",
+        f"{CLAUDE_MEM}:{kind}:{row.get('id')}:{session}:{row.get('created_at_epoch') or row.get('created_at')}",
+        _summary_text(row) if is_summary else _observation_text(row),
+        place=f"{CLAUDE_MEM}:{session or 'unknown'}",
+        title=clean_line(title, 200),
+        category=category,
+        tags=tags_of(row.get("concepts"), [text_of(row, "project"), platforms.get(session, "")]),
+        created_at=time_in(row, "created_at_epoch", "created_at"),
+        origin=filled({"system": CLAUDE_MEM, "table": kind, "id": row.get("id"), "file": name}),
+        details={
+            "priority": _PRIORITIES.get(category, 3),
+            "metadata": {**mapping_in(row.get("metadata")), **metadata},
+        },
+    )
+
+
+def _observation_text(row: Values) -> str:
+    facts = [f"- {fact}" for fact in texts_in(row.get("facts"))]
+    parts = [text_of(row, "title"), text_of(row, "subtitle"), text_of(row, "narrative", "text"), "\n".join(facts)]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _summary_text(row: Values) -> str:
+    return headed({name.replace("_", " ").capitalize(): text_of(row, name) for name in _PARTS})
+
+
+def _kept(row: Values, key: str) -> object:
+    value = row.get(key)
+    return texts_in(value) if key.startswith("files_") else value if isinstance(value, str | int | float) else None
+
+
+_ENGRAM_KEPT = (
+    "tool_name",
+    "scope",
+    "topic_key",
+    "normalized_hash",
+    "revision_count",
+    "duplicate_count",
+    "last_seen_at",
+)
+
+
+def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
+    for table in ("observations", *_PROMPTS):
+        for row in database.rows(table, "id"):
+            yield from _engram_items(Element(table, row, table), name)
+
+
+def _engram_items(element: Element, name: str) -> Iterator[Item]:
+    if element.member == "observations":
+        yield _engram_observation(mapping_in(element.value), name)
+    elif element.member in _PROMPTS:
+        yield _A_PROMPT
+
+
+def _engram_observation(row: Values, name: str) -> Item:
+    if row.get("deleted_at"):
+        return _DELETED
+    title, session = clean_line(text_of(row, "title"), 200), text_of(row, "session_id")
+    content = text_of(row, "content")
+    return Record(
+        "sessions",
+        "memory",
+        f"{ENGRAM}:{row.get('id')}:{session}",
+        f"{title}\n\n{content}" if title and not content.startswith(title) else content,
+        place=f"{ENGRAM}:{session or 'unknown'}",
+        title=title,
+        category=clean_line(text_of(row, "type"), 40),
+        tags=tags_of([text_of(row, "topic_key"), text_of(row, "project")]),
+        created_at=time_in(row, "created_at"),
+        updated_at=time_in(row, "updated_at"),
+        origin=filled({"system": ENGRAM, "id": row.get("id"), "file": name}),
+        details={"metadata": filled({key: row.get(key) for key in _ENGRAM_KEPT})},
+    )
+
+
+_BOTH_WAYS = {"related", "contradicts"}
+
+
+def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
+    for row in database.rows("memories", "id"):
+        yield from _service_memory(row, name)
+    for row in database.rows("memory_graph"):
+        relation = clean_line(text_of(row, "relationship_type") or "related", 100)
+        yield _service_link(text_of(row, "source_hash"), text_of(row, "target_hash"), relation, name, row)
+
+
+def _service_items(element: Element, name: str) -> Iterator[Item]:
+    if element.member == "memories":
+        yield from _service_memory(mapping_in(element.value), name)
+
+
+def _service_memory(row: Values, name: str) -> Iterator[Item]:
+    if row.get("deleted_at") is not None:
+        yield _DELETED
+        return
+    metadata = mapping_in(row.get("metadata"))
+    digest, newer = text_of(row, "content_hash") or text_of(row, "content"), text_of(row, "superseded_by")
+    yield Record(
+        "brain",
+        "memory",
+        _service_key(digest),
+        text_of(row, "content"),
+        category=clean_line(text_of(row, "memory_type"), 100),
+        tags=tags_of(texts_in(row.get("tags"))),
+        created_at=time_in(row, "created_at", "created_at_iso"),
+        updated_at=time_in(row, "updated_at", "updated_at_iso"),
+        origin=filled({"system": MEMORY_SERVICE, "id": digest, "file": name, "store": text_of(row, "store")}),
+        details={
+            "metadata": {**metadata, **filled({"version": row.get("version"), "parent": row.get("parent_id")})},
+            "confidence": share_in(row.get("confidence")),
+            "status": "superseded" if newer else "active",
+            "superseded_by": _service_key(newer) if newer else None,
+        },
+    )
+    if newer:
+        yield _service_link(newer, digest, "supersedes", name, row)
+
+
+def _service_link(source: str, target: str, relation: str, name: str, row: Values) -> Record:
+    return Record(
+        "brain",
+        "link",
+        f"{_service_key(source)}>{relation}>{target}",
+        text_of(row, "connection_types"),
+        title=relation,
+        created_at=time_in(row, "created_at"),
+        origin={"system": MEMORY_SERVICE, "file": name},
+        details={
+            "ends": (("memory", _service_key(source)), ("memory", _service_key(target))),
+            "strength": share_in(row.get("similarity")),
+            "bidirectional": relation in _BOTH_WAYS,
+        },
+    )
+
+
+def _service_key(digest: str) -> str:
+    return f"{MEMORY_SERVICE}:{digest}"
+
+
+_MEM0_MEMBERS = {"", "results", "memories", "items"}
+_SCOPES = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
+_OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
+
+
+def _mem0_items(element: Element, name: str) -> Iterator[Item]:
+    if element.member in _MEM0_MEMBERS:
+        row = mapping_in(element.value)
+        if not row:
+            raise damaged(element.place, "is no memory: an object is expected")
+        yield _mem0_memory(row, name)
+
+
+def _mem0_memory(row: Values, name: str) -> Record:
+    text = text_of(row, "memory", "text", "data", "content")
+    number = text_of(row, "id", "hash") or text
+    metadata = {**mapping_in(row.get("metadata")), **filled({key: row.get(key) for key in _SCOPES})}
+    return Record(
+        "brain",
+        "memory",
+        f"{MEM0}:{number}",
+        text,
+        category=clean_line(str(metadata.get("category") or ""), 100),
+        tags=tags_of(row.get("categories")),
+        created_at=time_in(row, "created_at"),
+        updated_at=time_in(row, "updated_at"),
+        origin=filled({"system": MEM0, "id": text_of(row, "id"), "hash": text_of(row, "hash"), "file": name}),
+        details={"metadata": metadata, "valid_until": utc_of(row.get("expiration_date"))},
+    )
+
+
+def _mem0_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
+    for number in database.values("history", "memory_id"):
+        rows = sorted(database.rows_with("history", "memory_id", number), key=_when)
+        events = [
+            (
+                _OPERATIONS.get(text_of(row, "event").upper(), "updated"),
+                text_of(row, "old_memory") or None,
+                text_of(row, "new_memory") or None,
+                _when(row),
+                text_of(row, "actor_id"),
+            )
+            for row in rows
+        ]
+        last = rows[-1]
+        if events[-1][0] == "deleted" or last.get("is_deleted"):
+            yield _DELETED
+            continue
+        yield Record(
+            "brain",
+            "memory",
+            f"{MEM0}:{number}",
+            text_of(last, "new_memory", "old_memory"),
+            created_at=_when(rows[0]),
+            updated_at=_when(last),
+            origin={"system": MEM0, "id": number, "file": name},
+            details={"events": events, "metadata": filled({key: last.get(key) for key in ("actor_id", "role")})},
+        )
+
+
+def _when(row: Values) -> str:
+    return time_in(row, "updated_at", "created_at")
+
+
+PROGRAMS: Mapping[str, Program] = {
+    CLAUDE_MEM: Program(
+        ("sdk_sessions", "observations"),
+        {"observations": ("id",), "session_summaries": ("id",), "user_prompts": (), "sdk_sessions": ()},
+        _claude_mem_rows,
+        _claude_mem_items,
+    ),
+    ENGRAM: Program(
+        ("observations", "sessions"),
+        {"observations": ("id", "content"), "user_prompts": (), "prompts": ()},
+        _engram_rows,
+        _engram_items,
+        other="sdk_sessions",
+    ),
+    MEMORY_SERVICE: Program(
+        ("memories",),
+        {"memories": ("content_hash", "content"), "memory_graph": ("source_hash", "target_hash")},
+        _service_rows,
+        _service_items,
+        column=b"content_hash",
+    ),
+    MEM0: Program(
+        ("history",),
+        {"history": ("memory_id", "event")},
+        _mem0_rows,
+        _mem0_items,
+        indexed="memory_id",
+        other="doc",
+    ),
+}
