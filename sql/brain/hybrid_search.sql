@@ -16,9 +16,6 @@ FROM json_each(:ids) AS i
 CROSS JOIN brain_note AS n ON n.db = :db AND n.id = i.value;
 
 -- name: notes
-SELECT
-    n.id, n.db, n.title, n.content, n.note_type, n.summary, n.key_points, n.tags, n.category, n.parent_note_id,
-    n.version, n.previous_version_id, n.project_id, n.entity_id, n.word_count, n.has_embedding, n.embedding_model,
-    n.created_at, n.updated_at
+SELECT n.{note}
 FROM json_each(:ids) AS i
 CROSS JOIN brain_note AS n ON n.db = :db AND n.id = i.value;

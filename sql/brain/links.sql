@@ -1,9 +1,6 @@
 -- name: insert
 -- Returns the id only if the link is new.
-INSERT INTO brain_link (
-    db, id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
-)
+INSERT INTO brain_link (db, {link})
 VALUES (
     :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, :context, :bidirectional,
     :metadata, :created_at
@@ -31,9 +28,7 @@ ORDER BY p.key;
 -- name: from_source
 -- Unary + keeps SQLite from using the index on created_at, which would scan all links of the database
 -- (https://sqlite.org/optoverview.html#disqualifying_where_clause_terms_using_unary_).
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE
     db = :db
@@ -43,26 +38,20 @@ WHERE
 ORDER BY +created_at DESC, +id DESC;
 
 -- name: to_target
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE db = :db AND target_id = :target_id AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY +created_at DESC, +id DESC;
 
 -- name: list
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE db = :db AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY created_at DESC, id DESC;
 
 -- name: with_entities
 -- The links of a memory from and to entities, oldest first.
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE rowid IN (
     SELECT rowid FROM brain_link
@@ -74,18 +63,14 @@ WHERE rowid IN (
 ORDER BY created_at, id;
 
 -- name: get
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE db = :db AND id = :id;
 
 -- name: delete
 -- Returns the link, for the history.
 DELETE FROM brain_link WHERE db = :db AND id = :id
-RETURNING
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at;
+RETURNING {link};
 
 -- name: delete_of_row
 -- Deletes the links from and to a memory or entity in the given databases.

@@ -1,8 +1,5 @@
 -- name: page
-SELECT
-    id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
-    last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
-    metadata, created_at, updated_at
+SELECT {memory}
 FROM brain_memory
 WHERE
     db = :db
@@ -12,13 +9,7 @@ WHERE
     AND (:created_after IS NULL OR created_at >= :created_after)
     AND (:created_before IS NULL OR created_at <= :created_before)
     AND (:min_importance IS NULL OR importance >= :min_importance)
-    AND (
-        :tags IS NULL
-        OR EXISTS (
-            SELECT 1 FROM json_each(iif(json_valid(brain_memory.tags), brain_memory.tags, '[]')) AS t
-            JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
-        )
-    )
+    AND (:tags IS NULL OR {has_tag})
 ORDER BY importance DESC, updated_at DESC, id
 LIMIT :limit OFFSET :offset;
 
@@ -37,10 +28,7 @@ SET
     embedding_model = iif(:has_embedding IS NULL, embedding_model, :embedding_model),
     updated_at = :now
 WHERE db = :db AND id = :id
-RETURNING
-    id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
-    last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
-    metadata, created_at, updated_at;
+RETURNING {memory};
 
 -- name: delete
 DELETE FROM brain_memory WHERE db = :db AND id = :id;

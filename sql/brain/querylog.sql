@@ -2,9 +2,7 @@
 INSERT INTO brain_query (
     id, db, query_text, query_source, result_count, result_ids, execution_time_ms, session_id, created_at
 )
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
-FROM jsonb_each(:rows)
+SELECT {fields 9} FROM jsonb_each(:rows)
 WHERE true
 ON CONFLICT (id) DO NOTHING;
 

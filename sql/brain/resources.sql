@@ -1,29 +1,16 @@
 -- name: insert
 -- One row, the columns of a resource in their order.
-INSERT INTO brain_resource (
-    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status,
-    quality_rating, project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding,
-    embedding_model
-)
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
-    value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19
-FROM jsonb_each(:rows);
+INSERT INTO brain_resource ({resource})
+SELECT {fields 20} FROM jsonb_each(:rows);
 
 -- name: get
-SELECT
-    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
-    project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model
+SELECT {resource}
 FROM brain_resource
 WHERE db = :db AND id = :id;
 
 -- name: page
 -- A null status means all but archived.
-SELECT
-    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status,
-    quality_rating, project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding,
-    embedding_model
+SELECT {resource}
 FROM brain_resource
 WHERE
     db = :db
@@ -32,13 +19,7 @@ WHERE
     AND (:category IS NULL OR category = :category)
     AND (:project_id IS NULL OR project_id = :project_id)
     AND (:domain IS NULL OR domain = :domain)
-    AND (
-        :tags IS NULL
-        OR EXISTS (
-            SELECT 1 FROM json_each(iif(json_valid(brain_resource.tags), brain_resource.tags, '[]')) AS t
-            JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
-        )
-    )
+    AND (:tags IS NULL OR {has_tag})
 ORDER BY created_at DESC, id
 LIMIT :limit OFFSET :offset;
 
@@ -50,6 +31,4 @@ WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 -- name: delete
 -- Returns the resource, for the history.
 DELETE FROM brain_resource WHERE db = :db AND id = :id
-RETURNING
-    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
-    project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model;
+RETURNING {resource};

@@ -1,3 +1,7 @@
+-- fragment: memory
+-- The columns of a memory with its version.
+m.id, m.store, m.path, m.version, v.content, v.sha256, v.size, m.created_at, m.updated_at;
+
 -- name: store
 SELECT id, name, description, metadata, created_at, updated_at, archived_at FROM files_store WHERE id = :id;
 
@@ -7,20 +11,20 @@ VALUES (:id, :name, :description, :metadata, :now, :now)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: at_path
-SELECT m.id, m.store, m.path, m.version, v.content, v.sha256, v.size, m.created_at, m.updated_at
+SELECT {memory}
 FROM files_memory AS m
 JOIN files_version AS v ON v.id = m.version
 WHERE m.store = :store AND m.path = :path;
 
 -- name: by_id
-SELECT m.id, m.store, m.path, m.version, v.content, v.sha256, v.size, m.created_at, m.updated_at
+SELECT {memory}
 FROM files_memory AS m
 JOIN files_version AS v ON v.id = m.version
 WHERE m.id = :id AND m.store = :store;
 
 -- name: slice
 -- The first memories at a path or below it, about :bytes of them and at least one.
-SELECT m.id, m.store, m.path, m.version, v.content, v.sha256, v.size, m.created_at, m.updated_at
+SELECT {memory}
 FROM (
     SELECT f.id, f.size, sum(f.size) OVER (ORDER BY f.path) AS total
     FROM (

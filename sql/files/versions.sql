@@ -1,8 +1,11 @@
+-- fragment: version
+-- The columns of a version, without its content unless :whole.
+seq, id, memory, store, operation, path, CASE WHEN :whole THEN content END AS content, sha256, size,
+created_at, created_by, redacted_at, redacted_by;
+
 -- name: list
 -- The versions with a number below :below, the newest first.
-SELECT
-    seq, id, memory, store, operation, path, CASE WHEN :whole THEN content END AS content, sha256, size,
-    created_at, created_by, redacted_at, redacted_by
+SELECT {version}
 FROM files_version
 WHERE
     store = :store
@@ -17,9 +20,7 @@ ORDER BY seq DESC
 LIMIT :limit;
 
 -- name: get
-SELECT
-    seq, id, memory, store, operation, path, CASE WHEN :whole THEN content END AS content, sha256, size,
-    created_at, created_by, redacted_at, redacted_by
+SELECT {version}
 FROM files_version
 WHERE id = :id AND store = :store;
 

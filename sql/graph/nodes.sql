@@ -1,28 +1,23 @@
--- name: all_entities
--- With the observations as a JSON array.
+-- fragment: entities
+-- Entities with their observations as a JSON array.
 SELECT
     e.name,
     e.entity_type,
     (SELECT json_group_array(o.text ORDER BY o.seq) FROM graph_observation AS o WHERE o.entity = e.seq) AS observations
-FROM graph_entity AS e
+FROM graph_entity AS e;
+
+-- name: all_entities
+{entities}
 ORDER BY e.seq;
 
 -- name: by_names
-SELECT
-    e.name,
-    e.entity_type,
-    (SELECT json_group_array(o.text ORDER BY o.seq) FROM graph_observation AS o WHERE o.entity = e.seq) AS observations
-FROM graph_entity AS e
+{entities}
 WHERE e.name IN (SELECT value FROM json_each(:names))
 ORDER BY e.seq;
 
 -- name: containing
 -- Those with a text in their name, type and observations, line by line in lower case.
-SELECT
-    e.name,
-    e.entity_type,
-    (SELECT json_group_array(o.text ORDER BY o.seq) FROM graph_observation AS o WHERE o.entity = e.seq) AS observations
-FROM graph_entity AS e
+{entities}
 WHERE instr(e.lowered, :part) > 0
 ORDER BY e.seq;
 

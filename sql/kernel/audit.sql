@@ -1,17 +1,18 @@
+-- fragment: call
+-- The columns of the audit.
+a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash;
+
 -- name: last_row
 SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1;
 
 -- name: append
 INSERT INTO audit (id, at, dialect, tool, actor, outcome, touched, targets, hash)
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-    value ->> 5, value ->> 6, value ->> 7, value ->> 8
-FROM jsonb_each(:rows);
+SELECT {fields 9} FROM jsonb_each(:rows);
 
 -- name: read
 -- The newest rows below a number, newest first.
 SELECT
-    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    {call},
     EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id AND u.at > '') AS undoable
 FROM audit AS a
 WHERE a.id < :below
@@ -36,7 +37,7 @@ LIMIT 1;
 
 -- name: touching
 -- Of so many rows after a number the first that name one of these memories, each as space/key.
-SELECT a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash, false AS undoable
+SELECT {call}, false AS undoable
 FROM audit AS a
 WHERE
     a.id > :id AND a.id <= CAST(:id AS INTEGER) + CAST(:among AS INTEGER)

@@ -1,10 +1,17 @@
+-- fragment: of_dialects
+-- The rows in spaces of these dialects, null for all; the dialect of a space is the part before its first colon.
+(:dialects IS NULL OR substr(space, 1, instr(space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects)));
+
+-- fragment: event
+-- An event with the beginnings of its texts.
+h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
+h.tool, h.actor, h.at;
+
 -- name: spaces
 -- The number of documents of each space; null dialects exclude nothing.
 SELECT c.space, sum(c.documents)
 FROM doc_day AS c
-WHERE
-    :dialects IS NULL
-    OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+WHERE {of_dialects}
 GROUP BY c.space
 HAVING sum(c.documents) > 0
 ORDER BY c.space;
@@ -15,10 +22,7 @@ SELECT c.day, sum(c.documents)
 FROM doc_day AS c
 WHERE
     c.day >= :since
-    AND (
-        :dialects IS NULL
-        OR substr(c.space, 1, instr(c.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-    )
+    AND {of_dialects}
 GROUP BY c.day
 ORDER BY c.day;
 
@@ -27,9 +31,7 @@ ORDER BY c.day;
 SELECT count(*)
 FROM doc_flag AS f
 CROSS JOIN doc AS d ON d.id = f.doc
-WHERE
-    :dialects IS NULL
-    OR substr(d.space, 1, instr(d.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects));
+WHERE {of_dialects};
 
 -- name: flagged
 -- Flagged documents, the newest first, with the beginning of their texts.
@@ -38,10 +40,7 @@ FROM doc_flag AS f
 CROSS JOIN doc AS d ON d.id = f.doc
 WHERE
     f.doc < :below
-    AND (
-        :dialects IS NULL
-        OR substr(d.space, 1, instr(d.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-    )
+    AND {of_dialects}
 ORDER BY f.doc DESC
 LIMIT :limit;
 
@@ -54,9 +53,7 @@ WHERE d.space = :space AND d.key = :key;
 
 -- name: versions
 -- The events of a memory, newest first, with the beginnings of their texts.
-SELECT
-    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
-    h.tool, h.actor, h.at
+SELECT {event}
 FROM history AS h
 WHERE h.space = :space AND h.key = :key AND h.id < :below
 ORDER BY h.id DESC
@@ -64,16 +61,11 @@ LIMIT :limit;
 
 -- name: timeline
 -- The events of all memories, newest first; a null parameter excludes nothing.
-SELECT
-    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
-    h.tool, h.actor, h.at
+SELECT {event}
 FROM history AS h
 WHERE
     h.id < :below
-    AND (
-        :dialects IS NULL
-        OR substr(h.space, 1, instr(h.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-    )
+    AND {of_dialects}
     AND (:actor IS NULL OR h.actor = :actor)
     AND (:operation IS NULL OR h.operation = :operation)
 ORDER BY h.id DESC
@@ -81,9 +73,7 @@ LIMIT :limit;
 
 -- name: session_events
 -- The events of the memories that a session has, newest first; a null parameter excludes nothing.
-SELECT
-    h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
-    h.tool, h.actor, h.at
+SELECT {event}
 FROM doc_place AS p
 CROSS JOIN doc AS d ON d.place = p.id
 CROSS JOIN history AS h ON h.space = d.space AND h.key = d.key
@@ -115,7 +105,7 @@ LIMIT :limit;
 -- name: calls
 -- The rows of the audit, newest first; a null parameter excludes nothing.
 SELECT
-    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    {call},
     EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
 FROM audit AS a
 WHERE
@@ -128,7 +118,7 @@ LIMIT :limit;
 -- name: calls_of
 -- Of the newest calls those that touched a memory.
 SELECT
-    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    {call},
     EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
 FROM (SELECT max(id) AS id FROM audit) AS newest
 JOIN audit AS a ON a.id > newest.id - :among

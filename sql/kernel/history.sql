@@ -1,10 +1,7 @@
 -- name: append
 -- One row per event, in the order given.
 INSERT INTO history (space, key, operation, before, after, reason, dialect, tool, actor, at)
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-    value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9
-FROM jsonb_each(:rows);
+SELECT {fields 10} FROM jsonb_each(:rows);
 
 -- name: append_deleted
 -- Events that differ in key, text and reason alone, in the order given.

@@ -20,15 +20,12 @@ CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
 WHERE w.value ->> 1 IS NULL;
 
 -- name: of_dialects
--- A null parameter excludes nothing. The dialect of a space is the part before its first colon.
+-- A null parameter excludes nothing.
 SELECT p.space, p.scope
 FROM doc_place AS p
 WHERE
     (:spaces IS NULL OR p.space IN (SELECT value FROM json_each(:spaces)))
-    AND (
-        :dialects IS NULL
-        OR substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
-    )
+    AND {of_dialects}
     AND (:scope IS NULL OR p.scope = :scope);
 
 -- name: sizes

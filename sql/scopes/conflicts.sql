@@ -1,6 +1,9 @@
+-- fragment: conflict
+-- The columns of a conflict.
+id, entry_type, entry_id, version_a_id, version_b_id, detected_at, resolved, resolution, resolved_at, resolved_by;
+
 -- name: list
-SELECT
-    id, entry_type, entry_id, version_a_id, version_b_id, detected_at, resolved, resolution, resolved_at, resolved_by
+SELECT {conflict}
 FROM scopes_conflict
 WHERE resolved = :resolved AND (:entry_type IS NULL OR entry_type = :entry_type)
 ORDER BY detected_at, seq
@@ -10,8 +13,7 @@ LIMIT :limit OFFSET :offset;
 UPDATE scopes_conflict
 SET resolved = 1, resolution = :resolution, resolved_at = :now, resolved_by = :resolved_by
 WHERE id = :id
-RETURNING
-    id, entry_type, entry_id, version_a_id, version_b_id, detected_at, resolved, resolution, resolved_at, resolved_by;
+RETURNING {conflict};
 
 -- name: count
 SELECT count(*)

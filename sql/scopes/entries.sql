@@ -1,3 +1,61 @@
+-- fragment: list_chain
+-- In a chain of scopes, without entries shadowed by an active one of the same name in a nearer scope.
+WHERE
+    (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(:scopes) AS n
+        CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
+        WHERE n.key < s.key AND x.deactivated_at IS NULL
+    );
+
+-- fragment: list_in
+-- In one scope.
+WHERE
+    e.kind = :kind
+    AND e.scope = :scope
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL);
+
+-- fragment: list_all
+-- In every scope, or in those of a type or an id.
+WHERE
+    e.kind = :kind
+    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
+    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL);
+
+-- fragment: was
+-- The category and the priority of an entry at a time, if it was changed since.
+LEFT JOIN scopes_entry_was AS w ON w.seq = (
+    SELECT x.seq
+    FROM scopes_entry_was AS x
+    WHERE x.entry_id = e.id AND x.until > :at
+    ORDER BY x.until, x.seq
+    LIMIT 1
+);
+
+-- fragment: entry
+-- The columns of an entry with its version.
+e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+e.deactivated_at IS NULL, e.created_at, e.created_by,
+v.{version};
+
+-- fragment: entry_as_of
+-- The same as of a time, with the version of then and the category and priority before later changes.
+e.id, e.kind, e.scope_type, e.scope_id, e.name,
+CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
+CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
+e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
+v.{version};
+
+-- fragment: version
+-- The columns of a version.
+id, entry_id, version_num, description, parameters, examples, constraints, content, rationale, source, confidence,
+valid_until, created_at, created_by, change_reason, conflict_flag;
+
 -- name: add
 -- Returns the id only if the name was free in its scope. The unique index alone does not suffice: imported duplicates
 -- have a `twin` above 0.
@@ -46,10 +104,7 @@ ORDER BY twin
 LIMIT 1;
 
 -- name: add_version
-INSERT INTO scopes_version (
-    id, entry_id, version_num, description, parameters, examples, constraints, content, rationale, source, confidence,
-    valid_until, created_at, created_by, change_reason, conflict_flag
-)
+INSERT INTO scopes_version ({version})
 VALUES (
     :id, :entry_id, :version_num, :description, :parameters, :examples, :constraints, :content, :rationale, :source,
     :confidence, :valid_until, :now, :created_by, :change_reason, :conflict_flag
@@ -87,44 +142,24 @@ FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry AS e ON e.id = i.value;
 
 -- name: get
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.id = :id AND e.kind = :kind;
 
 -- name: get_as_of
 -- The entry as of a time, with the version, the category and the priority of that time.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name,
-    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
-    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
-    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry_as_of}
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.entry_id = e.id
-LEFT JOIN scopes_entry_was AS w ON w.seq = (
-    SELECT x.seq
-    FROM scopes_entry_was AS x
-    WHERE x.entry_id = e.id AND x.until > :at
-    ORDER BY x.until, x.seq
-    LIMIT 1
-)
+{was}
 WHERE e.id = :id AND e.kind = :kind AND v.created_at <= :at
 ORDER BY v.version_num DESC
 LIMIT 1;
 
 -- name: find
 -- The active entry of a name in the nearest of the scopes, which come nearest first.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.name = :name AND e.scope = s.value AND e.deactivated_at IS NULL
 CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
@@ -133,88 +168,45 @@ LIMIT 1;
 
 -- name: find_as_of
 -- The same as of a time.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name,
-    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
-    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
-    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry_as_of}
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.name = :name AND e.scope = s.value
 CROSS JOIN scopes_version AS v ON v.entry_id = e.id
-LEFT JOIN scopes_entry_was AS w ON w.seq = (
-    SELECT x.seq
-    FROM scopes_entry_was AS x
-    WHERE x.entry_id = e.id AND x.until > :at
-    ORDER BY x.until, x.seq
-    LIMIT 1
-)
+{was}
 WHERE v.created_at <= :at AND (e.deactivated_at IS NULL OR e.deactivated_at > :at)
 ORDER BY s.key, e.twin, e.seq DESC, v.version_num DESC
 LIMIT 1;
 
 -- name: list_all
 -- In every scope, or in those of a type or an id; by priority (guidelines only), then in the order of creation.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
-WHERE
-    e.kind = :kind
-    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
-    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
-    AND (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL)
+{list_all}
 ORDER BY e.priority DESC NULLS LAST, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_in
 -- In one scope.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
-WHERE
-    e.kind = :kind
-    AND e.scope = :scope
-    AND (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL)
+{list_in}
 ORDER BY e.priority DESC NULLS LAST, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_chain
 -- In a chain of scopes, nearest first, without entries shadowed by an active one of the same name in a nearer scope.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value
 CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
-WHERE
-    (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL)
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:scopes) AS n
-        CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
-        WHERE n.key < s.key AND x.deactivated_at IS NULL
-    )
+{list_chain}
 ORDER BY e.priority DESC NULLS LAST, s.key, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: versions
-SELECT
-    id, entry_id, version_num, description, parameters, examples, constraints, content, rationale, source, confidence,
-    valid_until, created_at, created_by, change_reason, conflict_flag
+SELECT {version}
 FROM scopes_version
 WHERE entry_id = :id AND (:at IS NULL OR created_at <= :at)
 ORDER BY version_num DESC;
@@ -226,11 +218,7 @@ VALUES (:id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now);
 
 -- name: all_for_index
 -- Every active entry with its current version.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry}
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.deactivated_at IS NULL
@@ -239,32 +227,15 @@ ORDER BY e.seq;
 -- name: count_all
 SELECT count(*)
 FROM scopes_entry AS e
-WHERE
-    e.kind = :kind
-    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
-    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
-    AND (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL);
+{list_all};
 
 -- name: count_in
 SELECT count(*)
 FROM scopes_entry AS e
-WHERE
-    e.kind = :kind
-    AND e.scope = :scope
-    AND (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL);
+{list_in};
 
 -- name: count_chain
 SELECT count(*)
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value
-WHERE
-    (:category IS NULL OR e.category = :category)
-    AND (:inactive OR e.deactivated_at IS NULL)
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:scopes) AS n
-        CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
-        WHERE n.key < s.key AND x.deactivated_at IS NULL
-    );
+{list_chain};

@@ -1,10 +1,7 @@
 -- name: entries
 -- Entries of a kind with their current versions, in the order of creation; tags are case-folded names.
 SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
-    e.deactivated_at IS NULL, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag,
+    {entry},
     e.deactivated_at
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
@@ -27,9 +24,7 @@ ORDER BY e.seq;
 
 -- name: versions
 -- Every version of the entries, oldest first.
-SELECT
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT v.{version}
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_version AS v ON v.entry_id = i.value
 ORDER BY i.key, v.version_num;

@@ -1,3 +1,24 @@
+-- fragment: changes
+-- The changes of a project whose new name is free in its organization.
+SET name = coalesce(:name, name),
+    fold = coalesce(:fold, fold),
+    description = coalesce(:description, description),
+    root_path = coalesce(:root_path, root_path),
+    metadata = coalesce(:metadata, metadata),
+    updated_at = :now
+WHERE
+    id = :id
+    AND (
+        :fold IS NULL
+        OR fold = :fold
+        OR NOT EXISTS (
+            SELECT 1
+            FROM scopes_project AS o
+            WHERE o.fold = :fold AND coalesce(o.org_id, '') = coalesce(scopes_project.org_id, '')
+        )
+    )
+RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+
 -- name: add_org
 INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now, :metadata);
 
@@ -43,24 +64,7 @@ LIMIT :limit OFFSET :offset;
 -- name: update_project
 -- Returns no row if another project of the organization has the name.
 UPDATE OR IGNORE scopes_project
-SET name = coalesce(:name, name),
-    fold = coalesce(:fold, fold),
-    description = coalesce(:description, description),
-    root_path = coalesce(:root_path, root_path),
-    metadata = coalesce(:metadata, metadata),
-    updated_at = :now
-WHERE
-    id = :id
-    AND (
-        :fold IS NULL
-        OR fold = :fold
-        OR NOT EXISTS (
-            SELECT 1
-            FROM scopes_project AS o
-            WHERE o.fold = :fold AND coalesce(o.org_id, '') = coalesce(scopes_project.org_id, '')
-        )
-    )
-RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+{changes};
 
 -- name: count_orgs
 SELECT count(*) FROM scopes_org;

@@ -4,16 +4,12 @@ VALUES (:id, :type, :entry_id, :tag_id, :now)
 ON CONFLICT DO NOTHING;
 
 -- name: add_relation
-INSERT INTO scopes_relation (
-    id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by
-)
+INSERT INTO scopes_relation ({relation})
 VALUES (:id, :source_type, :source_id, :target_type, :target_id, :relation_type, :now, :created_by)
 ON CONFLICT DO NOTHING;
 
 -- name: add_conflict
-INSERT INTO scopes_conflict (
-    id, entry_type, entry_id, version_a_id, version_b_id, detected_at, resolved, resolution, resolved_at, resolved_by
-)
+INSERT INTO scopes_conflict ({conflict})
 VALUES (
     :id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now, :resolved, :resolution, :resolved_at,
     :resolved_by
@@ -35,7 +31,5 @@ WHERE
 RETURNING id;
 
 -- name: add_lock
-INSERT INTO scopes_lock (
-    id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
-)
+INSERT INTO scopes_lock ({lock})
 VALUES (:id, :path, :holder, :session_id, :project_id, :now, :expires_at, :metadata, :fence);

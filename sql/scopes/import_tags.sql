@@ -16,4 +16,4 @@ RETURNING id, entry_type, entry_id, tag_id, created_at;
 -- name: delete_other_relations
 DELETE FROM scopes_relation
 WHERE source_id = :id AND source_type = :kind AND id NOT IN (SELECT value FROM json_each(:kept))
-RETURNING id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by;
+RETURNING {relation};

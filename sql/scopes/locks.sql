@@ -1,5 +1,9 @@
+-- fragment: lock
+-- The columns of a lock.
+id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token;
+
 -- name: get
-SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
+SELECT {lock}
 FROM scopes_lock
 WHERE file_path = :path;
 
@@ -17,9 +21,7 @@ DELETE FROM scopes_lock WHERE expires_at <= :now;
 
 -- name: acquire
 -- Returns the row unless another agent or session holds the file; a second checkout keeps the time of the first.
-INSERT INTO scopes_lock (
-    id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
-)
+INSERT INTO scopes_lock ({lock})
 VALUES (:id, :path, :agent_id, :session_id, :project_id, :now, :expires_at, :metadata, :fence)
 ON CONFLICT (file_path) DO UPDATE
 SET session_id = coalesce(excluded.session_id, scopes_lock.session_id),
@@ -33,14 +35,14 @@ WHERE
         scopes_lock.session_id IS NULL OR excluded.session_id IS NULL
         OR scopes_lock.session_id = excluded.session_id
     )
-RETURNING id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token;
+RETURNING {lock};
 
 -- name: release
 DELETE FROM scopes_lock WHERE file_path = :path;
 
 -- name: list
 -- Locks that have not expired.
-SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
+SELECT {lock}
 FROM scopes_lock
 WHERE
     (expires_at IS NULL OR expires_at > :now)

@@ -1,11 +1,67 @@
+-- fragment: in_chain
+-- The entries of some kinds in a chain of scopes.
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
+
+-- fragment: visible
+-- The entry `i` of the scope `s` is shadowed by no active one of its name in a nearer scope, or :shadowed is set.
+(
+    :shadowed
+    OR i.shared = 0
+    OR NOT EXISTS (
+        SELECT 1
+        FROM json_each(:scopes) AS n
+        CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+        WHERE o.deactivated_at IS NULL AND (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+    )
+);
+
+-- fragment: visible_as_of
+-- The same by the entries that were active at a time.
+(
+    :shadowed
+    OR i.shared = 0
+    OR NOT EXISTS (
+        SELECT 1
+        FROM json_each(:scopes) AS n
+        CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+        WHERE
+            (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+            AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
+    )
+);
+
+-- fragment: not_excluded
+-- The entry has none of the tags :excluded.
+(
+    :excluded IS NULL
+    OR NOT EXISTS (
+        SELECT 1
+        FROM scopes_entry_tag AS t
+        WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
+    )
+);
+
+-- fragment: version_at
+-- The current version of an entry, or its version at a time.
+CROSS JOIN scopes_version AS v ON v.id = CASE
+    WHEN :at IS NULL THEN e.current_version_id
+    ELSE (
+        SELECT p.id
+        FROM scopes_version AS p
+        WHERE p.entry_id = e.id AND p.created_at <= :at
+        ORDER BY p.version_num DESC
+        LIMIT 1
+    )
+END;
+
 -- name: count_shadowed
 -- The number of shadowed active entries in a chain of scopes: of each name all but one.
 SELECT coalesce(sum(n.held - 1), 0)
 FROM (
     SELECT count(*) AS held
-    FROM json_each(:kinds) AS k
-    CROSS JOIN json_each(:scopes) AS s
-    CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+    {in_chain}
     WHERE e.shared = 1 AND e.deactivated_at IS NULL
     GROUP BY e.kind, e.name
 ) AS n;
@@ -27,24 +83,8 @@ WHERE e.seq IN (
             FROM scopes_version AS v
             WHERE i.kind = 'knowledge' AND v.id = i.current_version_id AND v.valid_until <= :now
         )
-        AND (
-            :shadowed
-            OR i.shared = 0
-            OR NOT EXISTS (
-                SELECT 1
-                FROM json_each(:scopes) AS n
-                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
-                WHERE o.deactivated_at IS NULL AND (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
-            )
-        )
-        AND (
-            :excluded IS NULL
-            OR NOT EXISTS (
-                SELECT 1
-                FROM scopes_entry_tag AS t
-                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
-            )
-        )
+        AND {visible}
+        AND {not_excluded}
     ORDER BY i.standing DESC, i.created_at DESC
     LIMIT :limit
 );
@@ -59,32 +99,17 @@ WHERE e.seq IN (
     FROM scopes_entry AS i
     WHERE
         i.kind = 'guideline' AND i.scope = s.value AND i.deactivated_at IS NULL AND i.priority IS NOT NULL
-        AND (
-            :shadowed
-            OR i.shared = 0
-            OR NOT EXISTS (
-                SELECT 1
-                FROM json_each(:scopes) AS n
-                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
-                WHERE o.deactivated_at IS NULL AND (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
-            )
-        )
-        AND (
-            :excluded IS NULL
-            OR NOT EXISTS (
-                SELECT 1
-                FROM scopes_entry_tag AS t
-                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
-            )
-        )
+        AND {visible}
+        AND {not_excluded}
     ORDER BY i.priority DESC, i.created_at DESC
     LIMIT :limit
 );
 
 -- name: by_score_as_of
--- The same as of a time, of the entries that are still active and have the priority that they had. `top` is the greatest standing without a priority of an
--- entry that existed then, so that the index skips younger ones. Only a late entry may have had no version then, and
--- only knowledge expires: the others need no look at their versions. The last column is not looked up.
+-- The same as of a time, of the entries that are still active and have the priority that they had. `top` is the
+-- greatest standing without a priority of an entry that existed then, so that the index skips younger ones. Only a
+-- late entry may have had no version then, and only knowledge expires: the others need no look at their versions. The
+-- last column is not looked up.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 0
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
@@ -106,26 +131,8 @@ WHERE e.seq IN (
                 LIMIT 1
             )
         END
-        AND (
-            :shadowed
-            OR i.shared = 0
-            OR NOT EXISTS (
-                SELECT 1
-                FROM json_each(:scopes) AS n
-                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
-                WHERE
-                    (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
-                    AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
-            )
-        )
-        AND (
-            :excluded IS NULL
-            OR NOT EXISTS (
-                SELECT 1
-                FROM scopes_entry_tag AS t
-                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
-            )
-        )
+        AND {visible_as_of}
+        AND {not_excluded}
     ORDER BY i.standing DESC, i.created_at DESC
     LIMIT :limit
 );
@@ -143,26 +150,8 @@ WHERE e.seq IN (
         AND i.created_at <= :at
         AND NOT EXISTS (SELECT 1 FROM scopes_entry_was AS h WHERE h.entry_id = i.id AND h.until > :at)
         AND (i.late = 0 OR EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at))
-        AND (
-            :shadowed
-            OR i.shared = 0
-            OR NOT EXISTS (
-                SELECT 1
-                FROM json_each(:scopes) AS n
-                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
-                WHERE
-                    (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
-                    AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
-            )
-        )
-        AND (
-            :excluded IS NULL
-            OR NOT EXISTS (
-                SELECT 1
-                FROM scopes_entry_tag AS t
-                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
-            )
-        )
+        AND {visible_as_of}
+        AND {not_excluded}
     ORDER BY i.priority DESC, i.created_at DESC
     LIMIT :limit
 );
@@ -170,9 +159,7 @@ WHERE e.seq IN (
 -- name: deactivated_since
 -- Entries that were active at a time and are no longer.
 SELECT e.id
-FROM json_each(:kinds) AS k
-CROSS JOIN json_each(:scopes) AS s
-CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+{in_chain}
 WHERE e.deactivated_at > :at AND e.created_at <= :at;
 
 -- name: changed_since
@@ -216,18 +203,7 @@ CROSS JOIN scopes_entry AS i INDEXED BY scopes_entry_late ON i.kind = k.value AN
 WHERE
     i.deactivated_at IS NULL AND i.created_at <= :at
     AND NOT EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at)
-    AND (
-        :shadowed
-        OR i.shared = 0
-        OR NOT EXISTS (
-            SELECT 1
-            FROM json_each(:scopes) AS n
-            CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
-            WHERE
-                (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
-                AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
-        )
-    );
+    AND {visible_as_of};
 
 -- name: entries
 -- Entries by id, whether each is expired, and whether the index holds it; without shadowed ones unless `shadowed`.
@@ -268,13 +244,7 @@ CROSS JOIN scopes_version AS v ON v.id = (
     ORDER BY p.version_num DESC
     LIMIT 1
 )
-LEFT JOIN scopes_entry_was AS w ON w.seq = (
-    SELECT x.seq
-    FROM scopes_entry_was AS x
-    WHERE x.entry_id = e.id AND x.until > :at
-    ORDER BY x.until, x.seq
-    LIMIT 1
-)
+{was}
 WHERE
     e.created_at <= :at
     AND (:inactive OR e.deactivated_at IS NULL OR e.deactivated_at > :at)
@@ -295,49 +265,22 @@ WHERE
 -- name: entry_ids
 -- Every entry in a chain of scopes, active or not.
 SELECT e.id
-FROM json_each(:kinds) AS k
-CROSS JOIN json_each(:scopes) AS s
-CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
+{in_chain};
 
 -- name: unindexed
 -- Entries that the index does not hold in the requested version: inactive ones, and those changed since `at`.
 SELECT
-    e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
-    v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
-    v.conflict_flag
-FROM json_each(:kinds) AS k
-CROSS JOIN json_each(:scopes) AS s
-CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
-CROSS JOIN scopes_version AS v ON v.id = CASE
-    WHEN :at IS NULL THEN e.current_version_id
-    ELSE (
-        SELECT p.id
-        FROM scopes_version AS p
-        WHERE p.entry_id = e.id AND p.created_at <= :at
-        ORDER BY p.version_num DESC
-        LIMIT 1
-    )
-END
+    e.id, e.kind, e.name, v.{version}
+{in_chain}
+{version_at}
 WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: unindexed_by_ids
 -- The same for the given entries.
-SELECT
-    e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
-    v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
-    v.conflict_flag
+SELECT e.id, e.kind, e.name, v.{version}
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry AS e ON e.id = i.value
-CROSS JOIN scopes_version AS v ON v.id = CASE
-    WHEN :at IS NULL THEN e.current_version_id
-    ELSE (
-        SELECT p.id
-        FROM scopes_version AS p
-        WHERE p.entry_id = e.id AND p.created_at <= :at
-        ORDER BY p.version_num DESC
-        LIMIT 1
-    )
-END
+{version_at}
 WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: tag_ids
@@ -368,32 +311,11 @@ SELECT :id;
 
 -- name: page
 -- Entries with their current versions, or with the version, the category and the priority of a time.
-SELECT
-    e.id, e.kind, e.scope_type, e.scope_id, e.name,
-    CASE WHEN w.seq IS NULL THEN e.category ELSE w.category END,
-    CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, v.id,
-    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT {entry_as_of}
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry AS e ON e.id = i.value
-CROSS JOIN scopes_version AS v ON v.id = CASE
-    WHEN :at IS NULL THEN e.current_version_id
-    ELSE (
-        SELECT p.id
-        FROM scopes_version AS p
-        WHERE p.entry_id = e.id AND p.created_at <= :at
-        ORDER BY p.version_num DESC
-        LIMIT 1
-    )
-END
-LEFT JOIN scopes_entry_was AS w ON w.seq = (
-    SELECT x.seq
-    FROM scopes_entry_was AS x
-    WHERE x.entry_id = e.id AND x.until > :at
-    ORDER BY x.until, x.seq
-    LIMIT 1
-);
+{version_at}
+{was};
 
 -- name: tags
 -- The tags of these entries, in the order they were attached.
@@ -405,9 +327,7 @@ ORDER BY t.seq;
 
 -- name: versions
 -- The versions of these entries up to the time `at`, newest first.
-SELECT
-    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
-    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+SELECT v.{version}
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_version AS v ON v.entry_id = i.value
 WHERE :at IS NULL OR v.created_at <= :at

@@ -56,7 +56,7 @@ def test_most_statements_have_one_text_for_both_engines() -> None:
 
 
 def test_a_text_of_its_own_stands_for_a_statement() -> None:
-    with pytest.raises(ValueError, match=r"sql/postgres has kernel\.no\.such, which sql/ has not"):
+    with pytest.raises(ValueError, match=r"PostgreSQL has texts for kernel\.no\.such, which sql/ has not"):
         statements({"kernel.no.such": lambda _db, _params: []})
 
 

@@ -32,6 +32,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b9e999\b", "CAST('Infinity' AS double precision)"),
         (r"\bAS INTEGER\)", "AS bigint)"),
         (r"ON CONFLICT \((?=\w)", "ON CONFLICT (tenant, "),
+        (r"\bgroup_concat\(", "string_agg("),
+        (r"\bchar\((?=\d+\))", "chr("),
+        (r"\bjson_group_array\(([^()]*)\)", r"json_texts(json_agg(\1))"),
     )
 )
 

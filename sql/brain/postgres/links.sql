@@ -1,7 +1,5 @@
 -- name: with_entities
-SELECT
-    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
-    metadata, created_at
+SELECT {link}
 FROM brain_link
 WHERE
     db = :db

@@ -8,9 +8,7 @@ FROM (
                 CASE WHEN e.deactivated_at IS NULL THEN 1 ELSE 0 END ORDER BY s.key * 1000000 + e.twin
             )
         ) [1] AS nearest_is_active
-    FROM json_each(:kinds) AS k
-    CROSS JOIN json_each(:scopes) AS s
-    CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+    {in_chain}
     WHERE e.shared = 1 AND e.created_at <= :at AND (e.deactivated_at IS NULL OR e.deactivated_at > :at)
     GROUP BY e.kind, e.name
 ) AS n;

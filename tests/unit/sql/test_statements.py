@@ -96,8 +96,14 @@ def test_no_parameter_is_a_pattern(key: str) -> None:
 
 def test_files_have_nothing_outside_named_blocks() -> None:
     files = [file for file in (ROOT / "sql").rglob("*.sql") if "schema" not in file.parts]
-    stray = [file.name for file in files if not file.read_text(encoding="utf-8").startswith("-- name: ")]
+    stray = [file.name for file in files if not re.match("-- (name|fragment): ", file.read_text(encoding="utf-8"))]
     assert stray == []
+
+
+def test_every_fragment_is_used_by_more_than_one_statement() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "sql").rglob("*.sql")]
+    fragments = [name for text in texts for name in re.findall("^-- fragment: (.+)$", text, re.MULTILINE)]
+    assert [name for name in fragments if sum(text.count(f"{{{name}}}") for text in texts) < 2] == []
 
 
 def test_every_file_of_statements_has_a_module_of_the_same_stem() -> None:
