@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from handlers.notes import admin, briefing, curation, forget, intake, journal, memories, note_file, recall, sync, undo
+from handlers.notes import admin, briefing, curation, journal, memories, note_file, restore, sync
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.calls.dialect import Dialect, Files, Memories, Outside
 from kernel.calls.tools import Precheck, Reply, Tool
@@ -27,7 +27,7 @@ DIALECT = Dialect(
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
     guide="Call memory_recall first. memory_remember writes a Markdown file that people read too: a title that "
     "says the point, a type of memory_list_types, and filePath to update a file.",
-    tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
+    tools=(*memories.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
     memories=Memories(
@@ -36,15 +36,15 @@ DIALECT = Dialect(
         curate=curation.curate,
         compose=curation.compose,
         brief=briefing.brief,
-        tagged=recall.tagged,
+        tagged=memories.tagged,
         past=Past(note_file.past_sources),
     ),
     settings=SETTINGS,
     files=Files(
-        after_undo=undo.restore_files,
+        after_undo=restore.restore_files,
         recover=journal.recover,
         follow=Precheck(sync.check_for_common, sync.write, sync.texts),
         folders=folders,
-        outside={"notes_file": Outside(intake.COLUMNS, intake.restore), "notes_change": Outside()},
+        outside={"notes_file": Outside(restore.COLUMNS, restore.restore), "notes_change": Outside()},
     ),
 )

@@ -1,10 +1,12 @@
 """Follows the files: finds changed, added and deleted files by their stamps and updates rows, index and history."""
 
+import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes import debounce, journal, note_file
+from handlers.notes import journal, note_file
 from handlers.notes.files import File, file_fault, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, Stamp
@@ -23,6 +25,13 @@ _MAX_UNWRITTEN_SETTLED = 64  # rows that only lose their doubt wait for the next
 # Two changes within this time may have the same timestamps: FAT, the coarsest file system in use, counts 2 seconds.
 _TIMESTAMP_GRAIN_NS = 2_000_000_000
 _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
+# A large folder is not scanned again if the last scan is recent: recalls close together share it.
+_SHARED_FROM = 0.02  # seconds a scan takes; a shorter one costs less than the recall around it
+_SHARE = 10  # times as long as a scan took it is shared, so that scans take at most a tenth of the time
+_SHARED_MOST = 1.0  # seconds after which an edit by hand is seen in any case
+
+_clean_until: dict[tuple[str, Path], float] = {}  # by database and project folder
+clock = time.monotonic
 
 Key = tuple[str, str]
 # A file that a person or another program wrote: the author is unknown.
@@ -209,10 +218,10 @@ def _find_changes(
 ) -> FileChanges | None:
     found, settled = FileChanges([], [], [], []), list[FileChange]()
     for project in known:
-        begun = debounce.clock()
+        start = clock()
         # Takes the snapshot before the scan: a file that a call adds between them would be missing otherwise.
         waiting = journal.is_waiting(tx, project)
-        if not (every or waiting) and debounce.is_recent(tx.file, project.root):
+        if not (every or waiting) and is_recent(tx.file, project.root):
             continue
         seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
@@ -224,7 +233,7 @@ def _find_changes(
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
         found.leftovers.extend((project, path) for path, time in seen.leftovers.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
-            debounce.found_no_change(tx.file, project.root, begun)
+            found_no_change(tx.file, project.root, start)
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
         part = next(_parts(sorted(missing), held, _WRITE_FILES), list[str]())
@@ -237,6 +246,18 @@ def _find_changes(
     if not any(found) and len(settled) <= _MAX_UNWRITTEN_SETTLED:
         return None
     return found._replace(changes=found.changes + settled)
+
+
+def is_recent(database: str, root: Path) -> bool:
+    """Return whether a scan of this folder that found no change may stand for another one."""
+    return clock() < _clean_until.get((database, root), 0.0)
+
+
+def found_no_change(database: str, root: Path, start: float) -> None:
+    """Lets a scan that began at this time of `clock` stand for the next ones."""
+    seconds = clock() - start
+    if seconds >= _SHARED_FROM:
+        _clean_until[database, root] = start + min(_SHARED_MOST, _SHARE * seconds)
 
 
 def _scan_or_skip(project: Project, *, alone: bool) -> Scan | None:

@@ -43,7 +43,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     ),
     "handlers.notes.journal": (
         "tests/unit/handlers/notes/test_journal.py",
-        "tests/unit/handlers/notes/test_undo.py",
+        "tests/unit/handlers/notes/test_restore_undo.py",
         "tests/unit/handlers/notes/test_memories.py",
         "tests/reliability/test_notes_faults.py",
         "tests/reliability/test_notes_kill.py",

@@ -224,7 +224,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         (
-            "notes.recall.by_keys",
+            "notes.memories.by_keys",
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         ("paths.memories.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),

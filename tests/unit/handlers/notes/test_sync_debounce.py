@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes import debounce, sync
 from handlers.notes import files as module
+from handlers.notes import sync
 from handlers.notes.scan import Scan, scan
 from tests.conftest import Call
 from tests.unit.handlers.notes.conftest import CallOk, files, put
@@ -22,7 +22,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[float]:
         now[0] += now[1]
         return scan(root)
 
-    monkeypatch.setattr(debounce, "clock", lambda: now[0])
+    monkeypatch.setattr(sync, "clock", lambda: now[0])
     monkeypatch.setattr(sync, "scan", slow_scan)
     return now
 
@@ -57,7 +57,7 @@ def test_a_recorded_change_is_made_although_a_scan_is_recent(
 ) -> None:
     put(folder, "learning/a.md", "x")
     call_ok("memory_sync")
-    monkeypatch.setattr(debounce, "is_recent", lambda *_: True)
+    monkeypatch.setattr(sync, "is_recent", lambda *_: True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "remove", failing)
         assert call("memory_forget", filePaths=["learning/a.md"]).fault is not None

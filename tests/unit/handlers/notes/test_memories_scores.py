@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.scoring import reaching
+from handlers.notes.memories import reaching
 from kernel.search.index import Hit, Parts, Scored
 
 STRENGTHS = st.lists(st.floats(0, 1), max_size=12)
