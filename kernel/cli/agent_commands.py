@@ -33,7 +33,7 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
 
     root = hook_client.project_root(str(arguments.project))
     intro, problem = hook_client.read_intro(root)
-    given = {
+    values = {
         "root": os.fsencode(root).decode(errors="replace"),
         "query": arguments.query,
         "budget": arguments.budget,
@@ -41,7 +41,7 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     }
     tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
     try:
-        request = msgspec.convert({name: value for name, value in given.items() if value is not None}, tool.request)
+        request = msgspec.convert({name: value for name, value in values.items() if value is not None}, tool.request)
     except msgspec.ValidationError as error:
         raise Fault("invalid", f"--{error}".replace("--Expected", "--budget: expected")) from None
     try:
@@ -55,12 +55,12 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     from kernel.engines.opening import open_reader
     from kernel.store.context import CallContext
 
-    shared = app.context_of(config)
-    access, *_ = app.open_data(config, shared)
-    with closing(access), open_reader(config.file, shared) as db:
-        found: Any = db.read(CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
-    if found.text:
-        show(found, found.text.removesuffix("\n"), as_json=arguments.json)
+    context = app.context_of(config)
+    access, *_ = app.open_data(config, context)
+    with closing(access), open_reader(config.file, context) as db:
+        answer: Any = db.read(CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
+    if answer.text:
+        show(answer, answer.text.removesuffix("\n"), as_json=arguments.json)
     return 0
 
 

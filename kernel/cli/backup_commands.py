@@ -51,14 +51,14 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
 
 def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
     with closing(ProgressBar("backup", sys.stderr)) as bar:
-        made = app.back_up_all(config, target, bar)
-    _show_all(target, made, as_json=as_json)
+        manifest = app.back_up_all(config, target, bar)
+    _show_all(target, manifest, as_json=as_json)
     return 0
 
 
-def _show_all(target: Path, made: Manifest, *, as_json: bool) -> None:
-    size = sum(count for count, _ in made.files.values())
-    counts = {"tenants": len(made.tenants), "files": len(made.files), "bytes": size}
+def _show_all(target: Path, manifest: Manifest, *, as_json: bool) -> None:
+    size = sum(count for count, _ in manifest.files.values())
+    counts = {"tenants": len(manifest.tenants), "files": len(manifest.files), "bytes": size}
     show({"folder": str(target), **counts}, str(target), as_json=as_json)
     note(f"{counts['tenants']} tenants, {counts['files']} files, {size} bytes")
 
@@ -74,19 +74,19 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
 
     if arguments.every:
         BackupLoop(schedule, back_up, lambda: True).run(threading.Event())
-    made = back_up_now(schedule, back_up)
-    _show_all(made, read_manifest(made), as_json=arguments.json)
+    folder = back_up_now(schedule, back_up)
+    _show_all(folder, read_manifest(folder), as_json=arguments.json)
     return 0
 
 
 def _left_out(config: Config) -> list[str]:
     """Return the parts that a copy of the database alone lacks."""
-    shared = app.context_of(config)
-    found = [f"the files of {folder.dialect}" for folder in app.folders_of(config, shared) if folder.path.is_dir()]
+    context = app.context_of(config)
+    parts = [f"the files of {folder.dialect}" for folder in app.folders_of(config, context) if folder.path.is_dir()]
     if (config.data / api_keys.FILE).exists():
-        found.append("the keys")
-    others = [MAIN, *data_dir.other_tenants(config.data)]
-    return [*dict.fromkeys(found), *(["other tenants"] if set(others) - {config.tenant} else [])]
+        parts.append("the keys")
+    tenants = [MAIN, *data_dir.other_tenants(config.data)]
+    return [*dict.fromkeys(parts), *(["other tenants"] if set(tenants) - {config.tenant} else [])]
 
 
 def _settings(config: Config) -> dict[str, str]:

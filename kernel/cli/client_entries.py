@@ -131,8 +131,8 @@ def settings_without(config: Config, prefixes: tuple[str, ...]) -> dict[str, str
 
 def data_option(config: Config, platform: str) -> list[str]:
     """Return the option for the data directory, if a program that a client starts would take another one."""
-    known = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
-    return [] if config.data == default_data(known, platform) else ["--data", str(config.data.absolute())]
+    variables = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
+    return [] if config.data == default_data(variables, platform) else ["--data", str(config.data.absolute())]
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:
@@ -157,14 +157,14 @@ def is_local(url: str, port: int) -> bool:
 def bearer_of(entry: Entry) -> str:
     """Return the key in an entry; empty without one."""
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
-    given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
-    return str(given).partition("Bearer ")[2]
+    authorization = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
+    return str(authorization).partition("Bearer ")[2]
 
 
 def argv_of(entry: Entry) -> list[str]:
     """Return the argument vector in an entry; empty if it has a URL."""
-    given: Any = entry.get("command", [])
-    words = cast("list[Any]", given if isinstance(given, list) else [given, *entry.get("args", [])])
+    command: Any = entry.get("command", [])
+    words = cast("list[Any]", command if isinstance(command, list) else [command, *entry.get("args", [])])
     return [str(word) for word in words]
 
 
@@ -237,14 +237,14 @@ def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
     before = _bytes(file)
     text = _decoded(file, before)
     try:
-        changed = change(text).encode()
+        after = change(text).encode()
     except Fault as fault:
         raise Fault(
             "invalid", f"{file} was not changed: {fault.message}. Use --print to see the entry to add"
         ) from None
-    if changed == before:
+    if after == before:
         return ApplyResult(changed=False)
-    return ApplyResult(changed=True, backup=replace_content(file, before, changed))
+    return ApplyResult(changed=True, backup=replace_content(file, before, after))
 
 
 def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
@@ -262,12 +262,12 @@ def _without_entry(client: Client, text: str, name: str) -> str:
 
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
     shape = {**(client.http or {}), **client.stdio}
-    kept = {key: value for key, value in old.items() if key not in shape}
+    unset = {key: value for key, value in old.items() if key not in shape}
     variables = next((key for key, value in client.stdio.items() if value == "{env}"), "")
     # Variables that the user added by hand are kept.
     stays = "command" in old and "command" in new
     env = {**(_table(old.get(variables)) or {}), **new.get(variables, {})} if stays else new.get(variables) or {}
-    return {**kept, **new, **({variables: env} if env else {})}
+    return {**unset, **new, **({variables: env} if env else {})}
 
 
 def _read(client: Client, text: str) -> Entry:

@@ -128,9 +128,9 @@ def config_file(client: Client, values: Mapping[str, str], platform: str) -> Pat
 
 def locate(config_path: ConfigPath, values: Mapping[str, str], platform: str) -> Path:
     """Return the absolute path on a platform, by the environment variables of the user."""
-    path, moved, base = config_path
-    if moved and values.get(moved):
-        return Path(values[moved]) / Path(path).name
+    path, variable, base = config_path
+    if variable and values.get(variable):
+        return Path(values[variable]) / Path(path).name
     home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
     if base == "home":
         return home / path

@@ -396,7 +396,9 @@ def parser() -> argparse.ArgumentParser:
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command by its words; "" is the whole command line."""
     lists = (
-        "\n".join([f"{title}:", *(f"{_INDENT}{name:12}{one.brief}" for name, one in texts.items() if " " not in name)])
+        "\n".join(
+            [f"{title}:", *(f"{_INDENT}{name:12}{summary.brief}" for name, summary in texts.items() if " " not in name)]
+        )
         for title, texts in GROUPS.items()
     )
     formatter = argparse.RawDescriptionHelpFormatter
@@ -413,14 +415,14 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     for name, command in COMMANDS.items():
         parent, _, word = name.rpartition(" ")
         brief, sentences, examples = TEXTS[name]
-        parsers[name] = made = below[parent].add_parser(
+        parsers[name] = parser_below = below[parent].add_parser(
             word, help=brief, description=sentences, epilog=_examples(examples), formatter_class=formatter
         )
         if not command.run:
-            below[name] = made.add_subparsers(dest="action", required=True)
+            below[name] = parser_below.add_subparsers(dest="action", required=True)
         for names, settings in command.options:
-            made.add_argument(*names, **settings)
-        made.set_defaults(chosen=command)
+            parser_below.add_argument(*names, **settings)
+        parser_below.set_defaults(chosen=command)
     return parsers
 
 

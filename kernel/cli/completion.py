@@ -63,8 +63,8 @@ def _fish(commands: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
         if " " not in name:
             yield f"complete -c quipu -n __fish_use_subcommand -a {name} -d {_quoted(about.brief)}"
     for name, command in commands.items():
-        seen = " ".join(f"; and __fish_seen_subcommand_from {word}" for word in name.split())
-        condition = _quoted(seen.removeprefix("; and "))
+        words = " ".join(f"; and __fish_seen_subcommand_from {word}" for word in name.split())
+        condition = _quoted(words.removeprefix("; and "))
         for action in _actions(command):
             for option in action.option_strings[-1:]:
                 takes = "" if action.nargs == 0 else " -r"
@@ -75,5 +75,5 @@ def _fish(commands: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    inner = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{inner}'"

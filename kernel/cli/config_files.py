@@ -40,11 +40,11 @@ def set_json(text: str, keys: Sequence[str], value: object) -> str:
 
     Raises Fault("invalid") if a key on the path is duplicated or its value is not an object.
     """
-    changed = _changed(text, keys, value)
+    new_text = _changed(text, keys, value)
     # The edit is textual; parsing it again proves that nothing else changed its value.
-    if read_json(changed) != with_value(read_json(text) or {}, keys, value):
+    if read_json(new_text) != with_value(read_json(text) or {}, keys, value):
         raise unsafe(keys)
-    return changed
+    return new_text
 
 
 def read_toml(text: str) -> Object:
@@ -62,14 +62,14 @@ def set_toml(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str
     path is not a table.
     """
     before = read_toml(text)
-    wanted = with_value(before, keys, dict(table))
-    if wanted == before:
+    new_document = with_value(before, keys, dict(table))
+    if new_document == before:
         return text
     # Duplicate headers do not parse, so the first candidate fails for an existing table and for an inline parent.
     for edit in (_append_table, _edit_table):
-        changed = edit(text, keys, table)
-        if parses_as(changed, wanted):
-            return changed
+        new_text = edit(text, keys, table)
+        if parses_as(new_text, new_document):
+            return new_text
     raise unsafe(keys)
 
 
@@ -96,14 +96,14 @@ def _changed(text: str, keys: Sequence[str], value: object) -> str:
         gap = newline if text.strip() and not text.endswith(newline) else ""
         return text + gap + _rendered(_nested(keys, value), _DEFAULT_INDENT, 0, newline) + newline
     for depth, key in enumerate(keys):
-        found = [node for name, _, node in here.members if name == key]
+        nodes = [node for name, _, node in here.members if name == key]
         if not isinstance(here.value, dict):
             raise Fault("invalid", f"{'.'.join(keys[:depth]) or 'the document'} is not an object")
-        if len(found) > 1:
+        if len(nodes) > 1:
             raise Fault("invalid", f"{'.'.join(keys[: depth + 1])} is a duplicate key")
-        if not found:
+        if not nodes:
             return _inserted(text, here, key, _nested(keys[depth + 1 :], value), depth)
-        here = found[0]
+        here = nodes[0]
     if here.value == value:
         return text
     unit, newline = _indent_unit(text), newline_of(text)
@@ -123,8 +123,8 @@ def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> s
     member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, unit, depth + 1, newline)}"
     if not parent.members:
         inside = text[parent.start + 1 : close].rstrip()
-        opened = f"{text[: parent.start + 1]}{inside}{newline}{unit * (depth + 1)}{member}"
-        return f"{opened}{newline}{unit * depth}{text[close:]}"
+        head = f"{text[: parent.start + 1]}{inside}{newline}{unit * (depth + 1)}{member}"
+        return f"{head}{newline}{unit * depth}{text[close:]}"
     if "\n" not in text[parent.start : close]:
         member = f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
         end = parent.members[-1][2].end
@@ -133,11 +133,11 @@ def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> s
     lead = text[text.rfind("\n", 0, first) + 1 : first]
     indent = lead if not lead.strip() else unit * (depth + 1)
     rest = text[last:close]
-    kept = rest.rstrip()
+    trimmed_rest = rest.rstrip()
     comma, end = ("", ",") if _has_trailing_comma(rest) else (",", "")
-    closing = rest[len(kept) :]
+    closing = rest[len(trimmed_rest) :]
     closing = closing if "\n" in closing else newline + unit * depth
-    return f"{text[:last]}{comma}{kept}{newline}{indent}{member}{end}{closing}{text[close:]}"
+    return f"{text[:last]}{comma}{trimmed_rest}{newline}{indent}{member}{end}{closing}{text[close:]}"
 
 
 def _has_trailing_comma(rest: str) -> bool:
@@ -155,8 +155,8 @@ def _rendered(value: object, unit: str, depth: int, newline: str) -> str:
 
 
 def _indent_unit(text: str) -> str:
-    found = _INDENT.search(text)
-    return found[1] if found else _DEFAULT_INDENT
+    match = _INDENT.search(text)
+    return match[1] if match else _DEFAULT_INDENT
 
 
 def newline_of(text: str) -> str:
@@ -164,10 +164,10 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def parses_as(text: str, wanted: Object) -> bool:
+def parses_as(text: str, document: Object) -> bool:
     """Return whether a text is TOML of this content."""
     try:
-        return tomllib.loads(text) == wanted
+        return tomllib.loads(text) == document
     except tomllib.TOMLDecodeError:
         return False
 
@@ -245,10 +245,10 @@ def _body(item: object) -> list[Any]:
 def _table(members: Mapping[str, object]) -> "Item":
     import tomlkit
 
-    made = tomlkit.table()
+    item = tomlkit.table()
     for key, value in members.items():
-        made[key] = _inline(value)
-    return made
+        item[key] = _inline(value)
+    return item
 
 
 def _inline(value: object) -> "Item":
@@ -256,10 +256,10 @@ def _inline(value: object) -> "Item":
     import tomlkit
 
     if isinstance(value, Mapping):
-        made = tomlkit.inline_table()
+        item = tomlkit.inline_table()
         for key, inner in cast("Object", value).items():
-            made[key] = _inline(inner)
-        return made
+            item[key] = _inline(inner)
+        return item
     if isinstance(value, list):
         array: Any = tomlkit.array()
         for inner in cast("list[Any]", value):
@@ -273,25 +273,25 @@ _AFTER_A_MEMBER = ("", "\r", "\n", "}")  # what may follow on a line that is rem
 
 def remove_json(text: str, keys: Sequence[str]) -> str:
     """Return the document without the member at the path `keys`, unchanged if there is none."""
-    wanted = without(read_json(text), keys)
-    if wanted is None:
+    new_document = without(read_json(text), keys)
+    if new_document is None:
         return text
-    changed = _cut_member(text, keys)
-    if read_json(changed) != wanted:
+    new_text = _cut_member(text, keys)
+    if read_json(new_text) != new_document:
         raise unsafe(keys)
-    return changed
+    return new_text
 
 
 def remove_toml(text: str, keys: Sequence[str]) -> str:
     """Return the document without the table at the path `keys`, unchanged if there is none."""
-    wanted = without(read_toml(text), keys)
-    if wanted is None:
+    new_document = without(read_toml(text), keys)
+    if new_document is None:
         return text
     for edit in (_cut_tables, _delete_table):
-        changed = edit(text, keys)
+        new_text = edit(text, keys)
         # A file that had nothing else may lose the parent with its only table.
-        if parses_as(changed, wanted) or parses_as(changed, without(wanted, keys[:-1]) or {}):
-            return changed
+        if parses_as(new_text, new_document) or parses_as(new_text, without(new_document, keys[:-1]) or {}):
+            return new_text
     raise unsafe(keys)
 
 
@@ -332,27 +332,27 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
 
 def _comma_behind(text: str, at: int) -> int | None:
     """Return the offset of the comma behind a value, None if none follows."""
-    found = skip_blank(text, at)
-    return found if text[found : found + 1] == "," else None
+    comma = skip_blank(text, at)
+    return comma if text[comma : comma + 1] == "," else None
 
 
 def _cut_tables(text: str, keys: Sequence[str]) -> str:
     """Return the text without the lines of a table and of the tables below it; comments before the next header stay."""
-    kept: list[str] = []
-    held: list[str] = []
+    rest: list[str] = []
+    margin: list[str] = []
     cutting = False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
             cutting = _header(line)[: len(keys)] == list(keys)
-            kept += [] if cutting else held
-            held = []
+            rest += [] if cutting else margin
+            margin = []
         if not cutting:
-            kept.append(line)
+            rest.append(line)
         elif not line.strip() or line.lstrip().startswith("#"):
-            held.append(line)
+            margin.append(line)
         else:
-            held = []
-    return "".join([*kept, *(line for line in held if line.strip())])
+            margin = []
+    return "".join([*rest, *(line for line in margin if line.strip())])
 
 
 def _header(line: str) -> list[str]:

@@ -42,17 +42,17 @@ def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
 
 def _findings(config: Config, deep: bool) -> list[Finding]:
     looks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
-    return [Finding(*found) for look in looks for found in look(config)]
+    return [Finding(*diagnosis) for look in looks for diagnosis in look(config)]
 
 
 def _price() -> Callable[[Sequence[Tool]], int]:
     """Counts the tokens of a list of tools, of each list once."""
-    known: dict[tuple[str, ...], int] = {}
+    prices: dict[tuple[str, ...], int] = {}
 
     def tokens(tools: Sequence[Tool]) -> int:
         names = tuple(tool.name for tool in tools)
-        if names not in known:
-            known[names] = tool_list_tokens(tools, results=False)
-        return known[names]
+        if names not in prices:
+            prices[names] = tool_list_tokens(tools, results=False)
+        return prices[names]
 
     return tokens

@@ -39,8 +39,8 @@ def copy_store(arguments: argparse.Namespace, config: Config) -> int:
     )
     app.require_database(source)
     with closing(ProgressBar("copy", sys.stderr)) as bar:
-        copied = _copy(source, target, bar)
-    show(copied._asdict(), f"{copied.rows} rows of {copied.tables} tables", as_json=arguments.json)
+        counts = _copy(source, target, bar)
+    show(counts._asdict(), f"{counts.rows} rows of {counts.tables} tables", as_json=arguments.json)
     return 0
 
 
@@ -110,9 +110,9 @@ def move_tenant(arguments: argparse.Namespace, config: Config) -> int:
     if tenant_name(name) not in dict(placement.placements(_home(config))):
         raise Fault("not_found", f"There is no tenant {name}: `quipu tenant list` shows all.")
     with closing(ProgressBar("move", sys.stderr)) as bar:
-        moved = move(config.store, name, _address(config, arguments.to), pool_of, lambda rows: bar(rows, rows))
-    row = {"tenant": name, "store": arguments.to, **moved._asdict()}
-    line = f"{name} is there: {moved.rows} rows copied, writes waited for {moved.paused:.1f} s"
+        result = move(config.store, name, _address(config, arguments.to), pool_of, lambda rows: bar(rows, rows))
+    row = {"tenant": name, "store": arguments.to, **result._asdict()}
+    line = f"{name} is there: {result.rows} rows copied, writes waited for {result.paused:.1f} s"
     show(row, line, as_json=arguments.json)
     return 0
 

@@ -60,7 +60,7 @@ class Diagnosis(NamedTuple):
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
-    found: list[Diagnosis] = []
+    grades: list[Diagnosis] = []
     for look in (
         sqlite,
         folder,
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     ):
         for finding in look(config):
             output.show(finding._asdict(), finding.line(config.environment), as_json=arguments.json)
-            found.append(finding)
-    return 1 if any(finding.grade == "wrong" for finding in found) else 0
+            grades.append(finding)
+    return 1 if any(finding.grade == "wrong" for finding in grades) else 0
 
 
 def sqlite(_config: Config) -> Iterator[Diagnosis]:
@@ -110,19 +110,19 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
-    if copied := synchronized_folder(data):
-        detail = f"{copied} is synchronized: a copy taken while the database changes is damaged"
+    if synchronized_part := synchronized_folder(data):
+        detail = f"{synchronized_part} is synchronized: a copy taken while the database changes is damaged"
         yield Diagnosis("hint", "data directory", detail, "choose another folder with --data or QUIPU_DATA")
-    exposed = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if readable_by_others(path)]
-    if exposed:
-        yield Diagnosis("hint", "data directory", f"other users can access {exposed[0]}", f"chmod -R go= {data}")
+    readable_paths = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if readable_by_others(path)]
+    if readable_paths:
+        yield Diagnosis("hint", "data directory", f"other users can access {readable_paths[0]}", f"chmod -R go= {data}")
 
 
 def settings(config: Config) -> Iterator[Diagnosis]:
     """Yield the settings of the dialects parse."""
-    found = catch_faults(app.context_of, config._replace(model=None))
-    if isinstance(found, Fault):
-        yield Diagnosis("wrong", "settings", found.message, "correct this setting")
+    context = catch_faults(app.context_of, config._replace(model=None))
+    if isinstance(context, Fault):
+        yield Diagnosis("wrong", "settings", context.message, "correct this setting")
     for remark in unknown_variables(config):
         yield Diagnosis("hint", "settings", remark, "it has no effect")
 
@@ -130,25 +130,25 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 def database(config: Config) -> Iterator[Diagnosis]:
     """Yield each database file: readable, of a supported version, intact, with a vector for each document."""
     if config.store:
-        found = catch_faults(app.prepare_shared, config)
-        if isinstance(found, Fault):
-            yield Diagnosis("wrong", "database", found.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
+        state = catch_faults(app.prepare_shared, config)
+        if isinstance(state, Fault):
+            yield Diagnosis("wrong", "database", state.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
         else:
-            yield Diagnosis("ok", "database", f"PostgreSQL, with schema {found.schema}")
+            yield Diagnosis("ok", "database", f"PostgreSQL, with schema {state.schema}")
         return
     if restore.is_interrupted(config.data):
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
         return
     names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
-    found = catch_faults(app.context_of, config)
-    shared = app.base_context(None) if isinstance(found, Fault) else found
+    state = catch_faults(app.context_of, config)
+    usable_context = app.base_context(None) if isinstance(state, Fault) else state
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(subject, config._replace(tenant=name), shared)
+        yield _database(subject, config._replace(tenant=name), usable_context)
 
 
-def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
-    missing = catch_faults(_documents_without_vector, config, shared)
+def _database(subject: str, config: Config, context: StoreContext) -> Diagnosis:
+    missing = catch_faults(_documents_without_vector, config, context)
     if isinstance(missing, Fault):
         remedy = "`quipu restore` a backup, or choose another data directory"
         if "fts5" in missing.message.lower():
@@ -163,15 +163,15 @@ def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
     return Diagnosis("ok", subject, f"{size}, SQLite's integrity check passed")
 
 
-def _documents_without_vector(config: Config, shared: StoreContext) -> int:
+def _documents_without_vector(config: Config, context: StoreContext) -> int:
     """Return the number of documents without a vector; raises Fault for a file that cannot be used."""
     file = config.file
     check_log(file)
     if not file.is_file():
         return 0
-    if damage := damage_of(file, shared):
+    if damage := damage_of(file, context):
         raise Fault("storage", f"The file is damaged: {damage}")
-    with closing(Connection(file, shared, readonly=True)) as db:
+    with closing(Connection(file, context, readonly=True)) as db:
         # The tables of an older release get their vectors after its migrations.
         return 0 if pending_migrations(db) else db.read(CallContext(), _count_without_vector)
 
@@ -188,20 +188,20 @@ def model(config: Config) -> Iterator[Diagnosis]:
         remedy = "unset QUIPU_MODEL for the bundled model"
         yield Diagnosis("hint", "model", "none is configured: search uses full text alone", remedy)
         return
-    made, reason = _try_model(config.model)
-    if made is None:
+    embedding, reason = _try_model(config.model)
+    if embedding is None:
         remedy = "reinstall Quipu" if config.model == MODEL else "correct QUIPU_MODEL or --model"
         yield Diagnosis("wrong", "model", f"{config.model} cannot be used: {reason}", remedy)
     else:
-        yield Diagnosis("ok", "model", f"{config.model.name}, {len(made.vector)} dimensions")
+        yield Diagnosis("ok", "model", f"{config.model.name}, {len(embedding.vector)} dimensions")
 
 
 def _try_model(folder: Path) -> tuple[Embedding | None, str]:
     try:
-        (made,) = Embedder(folder).embed(["memory"])
+        (embedding,) = Embedder(folder).embed(["memory"])
     except (OSError, ValueError) as error:
         return None, str(error)
-    return (made, "") if made.tokens else (None, "its vocabulary has no English words")
+    return (embedding, "") if embedding.tokens else (None, "its vocabulary has no English words")
 
 
 def disk(config: Config) -> Iterator[Diagnosis]:
@@ -223,7 +223,7 @@ def disk(config: Config) -> Iterator[Diagnosis]:
 
 def backups(config: Config) -> Iterator[Diagnosis]:
     """Check that the scheduled backups are made."""
-    yield from (Diagnosis(*found) for found in describe_backups(config))
+    yield from (Diagnosis(*finding) for finding in describe_backups(config))
 
 
 def server(config: Config) -> Iterator[Diagnosis]:
@@ -252,20 +252,20 @@ def server(config: Config) -> Iterator[Diagnosis]:
 
 def access(config: Config) -> Iterator[Diagnosis]:
     """Yield the keys admit authorized clients and no others."""
-    known = catch_faults(api_keys.read, config.data)
-    if isinstance(known, Fault):
+    keys = catch_faults(api_keys.read, config.data)
+    if isinstance(keys, Fault):
         yield Diagnosis(
-            "wrong", "keys", known.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys"
+            "wrong", "keys", keys.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys"
         )
     elif not (config.data / api_keys.FILE).exists() and catch_faults(app.had_keys, config) is True:
         remedy = (
             "restore it from a backup; `quipu key create` makes new keys, `quipu key reset` says that there are none"
         )
         yield Diagnosis("wrong", "keys", f"{api_keys.FILE} is lost: no request is accepted", remedy)
-    elif known and not any(key.state(utc_now()) == "active" for key in known):
+    elif keys and not any(key.state(utc_now()) == "active" for key in keys):
         yield Diagnosis("wrong", "keys", "all are expired or revoked: no request is accepted", "`quipu key create`")
-    elif on_loopback(config.host) or known or config.oauth:
-        yield Diagnosis("ok", "keys", f"{len(known)} created" if known else "none created: this machine needs none")
+    elif on_loopback(config.host) or keys or config.oauth:
+        yield Diagnosis("ok", "keys", f"{len(keys)} created" if keys else "none created: this machine needs none")
     elif config.open:
         yield Diagnosis("hint", "keys", f"anyone who can reach {config.host} can read and write", "unset QUIPU_OPEN")
     else:
@@ -274,7 +274,7 @@ def access(config: Config) -> Iterator[Diagnosis]:
 
 def clients(config: Config, platform: str) -> Iterator[Diagnosis]:
     """Yield the entries for Quipu in the configuration files of supported clients."""
-    found = False
+    any_entry = False
     for client in CLIENTS:
         file = config_file(client, config.environment, platform)
         if not file.is_file():
@@ -285,9 +285,9 @@ def clients(config: Config, platform: str) -> Iterator[Diagnosis]:
             yield Diagnosis("hint", client.title, f"{file} cannot be read: {fault.message}", "correct it by hand")
             continue
         if entry is not None:
-            found = True
+            any_entry = True
             yield _client_entry(client, file, entry, config)
-    if not found:
+    if not any_entry:
         yield Diagnosis("hint", "clients", "no supported client is configured for Quipu", "`quipu setup --client NAME`")
 
 
@@ -317,14 +317,14 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
 
 
 def _key_problem(client: Client, entry: Entry, config: Config) -> Diagnosis | None:
-    known: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
-    if isinstance(known, Fault) or not known or config.open:
+    keys: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
+    if isinstance(keys, Fault) or not keys or config.open:
         return None
     bearer = client_entries.bearer_of(entry)
     remedy = f"create one with `quipu key create` and pass it to `quipu setup --client {client.name} --key -`"
     if not bearer:
         return Diagnosis("wrong", client.title, "its entry has no key, but the server requires one", remedy)
-    key = next((key for key in known if key.id == api_keys.parse(bearer)), None)
+    key = next((key for key in keys if key.id == api_keys.parse(bearer)), None)
     if not config.oauth and not (api_keys.matches(bearer, key) and key and key.state(utc_now()) == "active"):
         return Diagnosis("wrong", client.title, "its key is expired, revoked or unknown", remedy)
     return None
@@ -363,5 +363,5 @@ def kind_of(path: Path) -> str:
     except OSError:
         return ""
     place = path.resolve()
-    found = [(len(mount[1]), mount[2]) for mount in mounts if place.is_relative_to(mount[1].replace("\\040", " "))]
-    return max(found, default=(0, ""))[1]
+    points = [(len(mount[1]), mount[2]) for mount in mounts if place.is_relative_to(mount[1].replace("\\040", " "))]
+    return max(points, default=(0, ""))[1]

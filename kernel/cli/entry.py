@@ -50,18 +50,18 @@ def _request(words: list[str]) -> tuple[bytes, str]:
     """Return the body and the style of a request; no body for options that are not known here."""
     from _json import encode_basestring_ascii as quoted
 
-    asked: list[str] = []
-    style, limit, given = _style(), "10", iter(words)
-    for word in given:
+    query_words: list[str] = []
+    style, limit, rest = _style(), "10", iter(words)
+    for word in rest:
         if word == "--json":
             style = "json"
         elif word == "--limit":
-            limit = next(given, "")
+            limit = next(rest, "")
         elif word.startswith("-"):
             return b"", ""
         else:
-            asked.append(word)
-    query = " ".join(asked)
+            query_words.append(word)
+    query = " ".join(query_words)
     is_text = not any("\ud800" <= sign <= "\udfff" for sign in query)
     is_number = limit.isascii() and limit.isdigit() and len(limit) <= _MAX_DIGITS
     if not query or not is_text or not is_number or sys.stdout.encoding != "utf-8":

@@ -13,8 +13,8 @@ def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
     """Yield a sentence for each variable that begins like a setting and is none; `also` is the name of one that is
     used.
     """
-    given = {name for name, value in config.environment.items() if name.startswith(PREFIX) and value}
-    unknown = given - variables() - _LAUNCHER - _OF_HOOKS - {also}
+    names = {name for name, value in config.environment.items() if name.startswith(PREFIX) and value}
+    unknown = names - variables() - _LAUNCHER - _OF_HOOKS - {also}
     if not unknown:
         return
     # The dialects' settings are imported only if a variable may be one, for the sake of a quick start.
@@ -26,11 +26,11 @@ def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
         yield f"{name} is no setting" + (f": did you mean {near}?" if near else "")
 
 
-def _nearest(name: str, known: Set[str]) -> str:
+def _nearest(name: str, candidates: Set[str]) -> str:
     from difflib import get_close_matches
 
     bare = name.removeprefix(PREFIX)
     if bare in _WITHOUT_PREFIX:
         return bare
-    settings = sorted(one.removeprefix(PREFIX) for one in known if one.startswith(PREFIX))
+    settings = sorted(candidate.removeprefix(PREFIX) for candidate in candidates if candidate.startswith(PREFIX))
     return "".join(PREFIX + near for near in get_close_matches(bare, settings, 1))

@@ -24,21 +24,24 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes l
 _OKF = "okf"
 
 
-def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
-    """Write a new file or folder, readable by its owner only; one that is there is left as it is."""
-    known = {found.kind: found for found in (_everything(), *(e for one in app.DIALECTS for e in one.exchange.exports))}
-    if arguments.kind not in {_OKF, *known}:
-        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *known))}")
+def export_data(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
+    """Write a new file or folder, readable by its owner only, unless it exists."""
+    exports = {
+        export.kind: export
+        for export in (_everything(), *(e for dialect in app.DIALECTS for e in dialect.exchange.exports))
+    }
+    if arguments.kind not in {_OKF, *exports}:
+        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *exports))}")
     target: Path = arguments.path
-    patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with open_reader(config.file, patient) as db:
         if arguments.kind == _OKF:
-            done = db.read(CallContext(), partial(_write_bundle, target))
-            left = f", {done.quarantined} in quarantine left out" if done.quarantined else ""
-            result = {"folder": str(target), **done._asdict()}
-            show(result, f"{done.concepts} memories{left}", as_json=arguments.json)
+            counts = db.read(CallContext(), partial(_write_bundle, target))
+            left = f", {counts.quarantined} in quarantine left out" if counts.quarantined else ""
+            result = {"folder": str(target), **counts._asdict()}
+            show(result, f"{counts.concepts} memories{left}", as_json=arguments.json)
             return _report_damage(config, patient)
-        count = db.read(CallContext(), partial(_write, known[arguments.kind], target))
+        count = db.read(CallContext(), partial(_write, exports[arguments.kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return _report_damage(config, patient)
 
@@ -62,9 +65,9 @@ def _write_bundle(target: Path, tx: Tx) -> okf_export.Written:
         raise _taken(target)
     try:
         with TemporaryDirectory(dir=target.absolute().parent, prefix=f"{target.name}.") as beside:
-            done = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION, app.DIALECTS)
+            counts = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION, app.DIALECTS)
             (Path(beside) / "bundle").rename(target)
-        return done
+        return counts
     except OSError as error:
         raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
 
@@ -78,17 +81,17 @@ def _taken(target: Path) -> Fault:
     return Fault("conflict", f"{target.absolute()} is there already: choose another name, or move it away.")
 
 
-def _write(chosen: Export, target: Path, tx: Tx) -> int:
+def _write(export: Export, target: Path, tx: Tx) -> int:
     try:
-        with ExitStack() as unfinished, os.fdopen(os.open(target, _NEW, 0o600), "wb") as file:
-            unfinished.callback(target.unlink, missing_ok=True)
+        with ExitStack() as stack, os.fdopen(os.open(target, _NEW, 0o600), "wb") as file:
+            stack.callback(target.unlink, missing_ok=True)
             count = 0
-            for line in chosen.lines(tx):
+            for line in export.lines(tx):
                 file.write(b"\n" + line if count else line)
                 count += 1
             file.flush()
             os.fsync(file.fileno())
-            unfinished.pop_all()
+            stack.pop_all()
     except FileExistsError:
         raise _taken(target) from None
     except OSError as error:  # of a write, or of the end of the file, which tries to write the rest again

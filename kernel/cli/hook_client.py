@@ -72,12 +72,12 @@ def option(words: list[str], name: str) -> str:
 
 def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes:
     """Return the output of a hook; empty if there is nothing to say, or if it is switched off."""
-    given = _read(0)
-    if not given or environment.get("QUIPU_HOOKS") == "0":
+    content = _read(0)
+    if not content or environment.get("QUIPU_HOOKS") == "0":
         return b""
     import json
 
-    fields = json.loads(given)
+    fields = json.loads(content)
     roots = fields.get("workspace_roots") or [""]
     folder = fields.get("cwd") or roots[0] or os.getcwd()
     root = project_root(folder)
@@ -127,8 +127,8 @@ def project_root(folder: str) -> str:
 
 def is_off(root: str, environment: dict[str, str]) -> bool:
     """Return whether the user has switched hooks off: everywhere, in a list of folders, or by a file in the project."""
-    folders = [one for one in environment.get("QUIPU_HOOKS_OFF", "").split(os.pathsep) if one]
-    below = any(os.path.join(root, "").startswith(os.path.join(os.path.abspath(one), "")) for one in folders)
+    folders = [entry for entry in environment.get("QUIPU_HOOKS_OFF", "").split(os.pathsep) if entry]
+    below = any(os.path.join(root, "").startswith(os.path.join(os.path.abspath(entry), "")) for entry in folders)
     return environment.get("QUIPU_HOOKS") == "0" or below or os.path.exists(os.path.join(root, OFF_FILE))
 
 
@@ -164,15 +164,15 @@ def _is_proved(connection: "socket", authority: str, port: int, key: str, data: 
     lines = [f"GET {PROOF_PATH} HTTP/1.1", f"host: {authority}", f"{NONCE_HEADER}: {nonce}"]
     lines += [f"{KEY_ID_HEADER}: {key[6:14]}"] if key.startswith("quipu_") else []
     connection.sendall("\r\n".join([*lines, "", ""]).encode())
-    shown = _answer(connection, deadline)
+    proofs = _answer(connection, deadline)
     token = local_client.token(data)  # read now: a server that the connection has started has written it by now
-    if token and proof(token, nonce, port) in shown:
+    if token and proof(token, nonce, port) in proofs:
         return True
     if not key:
         return False
     from hashlib import sha256
 
-    return proof(sha256(key.encode()).hexdigest(), nonce, port) in shown
+    return proof(sha256(key.encode()).hexdigest(), nonce, port) in proofs
 
 
 def proof(secret: str, nonce: str, port: int) -> bytes:
@@ -183,14 +183,14 @@ def proof(secret: str, nonce: str, port: int) -> bytes:
 
 
 def _answer(connection: "socket", deadline: float) -> bytes:
-    received = head = body = b""
+    response = head = body = b""
     length = -1
-    while len(received) <= _MOST_ANSWER and len(body) != length and monotonic() < deadline:
+    while len(response) <= _MOST_ANSWER and len(body) != length and monotonic() < deadline:
         part = connection.recv(_MOST_ANSWER)
         if not part:
             break
-        received += part
-        head, end, body = received.partition(b"\r\n\r\n")
+        response += part
+        head, end, body = response.partition(b"\r\n\r\n")
         length = _length(head) if end else -1
     whole = len(body) == length and len(body) <= _MOST_ANSWER
     return body if whole and head.split(b" ", 2)[1:2] == [b"200"] else b""
@@ -199,8 +199,8 @@ def _answer(connection: "socket", deadline: float) -> bytes:
 def _length(head: bytes) -> int:
     """Return the bytes of the body that a head announces; -2 if it says nothing of them."""
     lines = head.lower().split(b"\r\n")
-    given = next((one.partition(b":")[2].strip() for one in lines if one.startswith(b"content-length:")), b"")
-    return int(given) if given.isdigit() and len(given) < 10 else -2
+    digits = next((line.partition(b":")[2].strip() for line in lines if line.startswith(b"content-length:")), b"")
+    return int(digits) if digits.isdigit() and len(digits) < 10 else -2
 
 
 def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: float) -> bytes:
@@ -210,8 +210,8 @@ def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: f
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
     connection.request("POST", path, body, headers)
     answer = connection.getresponse()
-    found = answer.read(_MOST_ANSWER + 1)
-    return found if answer.status == 200 and len(found) <= _MOST_ANSWER else b""
+    body_read = answer.read(_MOST_ANSWER + 1)
+    return body_read if answer.status == 200 and len(body_read) <= _MOST_ANSWER else b""
 
 
 def _key(words: list[str], environment: dict[str, str]) -> str:
@@ -230,19 +230,21 @@ def _main_worktree(here: str) -> str:
     Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
     """
     try:
-        named = checkout.read_text(here, ".git", _MOST_GIT).strip().removeprefix("gitdir: ")
-        own = os.path.realpath(os.path.join(here, named))
-        listed = checkout.read_text(own, "gitdir", _MOST_GIT).strip()
+        git_folder = checkout.read_text(here, ".git", _MOST_GIT).strip().removeprefix("gitdir: ")
+        own = os.path.realpath(os.path.join(here, git_folder))
+        listed_file = checkout.read_text(own, "gitdir", _MOST_GIT).strip()
         common = checkout.read_text(own, "commondir", _MOST_GIT).strip()
         real, worktrees = os.path.split(os.path.dirname(own))
         if (
             worktrees != "worktrees"
             or not os.path.samefile(os.path.join(own, common), real)
-            or not os.path.samefile(os.path.join(own, listed), os.path.join(here, ".git"))
+            or not os.path.samefile(os.path.join(own, listed_file), os.path.join(here, ".git"))
         ):
             return ""
-        written = os.path.normpath(os.path.join(here, named, common))  # as the user sees it, if that is the same folder
-        return os.path.dirname(written if os.path.realpath(written) == real else real)
+        path = os.path.normpath(
+            os.path.join(here, git_folder, common)
+        )  # as the user sees it, if that is the same folder
+        return os.path.dirname(path if os.path.realpath(path) == real else real)
     except (OSError, ValueError, checkout.Refused):
         return ""
 

@@ -106,30 +106,30 @@ def own(text: str) -> Entries:
         return {}
     lists = cast("dict[str, Any]", hooks).items()
     return {
-        event: found[0]
+        event: our_items[0]
         for event, items in lists
-        if isinstance(items, list) and (found := [item for item in cast("list[Any]", items) if _is_ours(item)])
+        if isinstance(items, list) and (our_items := [item for item in cast("list[Any]", items) if _is_ours(item)])
     }
 
 
-def events_of(found: Entries) -> list[str]:
+def events_of(our_entries: Entries) -> list[str]:
     """Return our names of the events of entries."""
-    return [match[1] for entry in found.values() if (match := _OURS.search(_command(entry)))]
+    return [match[1] for entry in our_entries.values() if (match := _OURS.search(_command(entry)))]
 
 
-def put(text: str, client: HookClient, wanted: Entries) -> str:
+def put(text: str, client: HookClient, new_entries: Entries) -> str:
     """Return the file with exactly these entries of ours; everything else stays. Raises Fault if it cannot be
     edited.
     """
-    if own(text) == wanted:
+    if own(text) == new_entries:
         return text
     text = take(text)
-    if not wanted:
+    if not new_entries:
         return text
     for key, value in client.fixed.items():
         if key not in (config_files.read_json(text) or {}):
             text = config_files.set_json(text, (key,), value)
-    for event, entry in wanted.items():
+    for event, entry in new_entries.items():
         text = _append(text, (_HOOKS, event), entry)
     return text
 
@@ -150,8 +150,8 @@ def _entry(client: HookClient, words: Sequence[str], platform: str) -> Any:
     line = subprocess.list2cmdline(words) if platform == "win32" else shlex.join(words)
     if client.form == "flat":
         return {"command": line, "timeout": _SECONDS}
-    named = {"name": "quipu"} if client.short == "gemini" else {}
-    return {_HOOKS: [{**named, "type": "command", "command": line, "timeout": _SECONDS * client.unit}]}
+    name_field = {"name": "quipu"} if client.short == "gemini" else {}
+    return {_HOOKS: [{**name_field, "type": "command", "command": line, "timeout": _SECONDS * client.unit}]}
 
 
 def _is_ours(item: Any) -> bool:
@@ -181,13 +181,13 @@ def _append(text: str, keys: Sequence[str], value: Any) -> str:
         raise Fault("invalid", f"{'.'.join(keys)} is not a list")
     last = here.items[-1].end
     if "\n" in text[here.start : last]:
-        added = config_files.rendered(text, value, len(keys) + 1)
+        item_text = config_files.rendered(text, value, len(keys) + 1)
         line = text[text.rfind("\n", 0, here.items[-1].start) + 1 : here.items[-1].start]
         indent = line[: len(line) - len(line.lstrip())]
-        changed = f"{text[:last]},{config_files.newline_of(text)}{indent}{added}{text[last:]}"
+        new_text = f"{text[:last]},{config_files.newline_of(text)}{indent}{item_text}{text[last:]}"
     else:
-        changed = f"{text[:last]}, {json.dumps(value, ensure_ascii=False)}{text[last:]}"
-    return _checked(changed, keys, [*here.value, value])
+        new_text = f"{text[:last]}, {json.dumps(value, ensure_ascii=False)}{text[last:]}"
+    return _checked(new_text, keys, [*here.value, value])
 
 
 def _cut(text: str, keys: Sequence[str]) -> str:
@@ -196,20 +196,20 @@ def _cut(text: str, keys: Sequence[str]) -> str:
     """
     here = _node(text, keys)
     assert here is not None, "it has an item of ours"
-    kept = [item for item in here.value if not _is_ours(item)]
-    if not kept:
+    others_items = [item for item in here.value if not _is_ours(item)]
+    if not others_items:
         alone = len(_node(text, keys[:-1]).members) == 1  # pyright: ignore[reportOptionalMemberAccess]
         return config_files.remove_json(text, keys[:-1] if alone else keys)
     items = here.items
     for at in reversed([number for number, item in enumerate(items) if _is_ours(item.value)]):
         start, end = (items[at - 1].end, items[at].end) if at else (items[0].start, items[1].start)
         text = text[:start] + text[end:]
-    return _checked(text, keys, kept)
+    return _checked(text, keys, others_items)
 
 
-def _checked(text: str, keys: Sequence[str], wanted: list[Any]) -> str:
-    found = _node(text, keys)
-    if found is None or found.value != wanted:
+def _checked(text: str, keys: Sequence[str], items: list[Any]) -> str:
+    node = _node(text, keys)
+    if node is None or node.value != items:
         raise config_files.unsafe(keys)
     return text
 

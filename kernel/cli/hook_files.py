@@ -27,7 +27,7 @@ def of_client(name: str) -> HookClient:
     for client in HOOK_CLIENTS:
         if name in (client.name, client.short):
             return client
-    raise Fault("invalid", f"{name} has no hooks that Quipu knows: {', '.join(it.name for it in HOOK_CLIENTS)}")
+    raise Fault("invalid", f"{name} has no hooks that Quipu knows: {', '.join(hooks.name for hooks in HOOK_CLIENTS)}")
 
 
 def _clients(arguments: argparse.Namespace) -> Sequence[HookClient]:
@@ -187,9 +187,10 @@ def rekey_command(client: Client, config: Config, platform: str = sys.platform) 
     if not (client_entries.is_local(url, config.port) or (config.public and url.startswith(f"{config.public}/"))):
         return ""
     hooks: list[str] = []
-    for it in HOOK_CLIENTS:
-        if it.name == client.name and (events := installed(it, locate(it.path, config.environment, platform))):
-            hooks = ["--hooks", "recall" if {*it.recall.values()} & {*events} else "prime"]
+    for member in HOOK_CLIENTS:
+        file = locate(member.path, config.environment, platform)
+        if member.name == client.name and (events := installed(member, file)):
+            hooks = ["--hooks", "recall" if {*member.recall.values()} & {*events} else "prime"]
     return shlex.join(["quipu", "setup", "--client", client.name, "--url", url, *hooks, "--key", "-"])
 
 

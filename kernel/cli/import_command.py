@@ -41,38 +41,38 @@ _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+def import_data(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Import the data of another program; an import that was cut off goes on when it is run again.
 
     Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
     """
     _check_ordinary(arguments.path)
-    chosen = _chosen(arguments.kind, arguments.path)
-    _check_into(arguments.into, chosen)
+    kind = _chosen(arguments.kind, arguments.path)
+    _check_into(arguments.into, kind)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
         raise Fault("invalid", f"The variable {secret} is unset or empty")
-    origin = CallContext(chosen.dialect, f"import {chosen.kind}")
+    origin = CallContext(kind.dialect, f"import {kind.kind}")
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
         take = {dialect.name: dialect.memories.take for dialect in app.DIALECTS if dialect.memories.take}
-        source = Source(arguments.path, password, shared.settings, copies, take, ahead, arguments.into)
+        source = Source(arguments.path, password, context.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
         try:
-            done = work(config.file, config.undo_hours, shared, origin, chosen, source)
+            result = work(config.file, config.undo_hours, context, origin, kind, source)
         except Fault as fault:
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
-        show({"kind": chosen.kind, "counts": done.counts, "remarks": done.remarks, **dry}, "", as_json=True)
+        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
         return 0
     if arguments.dry_run:
-        print(f"{chosen.kind}: nothing is written; an import would find:")
-    for name, count in done.counts.items():
+        print(f"{kind.kind}: nothing is written; an import would find:")
+    for name, count in result.counts.items():
         print(f"{name}: {count}")
-    for remark in done.remarks:
+    for remark in result.remarks:
         note(_printable(remark))
     return 0
 
@@ -83,12 +83,12 @@ def _check_ordinary(path: Path) -> None:
         raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
 
 
-def _check_into(name: str, chosen: Import) -> None:
+def _check_into(name: str, kind: Import) -> None:
     """Refuses a place for an import that brings places along, and a name that none can have."""
     if not name:
         return
-    if all(chosen.kind != found.kind for found in app.foreign_imports()):
-        raise Fault("invalid", f"--into is not for {chosen.kind}, whose memories say where they belong.")
+    if all(kind.kind != foreign.kind for foreign in app.foreign_imports()):
+        raise Fault("invalid", f"--into is not for {kind.kind}, whose memories say where they belong.")
     if len(name) > _MAX_PLACE or not name.isprintable() or name != name.strip():
         raise Fault(
             "invalid", f"--into takes at most {_MAX_PLACE} printable characters, none of them a blank at an end."
@@ -101,20 +101,20 @@ def _printable(text: str) -> str:
 
 def _chosen(kind: str | None, path: Path) -> Import:
     """Return the import of a kind; without one, the first that the file or folder looks like."""
-    own = [found._replace(dialect=dialect.name) for dialect in app.DIALECTS for found in dialect.exchange.imports]
-    known = [_everything(), *own, *app.foreign_imports()]
-    names = ", ".join(found.kind for found in known)
+    own = [match._replace(dialect=dialect.name) for dialect in app.DIALECTS for match in dialect.exchange.imports]
+    kinds = [_everything(), *own, *app.foreign_imports()]
+    names = ", ".join(match.kind for match in kinds)
     if kind is None:
         if not path.exists():
             raise Fault("invalid", f"There is no file and no folder {path}.")
-        found = next((found for found in known if found.matches and found.matches(path)), None)
-        if found is None:
+        match = next((match for match in kinds if match.matches and match.matches(path)), None)
+        if match is None:
             raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
-        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {found.kind}: {found.about}")
-        return found
-    if (found := next((found for found in known if found.kind == kind), None)) is None:
+        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {match.kind}: {match.about}")
+        return match
+    if (match := next((match for match in kinds if match.kind == kind), None)) is None:
         raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")
-    return found
+    return match
 
 
 def _everything() -> Import:
@@ -130,37 +130,37 @@ def _everything() -> Import:
 
 
 def _import(
-    alone: bool, file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
+    alone: bool, file: Path, undo_hours: int, context: StoreContext, origin: CallContext, kind: Import, source: Source
 ) -> Imported:
     """Runs an import to its end, a slice a transaction."""
-    with closing(chosen.steps(source)) as steps, closing(ProgressBar("import", sys.stderr)) as bar:
+    with closing(kind.steps(source)) as steps, closing(ProgressBar("import", sys.stderr)) as bar:
         slices = Slices(steps)
         job = Job(with_progress(Progress(bar), _work(source, slices)), origin, discard)
         job.exclusive = job.undoable = True
-        runner = GroupRunner(shared, catch_faults, undo_hours)
-        with open_writer(file, shared) as db:
-            orphans = db.orphans() if chosen.trial else 0  # only rows that are taken as they are may refer to nothing
+        runner = GroupRunner(context, catch_faults, undo_hours)
+        with open_writer(file, context) as db:
+            orphans = db.orphans() if kind.trial else 0  # only rows that are taken as they are may refer to nothing
             politeness = Politeness(db, alone=alone)
             while job.answer in (None, MORE):
-                vectors = _embedded(shared, source)
+                vectors = _embedded(context, source)
                 slices.seconds = politeness.seconds
                 with politeness, db.writing(origin) as tx:
                     tx.preload(vectors)
                     job.answer = runner.run_audited(db, tx, job)
-            astray = chosen.trial is not None and not isinstance(job.answer, Fault) and db.orphans() > orphans
+            astray = kind.trial is not None and not isinstance(job.answer, Fault) and db.orphans() > orphans
     if astray:
-        _take_back(file, shared, origin, ("done", "begun"))
+        _take_back(file, context, origin, ("done", "begun"))
         raise Fault(
             "invalid", f"{source.path.name} holds rows that refer to a row that is not there. Nothing was imported."
         )
     if isinstance(job.answer, Fault):
-        raise _failed(job, partial(_take_back, file, shared, origin) if chosen.matches else None)
+        raise _failed(job, partial(_take_back, file, context, origin) if kind.matches else None)
     return job.answer
 
 
-def _embedded(shared: StoreContext, source: Source) -> "Mapping[str, Embedding]":
+def _embedded(context: StoreContext, source: Source) -> "Mapping[str, Embedding]":
     """Return the embeddings of the first records of the next slice, computed before it holds the lock."""
-    prepare, embedder = source.ahead.prepare, shared.embedder
+    prepare, embedder = source.ahead.prepare, context.embedder
     texts = prepare() if prepare is not None else ()
     if embedder is None or not texts:
         return {}
@@ -183,39 +183,39 @@ def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
     return fault
 
 
-def _take_back(file: Path, shared: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
+def _take_back(file: Path, context: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
     """Undoes the newest import of this kind that was begun, or has one of these outcomes."""
-    with open_writer(file, shared) as db, db.writing() as tx:
+    with open_writer(file, context) as db, db.writing() as tx:
         rows = audit.read(tx, _ROWS_SEARCHED)
     number = next((row.id for row in rows if row.tool == origin.tool and row.outcome in outcomes), 0)
-    undo.undo(file, shared, app.DIALECTS, number)
+    undo.undo(file, context, app.DIALECTS, number)
 
 
 def _preview(
-    file: Path, undo_hours: int, shared: StoreContext, origin: CallContext, chosen: Import, source: Source
+    file: Path, undo_hours: int, context: StoreContext, origin: CallContext, kind: Import, source: Source
 ) -> Imported:
     """Return the result that an import would have, by a read; if a read does not suffice, by a try on a copy."""
-    patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
-    found: Imported | None = None
+    patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    result: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
-        if chosen.preview is not None:
-            found = db.read(origin, with_progress(Progress(bar), partial(_previewed, chosen, source)))
-            if chosen.trial is None or not isinstance(db, Connection):
-                return found
+        if kind.preview is not None:
+            result = db.read(origin, with_progress(Progress(bar), partial(_previewed, kind, source)))
+            if kind.trial is None or not isinstance(db, Connection):
+                return result
         if not isinstance(db, Connection):
             raise Fault(
-                "invalid", f"--dry-run of {chosen.kind} needs a store in a file; `quipu undo` takes an import back."
+                "invalid", f"--dry-run of {kind.kind} needs a store in a file; `quipu undo` takes an import back."
             )
         copy = source.copies / "trial.db"
         db.backup(copy)
-    tried = _import(True, copy, undo_hours, shared, origin, chosen._replace(steps=chosen.trial or chosen.steps), source)
-    return found or tried
+    trial = _import(True, copy, undo_hours, context, origin, kind._replace(steps=kind.trial or kind.steps), source)
+    return result or trial
 
 
-def _previewed(chosen: Import, source: Source, tx: Tx) -> Imported:
-    if chosen.preview is None:
+def _previewed(kind: Import, source: Source, tx: Tx) -> Imported:
+    if kind.preview is None:
         raise AssertionError
-    return chosen.preview(tx, source)
+    return kind.preview(tx, source)
 
 
 def _work(source: Source, slices: Slices[Imported]) -> Callable[[Tx], Imported | Unfinished]:

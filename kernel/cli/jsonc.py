@@ -42,9 +42,9 @@ def _value(text: str, at: int, depth: int) -> Node:
     if text[at : at + 1] == "{":
         return _object(text, at, depth)
     if text[at : at + 1] == "[":
-        found = list(_items(text, at, "]", depth))
-        items = tuple(node for _, node in found if node)
-        return Node(at, found[-1][0], [node.value for node in items], items=items)
+        pairs = list(_items(text, at, "]", depth))
+        items = tuple(node for _, node in pairs if node)
+        return Node(at, pairs[-1][0], [node.value for node in items], items=items)
     scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
     if scalar is None:
         raise _syntax_error(text, at)
@@ -80,23 +80,23 @@ def _items(text: str, at: int, close: str, depth: int) -> Iterator[tuple[int, No
 
 
 def _string(text: str, at: int) -> re.Match[str]:
-    found = _STRING.match(text, at)
-    if found is None:
+    match = _STRING.match(text, at)
+    if match is None:
         raise _syntax_error(text, at)
-    return found
+    return match
 
 
-def _scalar(text: str, found: re.Match[str]) -> Any:
+def _scalar(text: str, match: re.Match[str]) -> Any:
     try:
-        return json.loads(found[0])
+        return json.loads(match[0])
     except ValueError:
-        raise _syntax_error(text, found.start()) from None
+        raise _syntax_error(text, match.start()) from None
 
 
 def skip_blank(text: str, at: int) -> int:
     """Return the offset behind blanks and comments."""
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _syntax_error(text: str, at: int) -> Fault:

@@ -32,7 +32,7 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     app.select_dialects(tuple(arguments.dialect))
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
-    wanted = api_keys.Key(
+    draft = api_keys.Key(
         "",
         arguments.scope,
         now,
@@ -42,20 +42,20 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
         expires=end,
     )
     first = not api_keys.read(config.data)
-    made, secret = api_keys.create(config.data, wanted)
+    key, secret = api_keys.create(config.data, draft)
     if first:
         note(_FIRST_KEY)
-    place = config._replace(tenant=made.tenant).file
+    place = config._replace(tenant=key.tenant).file
     new = "" if place.exists() else ", which is new and empty"
-    note(f"It opens the store of the tenant {made.tenant}, {place}{new}.")
-    if made.tenant != data_dir.MAIN and first:
+    note(f"It opens the store of the tenant {key.tenant}, {place}{new}.")
+    if key.tenant != data_dir.MAIN and first:
         note(f"What was stored without a key is in the tenant {data_dir.MAIN}: leave --tenant out to reach it.")
     if first:
         _tell_of_clients(config)
-        if Permission[made.scope] < Permission.admin or made.dialects:
+        if Permission[key.scope] < Permission.admin or key.dialects:
             note(NOT_ADMIN)
-    note(f"{_key_line(made, now)}\nThe secret is shown only once:")
-    show({"secret": secret, **_key_fields(made, now)}, secret, as_json=arguments.json)
+    note(f"{_key_line(key, now)}\nThe secret is shown only once:")
+    show({"secret": secret, **_key_fields(key, now)}, secret, as_json=arguments.json)
     return 0
 
 
@@ -69,10 +69,10 @@ def _tell_of_clients(config: Config) -> None:
 def list_keys(arguments: argparse.Namespace, config: Config) -> int:
     """Print every key, including revoked and expired ones, without secrets."""
     now = utc_now()
-    known = api_keys.read(config.data)
-    for key in known:
+    keys = api_keys.read(config.data)
+    for key in keys:
         show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
-    if not known:
+    if not keys:
         note("there are no keys")
     return 0
 
@@ -80,8 +80,8 @@ def list_keys(arguments: argparse.Namespace, config: Config) -> int:
 def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
     """Revoke a key; a running server stops accepting it within a second."""
     now = utc_now()
-    revoked = api_keys.revoke(config.data, arguments.id, now)
-    show(_key_fields(revoked, now), _key_line(revoked, now), as_json=arguments.json)
+    key = api_keys.revoke(config.data, arguments.id, now)
+    show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
     _warn_without_active_key(config, now)
     return 0
 
@@ -89,8 +89,8 @@ def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
 def delete_key(arguments: argparse.Namespace, config: Config) -> int:
     """Delete a key, so that it is no longer listed; a running server stops accepting it within a second."""
     now = utc_now()
-    deleted = api_keys.delete(config.data, arguments.id)
-    show(_key_fields(deleted, now), _key_line(deleted, now), as_json=arguments.json)
+    key = api_keys.delete(config.data, arguments.id)
+    show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
     _warn_without_active_key(config, now)
     return 0
 
@@ -103,8 +103,8 @@ def _warn_without_active_key(config: Config, now: str) -> None:
 def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
     """Delete every key, so that a server on this machine asks for none again."""
     api_keys.clear(config.data)
-    told = "No keys: a server on this machine serves every caller, one for other machines does not start."
-    show({"keys": 0}, told, as_json=arguments.json)
+    line = "No keys: a server on this machine serves every caller, one for other machines does not start."
+    show({"keys": 0}, line, as_json=arguments.json)
     return 0
 
 

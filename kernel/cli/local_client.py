@@ -37,10 +37,10 @@ def find(data: str) -> Server | None:
     except OSError:
         return None
     try:
-        written = os.read(descriptor, 1024).decode("ascii", "replace").split()
-        if len(written) != 3 or not written[1].isdigit() or not _is_held(descriptor):
+        words = os.read(descriptor, 1024).decode("ascii", "replace").split()
+        if len(words) != 3 or not words[1].isdigit() or not _is_held(descriptor):
             return None
-        return written[0], int(written[1]), written[2]
+        return words[0], int(words[1]), words[2]
     finally:
         os.close(descriptor)
 
@@ -53,10 +53,10 @@ def token(data: str) -> str:
     """
     try:
         with open(os.path.join(data, FILE), encoding="ascii") as file:
-            written = file.read(1024).split() if os.path.isabs(data) else []
+            words = file.read(1024).split() if os.path.isabs(data) else []
     except (OSError, ValueError):
         return ""
-    return written[2] if len(written) == 3 else ""
+    return words[2] if len(words) == 3 else ""
 
 
 def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:

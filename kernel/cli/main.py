@@ -28,8 +28,8 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 def config_of(arguments: argparse.Namespace) -> config.Config:
     """Return the configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in _OPTIONS}
-    base = base._replace(**{name: value for name, value in given.items() if value is not None})
+    options = {name: getattr(arguments, name, None) for name in _OPTIONS}
+    base = base._replace(**{name: value for name, value in options.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)
 
@@ -55,13 +55,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _checked(arguments: list[str] | None) -> int:
-    chosen = parser().parse_args(arguments)
-    if chosen.command is None:
+    options = parser().parse_args(arguments)
+    if options.command is None:
         parser().print_help()
         return 0
     logs.set_up()
     try:
-        return _run(chosen, config_of(chosen))
+        return _run(options, config_of(options))
     except Fault as fault:
         output.note(f"quipu: {output.describe(fault)}")
     except _engine_errors() as error:
@@ -85,34 +85,34 @@ def _told(error: BaseException) -> str:
     return fault.message
 
 
-def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+def _run(arguments: argparse.Namespace, settings: config.Config) -> int:
     # The folder of SQLite's temporary files: beside the database there is room for them.
-    os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
-    logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
+    os.environ.setdefault("SQLITE_TMPDIR", str(settings.data.absolute()))
+    logs.set_up(as_json=settings.log == "json", calls=settings.log_calls)
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
-        for remark in unknown_variables(chosen, getattr(arguments, "password_env", None)):
+        for remark in unknown_variables(settings, getattr(arguments, "password_env", None)):
             logging.getLogger("quipu").warning(remark)
-    return commands.run(arguments, chosen)
+    return commands.run(arguments, settings)
 
 
-def serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+def serve(_arguments: argparse.Namespace, settings: config.Config) -> int:
     gc.disable()  # objects made at startup stay alive; kernel.server.server enables collection after it
     from kernel.server import server
 
-    return server.http(chosen, _guide)
+    return server.http(settings, _guide)
 
 
-def _guide(chosen: config.Config) -> "Guide":
+def _guide(settings: config.Config) -> "Guide":
     from kernel.cli import console_guide
 
-    return console_guide.guide(chosen)
+    return console_guide.guide(settings)
 
 
-def stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
+def stdio(arguments: argparse.Namespace, settings: config.Config) -> int:
     gc.disable()
     from kernel.server import server
 
-    return server.stdio(chosen, tuple(arguments.dialect))
+    return server.stdio(settings, tuple(arguments.dialect))
 
 
 if __name__ == "__main__":

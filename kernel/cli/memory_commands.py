@@ -66,13 +66,13 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "add":
         request["text"] = _text_to_add(arguments.text, config)
     if arguments.command == "edit":
-        printed = _edit(send, request, style, config)
+        output_text = _edit(send, request, style, config)
     else:
-        printed = _ask(send, arguments.command, request, style)
-    print(printed, end="")
-    if not printed:
+        output_text = _ask(send, arguments.command, request, style)
+    print(output_text, end="")
+    if not output_text:
         output.note("nothing found")
-    return 0 if printed else 1
+    return 0 if output_text else 1
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:

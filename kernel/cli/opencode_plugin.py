@@ -68,12 +68,12 @@ export const Quipu = async ({ directory }) => {
 
 def plugin(level: str, program: Sequence[str], options: Sequence[str]) -> str:
     """Return the file for a level; `program` starts Quipu, `options` follow the event."""
-    filled = {
+    values = {
         "@PROGRAM@": [*program],
         "@OPTIONS@": [*options],
         "@EVENTS@": _RECALL if level == "recall" else _PRIME,
     }
     code = _CODE
-    for name, value in filled.items():
+    for name, value in values.items():
         code = code.replace(name, json.dumps(value))
     return MARK + code

@@ -65,8 +65,8 @@ class _Reply(msgspec.Struct, frozen=True):
 def handshake(url: str, key: str = "") -> Handshake | None:
     """Send `initialize` to an address; None if nothing listens there. Raises OSError if the response is not HTTP."""
     parts = urlsplit(url)
-    opened = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = opened(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
+    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connect(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.connect()
     except (OSError, ValueError):  # the latter for a host that can be no name
@@ -101,9 +101,9 @@ def _open_sockets(process: Path) -> Iterator[str]:
     with suppress(OSError):
         for link in (process / "fd").iterdir():
             with suppress(OSError):
-                found = _SOCKET.match(str(link.readlink()))
-                if found:
-                    yield found[1]
+                match = _SOCKET.match(str(link.readlink()))
+                if match:
+                    yield match[1]
 
 
 def _listening_sockets(table: Path, port: int) -> list[str]:

@@ -22,13 +22,13 @@ class ProgressBar:
         self._next_redraw = 0.0
         self._drawn = ""
 
-    def __call__(self, done: int, total: int) -> None:
-        """Show `done` of `total` steps."""
+    def __call__(self, steps: int, total: int) -> None:
+        """Show how many of `total` steps are done."""
         now = time.monotonic()
         self._started = self._started or now
-        if self._enabled and (now >= self._next_redraw or done == total):
+        if self._enabled and (now >= self._next_redraw or steps == total):
             self._next_redraw = now + _REDRAW_SECONDS
-            self._draw(render(self._label, done, total, now - self._started, shutil.get_terminal_size().columns))
+            self._draw(render(self._label, steps, total, now - self._started, shutil.get_terminal_size().columns))
 
     def close(self) -> None:
         """End the line of the last state."""
@@ -43,14 +43,14 @@ class ProgressBar:
         self._drawn = text
 
 
-def render(label: str, done: int, total: int, seconds: float, columns: int) -> str:
+def render(label: str, steps: int, total: int, seconds: float, columns: int) -> str:
     """Return one line shorter than `columns`: bar, percentage, counts, steps a second and the estimated time left."""
-    share = min(1.0, done / total) if total else 1.0
+    share = min(1.0, steps / total) if total else 1.0
     left = seconds / share - seconds if share else 0.0
-    speed = done / seconds if seconds > 1 else 0.0
+    speed = steps / seconds if seconds > 1 else 0.0
     rate = f" {speed:,.{int(speed < _SLOW)}f}/s" if speed else ""
     rest = f" {_duration(left)} left" if seconds > 1 and left > _MIN_SECONDS_LEFT else ""
-    status = f" {share:4.0%} {done:,} of {total:,}{rate}{rest}"
+    status = f" {share:4.0%} {steps:,} of {total:,}{rate}{rest}"
     width = min(40, columns - len(label) - len(status) - 4)
     if width < _MIN_BAR_COLUMNS:
         return f"{label}{status}"[: columns - 1]

@@ -130,8 +130,8 @@ def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: C
     result = client_entries.apply_entry(client, file, name, entry)
     line = f"{name} is in {file}{_backup(result)}\nRestart {client.title} to use it."
     _report(client, file, result, line if result.changed else f"{file} is up to date", as_json=arguments.json)
-    stored = client_entries.find_entry(client, file, name) or {}
-    if stored.get("disabled") is True or stored.get("enabled") is False:
+    file_entry = client_entries.find_entry(client, file, name) or {}
+    if file_entry.get("disabled") is True or file_entry.get("enabled") is False:
         note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
     if target.url:
         _warn_of_address(target, config)

@@ -47,69 +47,73 @@ def _run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Names
         raise Fault("invalid", "QUIPU_STORE names a database, and this command works on files: see docs/scaling.md.")
     if opens in {"data", "files"}:
         return work(arguments, config)
-    shared = app.context_of(config)
+    context = app.context_of(config)
     if opens == "store":
         app.require_database(config)
-    access, *_ = app.open_data(config, shared)
+    access, *_ = app.open_data(config, context)
     with closing(access):
-        return work(arguments, config, shared, access.alone)
+        return work(arguments, config, context, access.alone)
 
 
-def check(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+def check(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Print the differences between rows, full text and vectors; return 1 if any is left."""
     lines: list[str] = []
     repair: bool = arguments.repair
     try:
-        found = consistency.check(config.file, shared, app.DIALECTS, repair=repair, report=lines.append, alone=alone)
-        for finding in found:
+        findings = consistency.check(
+            config.file, context, app.DIALECTS, repair=repair, report=lines.append, alone=alone
+        )
+        for finding in findings:
             show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
     finally:
         for line in lines[:_SHOWN_DIFFERENCES]:
             show({"difference": line}, f"  {line}", as_json=arguments.json)
-    left = [finding for finding in found if finding.kept] if repair else found
-    state = "differences found" if left else "repaired" if found else "ok"
+    left = [finding for finding in findings if finding.kept] if repair else findings
+    state = "differences found" if left else "repaired" if findings else "ok"
     show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
 
 
-def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = consistency.reindex(config.file, shared, app.DIALECTS, bar, alone=alone)
-    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
+        count = consistency.reindex(config.file, context, app.DIALECTS, bar, alone=alone)
+    show({"vectors": count}, f"{count} vectors rebuilt", as_json=arguments.json)
     return 0
 
 
-def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+def compact_store(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
     if arguments.forget_undo:
-        _confirm_end_of_undo(config, shared, yes=arguments.yes)
+        _confirm_end_of_undo(config, context, yes=arguments.yes)
     elif arguments.yes:
         raise Fault("invalid", "--yes goes with --forget-undo only.")
     if arguments.full and not alone:
         note("Writes of the servers wait until the file is rewritten.")
     choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
-    freed = compact(config.file, shared, note, choice, alone=alone)
-    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
-    if freed.undoable:
-        note(f"{freed.undoable} calls can still be undone: --forget-undo frees what is kept for it")
+    result = compact(config.file, context, note, choice, alone=alone)
+    show(result._asdict(), f"{result.before} bytes before, {result.after} after", as_json=arguments.json)
+    if result.undoable:
+        note(f"{result.undoable} calls can still be undone: --forget-undo frees what is kept for it")
     if not (alone or arguments.full):
         note(
-            f"{freed.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
+            f"{result.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
             "`quipu compact` again, or let their writes wait while `quipu compact --full` rewrites the file"
         )
     return 0
 
 
-def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> None:
+def _confirm_end_of_undo(config: Config, context: StoreContext, *, yes: bool) -> None:
     """Tell which calls can no longer be undone, and ask; raises Fault if nobody can be asked, or the answer is no."""
-    with open_reader(config.file, shared) as db:
-        kept = db.read(CallContext(), audit.kept_undo)
-    if not kept.calls:
+    with open_reader(config.file, context) as db:
+        undo_data = db.read(CallContext(), audit.kept_undo)
+    if not undo_data.calls:
         return
-    lost = f"{kept.calls} calls can no longer be undone, the newest is {kept.newest}, {one_word(kept.tool)}"
-    note(f"{lost}; {kept.bytes} bytes are kept for it")
+    loss = (
+        f"{undo_data.calls} calls can no longer be undone, the newest is {undo_data.newest}, {one_word(undo_data.tool)}"
+    )
+    note(f"{loss}; {undo_data.bytes} bytes are kept for it")
     if yes:
         return
     if not sys.stdin.isatty():
@@ -118,16 +122,16 @@ def _confirm_end_of_undo(config: Config, shared: StoreContext, *, yes: bool) -> 
         raise Fault("invalid", "Nothing was changed.")
 
 
-def _timestamp(given: str) -> str:
-    moment = utc_time(given)
+def _timestamp(text: str) -> str:
+    moment = utc_time(text)
     if moment is None:
         raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
     return moment
 
 
-def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
+def show_calls(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
-    with open_reader(config.file, shared) as db:
+    with open_reader(config.file, context) as db:
         entries = db.read(CallContext(), partial(audit.read, limit=arguments.limit))
         wrong = db.read(CallContext(), audit.first_broken)
     for entry in entries:
@@ -139,32 +143,32 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     return 0 if wrong is None else 1
 
 
-def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext, alone: bool) -> int:
+def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Undo the changes of one call."""
-    entry = undo.undo(config.file, shared, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
+    entry = undo.undo(config.file, context, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     note("undone")
     return 0
 
 
-def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext, _alone: bool) -> int:
+def show_quarantine(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
     """Print the quarantined memories, or release one."""
-    with open_writer(config.file, shared) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
-        chosen = arguments.release
-        found = [quarantine.release(tx, chosen)] if chosen else quarantine.flagged(tx)
-    for one in found:
-        preview = one_line(one.text, _PREVIEW_CHARS)
-        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
-        line = f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}"
-        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
-    if not found:
+    with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
+        id_ = arguments.release
+        memories = [quarantine.release(tx, id_)] if id_ else quarantine.flagged(tx)
+    for memory in memories:
+        preview = one_line(memory.text, _PREVIEW_CHARS)
+        origin = f"{memory.dialect}  {memory.tool}  {one_word(memory.actor)}"
+        line = f"{one_word(memory.id)}  {memory.at}  {memory.rule}  {origin}  {preview}"
+        show({"id": memory.id, **memory._asdict()}, line, as_json=arguments.json)
+    if not memories:
         note("nothing is quarantined")
     return 0
 
 
 def _call_line(entry: audit.Entry) -> str:
-    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
+    targets = ", ".join(f"{space} {one_word(key)} {operation}" for space, key, operation in audit.targets(entry))
     more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
     source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
-    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
+    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {targets}{more}{undo_hint}"

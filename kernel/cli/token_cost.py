@@ -33,10 +33,13 @@ def run(arguments: argparse.Namespace, _config: Config) -> int:
             show(None, f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}", as_json=False)
         for path, dialects in _ADDRESSES.items():
             every = [tool for dialect in dialects for tool in dialect.tools]
-            for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
-                plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
-                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
-                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
+            for address, subset in (
+                (path, every),
+                (f"{path}?tools=read", [t for t in every if t.mode == "read"]),
+            ):
+                plain, whole = (tool_list_tokens(subset, results=results) for results in (False, True))
+                row = {"address": address, "tools": len(subset), "tokens": plain, "with_results": whole}
+                show(row, f"{address:25} {len(subset):5} {plain:7} {whole:13}", as_json=as_json)
         return 0
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
@@ -52,7 +55,7 @@ def estimate_tokens(text: str) -> int:
     row. On tool lists the result is within 8 % of o200k_base, cl100k_base and the tokenizer Anthropic published; on
     prose and Markdown tables it is up to a third too high.
     """
-    return sum(_cost(found) for found in _PIECES.finditer(text))
+    return sum(_cost(match) for match in _PIECES.finditer(text))
 
 
 def tool_list_tokens(tools: Sequence[Tool], *, results: bool) -> int:
@@ -70,8 +73,8 @@ def tool_list_tokens(tools: Sequence[Tool], *, results: bool) -> int:
     return estimate_tokens(msgspec.json.encode(entries).decode())
 
 
-def _cost(found: re.Match[str]) -> int:
-    word, symbols = found.groups()
+def _cost(match: re.Match[str]) -> int:
+    word, symbols = match.groups()
     if word:
         return 1 + (len(word) - 1) // _LETTERS_PER_TOKEN
     return 1 + (len(symbols) - 1) // _SYMBOLS_PER_TOKEN if symbols else 1

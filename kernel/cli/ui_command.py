@@ -22,19 +22,19 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if not config.ui:
         raise Fault("disabled", "The console is switched off: QUIPU_UI=0.")
     probe.check_health(config.host, config.port)
-    reached = connectable(config.host)
-    authority = f"{f'[{reached}]' if ':' in reached else reached}:{config.port}"
-    given = client_entries.typed_key(arguments.key)
-    made = _first_code(authority, [given] if given else list(_keys_of_clients(config)))
-    if given and made is None:
+    host = connectable(config.host)
+    authority = f"{f'[{host}]' if ':' in host else host}:{config.port}"
+    key = client_entries.typed_key(arguments.key)
+    code = _first_code(authority, [key] if key else list(_keys_of_clients(config)))
+    if key and code is None:
         raise Fault("invalid", f"The server on {authority} does not know that key, or needs none.")
     address = f"http://{authority}/ui"
-    link = f"{address}/login#{made.code}" if made else address
+    link = f"{address}/login#{code.code}" if code else address
     if webbrowser.open(link):
         note(address)
         return 0
     note("No browser could be opened here.")
-    note(f"{link} opens it within {made.seconds} seconds, once." if made else link)
+    note(f"{link} opens it within {code.seconds} seconds, once." if code else link)
     return 0
 
 

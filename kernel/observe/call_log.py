@@ -83,7 +83,7 @@ class CallLog:
         agent, id_ = _agent.get(), call_id()
         current_call.set(id_)
         arguments = bytes(call.arguments) if self.keeps == "texts" else b""
-        received = len(call.arguments)
+        bytes_in = len(call.arguments)
 
         def on_outcome(outcome: str, seconds: float, answer: Answer | None) -> None:
             milliseconds = round(seconds * 1000, 3)
@@ -91,26 +91,26 @@ class CallLog:
             self._count(call, outcome, milliseconds)
             if self.keeps != "counts":
                 body = answer.body if isinstance(answer, Reply) else b""
-                seen = _seen(self._number, id_, agent, call, outcome, milliseconds, received, len(body))
+                seen_call = _seen(self._number, id_, agent, call, outcome, milliseconds, bytes_in, len(body))
                 if self.keeps == "texts":
-                    seen.arguments = _text(arguments)
-                    seen.answer = _text(body) if answer is not None else None
-                self._keep(seen)
+                    seen_call.arguments = _text(arguments)
+                    seen_call.answer = _text(body) if answer is not None else None
+                self._keep(seen_call)
             self._tell()
 
         return on_outcome
 
     def note_agent(self, headers: Iterable[Header]) -> None:
         """Remembers the User-Agent of the request under way: older clients are named nowhere else."""
-        found = next((value for name, value in headers if name == b"user-agent"), b"")
-        _agent.set(found[:_AGENT_CHARS].decode("latin-1"))
+        agent = next((value for name, value in headers if name == b"user-agent"), b"")
+        _agent.set(agent[:_AGENT_CHARS].decode("latin-1"))
 
     def wrap_route(self, route: FastRoute) -> FastRoute:
         """Return the same route, with the User-Agent noted first."""
 
-        def noted(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
+        def noted(headers: Sequence[Header], body: bytes | None, finish: Done) -> HttpResponse | Pending | Fault | None:
             self.note_agent(headers)
-            return route(headers, body, done)
+            return route(headers, body, finish)
 
         return noted
 
@@ -120,10 +120,10 @@ class CallLog:
 
     def counts(self, tenant: str, dialects: Sequence[str] | None) -> list[Count]:
         """Return how often each client of a tenant has called each tool, the last called first."""
-        found = [
+        counts_ = [
             count for count in self._counts.get(tenant, {}).values() if dialects is None or count.dialect in dialects
         ]
-        return sorted(found, key=lambda count: count.last, reverse=True)
+        return sorted(counts_, key=lambda count: count.last, reverse=True)
 
     def last_used(self, key: str) -> str:
         """Return when a key was last used for a call since calls are observed; empty for never."""
@@ -132,12 +132,12 @@ class CallLog:
     def last_hour(self, tenant: str, dialects: Sequence[str] | None) -> Hour:
         """Return how many calls of a tenant to some dialects read, and how many wrote; None for all dialects."""
         since = _minute() - _HOUR_MINUTES
-        found = [
+        hours = [
             hour
             for (owner, dialect, minute), hour in self._minutes.items()
             if owner == tenant and minute > since and (dialects is None or dialect in dialects)
         ]
-        return Hour(sum(hour.reads for hour in found), sum(hour.writes for hour in found))
+        return Hour(sum(hour.reads for hour in hours), sum(hour.writes for hour in hours))
 
     @property
     def number(self) -> int:
@@ -147,21 +147,21 @@ class CallLog:
     async def changed(self, since: int, seconds: float) -> bool:
         """Waits until there are more calls than `since`; False if none came in time."""
         if self._number == since:
-            called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(called)
+            next_call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(next_call)
             try:
-                await asyncio.wait([called], timeout=seconds)
+                await asyncio.wait([next_call], timeout=seconds)
             finally:
-                self._waiting.discard(called)
+                self._waiting.discard(next_call)
         return self._number != since
 
     def _tell(self) -> None:
-        for called in self._waiting:
-            if not called.done():
-                called.set_result(None)
+        for next_call in self._waiting:
+            if not next_call.done():
+                next_call.set_result(None)
 
-    def _keep(self, seen: SeenCall) -> None:
-        self._calls[seen.tenant].append(seen)
+    def _keep(self, call: SeenCall) -> None:
+        self._calls[call.tenant].append(call)
         if sum(map(len, self._calls.values())) > _MOST_OF_ALL:
             max(self._calls.values(), key=len).popleft()
 
@@ -184,7 +184,7 @@ class CallLog:
     def _count_minute(self, call: Call) -> None:
         key = (call.caller.tenant, call.entry.dialect.name, _minute())
         if key not in self._minutes:
-            for old in [one for one in self._minutes if one[2] <= key[2] - _HOUR_MINUTES]:
+            for old in [minute_key for minute_key in self._minutes if minute_key[2] <= key[2] - _HOUR_MINUTES]:
                 del self._minutes[old]
             self._minutes[key] = Hour()
         if call.entry.tool.mode == "read":

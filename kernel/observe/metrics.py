@@ -53,8 +53,8 @@ class Histogram:
     @property
     def outcomes(self) -> Mapping[str, int]:
         """Return the number of calls by outcome."""
-        done = sum(self.buckets) - sum(self._other.values())
-        return {**self._other, "ok": done} if done else self._other
+        ok = sum(self.buckets) - sum(self._other.values())
+        return {**self._other, "ok": ok} if ok else self._other
 
 
 class ToolCalls(NamedTuple):
@@ -100,50 +100,52 @@ class Snapshot(NamedTuple):
         resident, files = _resident_and_files()
         return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files, backups)
 
-    def plus(self, other: Self) -> Self:
+    def plus(self, summand: Self) -> Self:
         """Return the sums of both processes; they share the files of a tenant."""
         calls, loads = dict(self.calls), dict(self.loads)
-        for tool, more in other.calls.items():
+        for tool, more in summand.calls.items():
             calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more
-        for tenant, load in other.loads.items():
+        for tenant, load in summand.loads.items():
             loads[tenant] = _sum_of_loads(loads[tenant], load) if tenant in loads else load
         return type(self)(
             calls,
             loads,
-            self.connections + other.connections,
-            self.processor + other.processor,
-            self.resident + other.resident,
-            self.files + other.files,
-            _sum_of_backups(self.backups, other.backups),
+            self.connections + summand.connections,
+            self.processor + summand.processor,
+            self.resident + summand.resident,
+            self.files + summand.files,
+            _sum_of_backups(self.backups, summand.backups),
         )
 
 
-def _sum_of_calls(one: ToolCalls, other: ToolCalls) -> ToolCalls:
-    outcomes = {name: one.outcomes.get(name, 0) + other.outcomes.get(name, 0) for name in one.outcomes | other.outcomes}
-    return ToolCalls(one.dialect, outcomes, _sums(one.buckets, other.buckets), one.seconds + other.seconds)
+def _sum_of_calls(left: ToolCalls, right: ToolCalls) -> ToolCalls:
+    outcomes = {
+        name: left.outcomes.get(name, 0) + right.outcomes.get(name, 0) for name in left.outcomes | right.outcomes
+    }
+    return ToolCalls(left.dialect, outcomes, _sums(left.buckets, right.buckets), left.seconds + right.seconds)
 
 
-def _sum_of_loads(one: Load, other: Load) -> Load:
+def _sum_of_loads(left: Load, right: Load) -> Load:
     return Load(
-        writes=one.writes + other.writes,
-        reads=one.reads + other.reads,
-        write_limit=one.write_limit + other.write_limit,
-        read_limit=one.read_limit + other.read_limit,
-        groups=tuple(_sums(one.groups, other.groups)),
-        calls=one.calls + other.calls,
-        file_bytes=max(one.file_bytes, other.file_bytes),
-        wal_bytes=max(one.wal_bytes, other.wal_bytes),
+        writes=left.writes + right.writes,
+        reads=left.reads + right.reads,
+        write_limit=left.write_limit + right.write_limit,
+        read_limit=left.read_limit + right.read_limit,
+        groups=tuple(_sums(left.groups, right.groups)),
+        calls=left.calls + right.calls,
+        file_bytes=max(left.file_bytes, right.file_bytes),
+        wal_bytes=max(left.wal_bytes, right.wal_bytes),
     )
 
 
-def _sum_of_backups(one: Backups | None, other: Backups | None) -> Backups | None:
-    if one is None or other is None:
-        return one or other
-    return Backups(max(one.newest, other.newest), one.failures + other.failures)
+def _sum_of_backups(left: Backups | None, right: Backups | None) -> Backups | None:
+    if left is None or right is None:
+        return left or right
+    return Backups(max(left.newest, right.newest), left.failures + right.failures)
 
 
-def _sums(one: Iterable[int], other: Iterable[int]) -> list[int]:
-    return [left + right for left, right in zip(one, other, strict=True)]
+def _sums(first: Iterable[int], second: Iterable[int]) -> list[int]:
+    return [left + right for left, right in zip(first, second, strict=True)]
 
 
 class MetricsRegistry:
@@ -160,8 +162,8 @@ class MetricsRegistry:
     def calls(self) -> dict[str, ToolCalls]:
         """Return all calls so far, by tool."""
         return {
-            tool: ToolCalls(one.labels["dialect"], dict(one.outcomes), [*one.buckets], one.seconds)
-            for tool, one in self._by_tool.items()
+            tool: ToolCalls(counter.labels["dialect"], dict(counter.outcomes), [*counter.buckets], counter.seconds)
+            for tool, counter in self._by_tool.items()
         }
 
     def _new(self, entry: ToolEntry) -> OnOutcome:
@@ -171,16 +173,16 @@ class MetricsRegistry:
         return on_outcome
 
 
-def render(seen: Snapshot, info: Labels) -> bytes:
+def render(snapshot: Snapshot, info: Labels) -> bytes:
     """Return all metrics: calls, stores by tenant, the server and its processes."""
     parts = [
         _info(info),
-        *_calls(seen.calls),
-        *_stores(seen.loads),
-        _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, seen.connections)]),
-        _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, len(seen.loads))]),
-        *_backups(seen.backups),
-        *_process(seen),
+        *_calls(snapshot.calls),
+        *_stores(snapshot.loads),
+        _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, snapshot.connections)]),
+        _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, len(snapshot.loads))]),
+        *_backups(snapshot.backups),
+        *_process(snapshot),
     ]
     return "".join(parts).encode()
 
@@ -195,14 +197,16 @@ def _info(labels: Labels) -> str:
 
 
 def _calls(calls: Mapping[str, ToolCalls]) -> Iterator[str]:
-    labelled = [({"dialect": one.dialect, "tool": tool}, one) for tool, one in calls.items()]
-    counted = [
+    pairs = [({"dialect": counter.dialect, "tool": tool}, counter) for tool, counter in calls.items()]
+    counts = [
         Sample("", {**labels, "outcome": outcome}, count)
-        for labels, one in labelled
-        for outcome, count in sorted(one.outcomes.items())
+        for labels, counter in pairs
+        for outcome, count in sorted(counter.outcomes.items())
     ]
-    took = [sample for labels, one in labelled for sample in _histogram(labels, SECONDS, one.buckets, one.seconds)]
-    yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", counted)
+    took = [
+        sample for labels, counter in pairs for sample in _histogram(labels, SECONDS, counter.buckets, counter.seconds)
+    ]
+    yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", counts)
     yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 
 
@@ -218,31 +222,31 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
         ]
 
     sizes = [float(1 << power) for power in range(len(next(iter(loads.values())).groups) - 1)]
-    grouped = [
+    groups = [
         sample
         for tenant, load in loads.items()
         for sample in _histogram({"tenant": tenant}, sizes, load.groups, load.calls)
     ]
     yield _family("quipu_queue_calls", "gauge", "Calls that wait.", by_queue("writes", "reads"))
     yield _family("quipu_queue_limit_calls", "gauge", "Calls that may wait.", by_queue("write_limit", "read_limit"))
-    yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", grouped)
+    yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", groups)
     yield _family("quipu_wal_bytes", "gauge", "Size of the write-ahead log.", by_tenant("wal_bytes"))
     yield _family("quipu_database_bytes", "gauge", "Size of the database.", by_tenant("file_bytes"))
 
 
-def _backups(seen: Backups | None) -> Iterator[str]:
-    if seen is None:
+def _backups(backups: Backups | None) -> Iterator[str]:
+    if backups is None:
         return
-    newest, failures = [Sample("", {}, seen.newest)], [Sample("", {}, seen.failures)]
+    newest, failures = [Sample("", {}, backups.newest)], [Sample("", {}, backups.failures)]
     yield _family("quipu_backup_timestamp_seconds", "gauge", "When the newest backup was begun.", newest)
     yield _family("quipu_backup_failures_total", "counter", "Scheduled backups that failed.", failures)
 
 
-def _process(seen: Snapshot) -> Iterator[str]:
-    yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, seen.processor)])
-    if seen.resident:
-        yield _family("process_resident_memory_bytes", "gauge", "Resident memory.", [Sample("", {}, seen.resident)])
-        yield _family("process_open_fds", "gauge", "Open file descriptors.", [Sample("", {}, seen.files)])
+def _process(snapshot: Snapshot) -> Iterator[str]:
+    yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, snapshot.processor)])
+    if snapshot.resident:
+        yield _family("process_resident_memory_bytes", "gauge", "Resident memory.", [Sample("", {}, snapshot.resident)])
+        yield _family("process_open_fds", "gauge", "Open file descriptors.", [Sample("", {}, snapshot.files)])
 
 
 def _resident_and_files() -> tuple[int, int]:
@@ -256,12 +260,12 @@ def _resident_and_files() -> tuple[int, int]:
 
 
 def _histogram(labels: Labels, bounds: Iterable[float], counts: Iterable[int], total: float) -> Iterator[Sample]:
-    seen = 0
+    running = 0
     for upper, count in zip((*(f"{bound:g}" for bound in bounds), "+Inf"), counts, strict=True):
-        seen += count
-        yield Sample("_bucket", {**labels, "le": upper}, seen)
+        running += count
+        yield Sample("_bucket", {**labels, "le": upper}, running)
     yield Sample("_sum", labels, total)
-    yield Sample("_count", labels, seen)
+    yield Sample("_count", labels, running)
 
 
 def _family(name: str, kind: str, about: str, samples: Iterable[Sample]) -> str:

@@ -45,7 +45,7 @@ class Tracing:
 
     def observe(self, call: Call) -> OnOutcome:
         """Return an observer that makes the span of a call when it ends, so that none is left open."""
-        entry, begun, parent = call.entry, now_ns(), self._extract(_trace_context.get())
+        entry, start, parent = call.entry, now_ns(), self._extract(_trace_context.get())
         about = {
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
@@ -56,7 +56,7 @@ class Tracing:
 
         def on_outcome(outcome: str, _seconds: float, _answer: Answer | None) -> None:
             name = f"tools/call {entry.tool.name}"
-            span = self._tracer.start_span(name, parent, self._kind, about, start_time=begun)
+            span = self._tracer.start_span(name, parent, self._kind, about, start_time=start)
             if outcome not in ("ok", "asked"):
                 span.set_attribute("error.type", outcome)
                 span.set_status(self._failed)
@@ -71,9 +71,11 @@ class Tracing:
     def wrap_route(self, route: FastRoute) -> FastRoute:
         """Return the same route, with the trace set from the headers first."""
 
-        def traced(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
+        def traced(
+            headers: Sequence[Header], body: bytes | None, finish: Done
+        ) -> HttpResponse | Pending | Fault | None:
             _set_from_headers(headers)
-            return route(headers, body, done)
+            return route(headers, body, finish)
 
         return traced
 

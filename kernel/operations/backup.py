@@ -96,9 +96,10 @@ def copy_before_migration(db: Connection, home: Path) -> None:
     try:
         db.backup(home / f"{_BEFORE_MIGRATION}{version:04}-{backup_time()}.db", complete=write_page_sums)
     except DISK_FULL:
-        needed = db.pragma("page_count") * db.pragma("page_size")
+        size = db.pragma("page_count") * db.pragma("page_size")
         raise Fault(
-            "storage", f"A copy is made before the database is migrated; free {needed >> 20} MiB in {home} for it."
+            "storage",
+            f"A copy is made before the database is migrated; free {size >> 20} MiB in {home} for it.",
         ) from None
     for old in sorted(home.glob(f"{_BEFORE_MIGRATION}*.db"))[:-_COPIES_KEPT]:
         old.unlink(missing_ok=True)
@@ -111,21 +112,21 @@ def backup_all(
     with unfinished(target) as part:
         try:
             part.mkdir(mode=0o700)
-            stored = [folder for tenant in tenants for folder in _copy_tenant(tenant, part, progress)]
+            folders = [folder for tenant in tenants for folder in _copy_tenant(tenant, part, progress)]
             if (data / api_keys.FILE).exists():
                 (part / api_keys.FILE).touch(mode=0o600)
                 (part / api_keys.FILE).write_bytes(read_bytes(data / api_keys.FILE))
             files = {name: _size_and_digest(part / name) for name in _files_below(part)}
             names = [tenant.name for tenant in tenants]
-            kept = {name: text for name, text in settings.items() if not any(mark in name for mark in _SECRET_MARKS)}
-            made = Manifest(FORMAT, VERSION, utc_now(), names, stored, kept, files)
-            (part / MANIFEST).write_text(json.dumps(made._asdict(), indent=1), encoding="utf-8")
+            public = {name: text for name, text in settings.items() if not any(mark in name for mark in _SECRET_MARKS)}
+            manifest = Manifest(FORMAT, VERSION, utc_now(), names, folders, public, files)
+            (part / MANIFEST).write_text(json.dumps(manifest._asdict(), indent=1), encoding="utf-8")
             for path in (*part.rglob("*"), part):
                 fsync_path(path)
             finish(part, target)
         except OSError as error:
             raise Fault("storage", f"Cannot write {target}: {error.strerror}") from None
-    return made
+    return manifest
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -133,10 +134,10 @@ def read_manifest(folder: Path) -> Manifest:
     was made.
     """
     try:
-        held: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
-        if held["format"] != FORMAT:
-            raise Fault("invalid", f"{folder.name} has format {held['format']}, this program knows {FORMAT}.")
-        manifest = msgspec.convert([held[name] for name in Manifest._fields], Manifest)
+        fields: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
+        if fields["format"] != FORMAT:
+            raise Fault("invalid", f"{folder.name} has format {fields['format']}, this program knows {FORMAT}.")
+        manifest = msgspec.convert([fields[name] for name in Manifest._fields], Manifest)
         if all(_is_inside(folder.at) and folder.tenant in manifest.tenants for folder in manifest.folders):
             return manifest
         raise ValueError
@@ -148,28 +149,28 @@ def read_manifest(folder: Path) -> Manifest:
 
 def verify(folder: Path, manifest: Manifest) -> None:
     """Raises Fault("invalid") if the files of a backup are not those of its manifest."""
-    found = {*_files_below(folder)} - {MANIFEST}
-    for name in sorted(found ^ manifest.files.keys()):
-        raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in found else 'missing'}.")
-    for name, expected in manifest.files.items():
-        if _size_and_digest(folder / name) != expected:
+    names = {*_files_below(folder)} - {MANIFEST}
+    for name in sorted(names ^ manifest.files.keys()):
+        raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in names else 'missing'}.")
+    for name, size_and_digest in manifest.files.items():
+        if _size_and_digest(folder / name) != size_and_digest:
             raise Fault("invalid", f"{folder.name}: {name} is not as it was when the backup was made.")
 
 
-def copy_tree(source: Path, target: Path, known: Mapping[str, Stamp] | None = None) -> dict[str, Stamp]:
-    """Copies the regular files below a folder, without links; of those in `known` only what has changed since."""
-    before = known or {}
-    copied: dict[str, Stamp] = {}
+def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = None) -> dict[str, Stamp]:
+    """Copies the regular files below a folder, without links; those in `earlier` only if they have changed since."""
+    before = earlier or {}
+    stamps: dict[str, Stamp] = {}
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in _files_below(source):
         with suppress(FileNotFoundError):  # deleted meanwhile
             stamp = _stamp(source / name)
             if before.get(name) != stamp:
                 _copy_file(source / name, target / name)
-            copied[name] = stamp
-    for name in before.keys() - copied.keys():
+            stamps[name] = stamp
+    for name in before.keys() - stamps.keys():
         (target / name).unlink()
-    return copied
+    return stamps
 
 
 def place(folder: Path, tenant: str) -> Path:
@@ -206,8 +207,8 @@ def _is_inside(at: str) -> bool:
 
 
 def _stamp(path: Path) -> Stamp:
-    found = path.lstat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = path.lstat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _copy_file(source: Path, target: Path) -> None:
@@ -216,9 +217,9 @@ def _copy_file(source: Path, target: Path) -> None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with target.open("wb") as writing:
             shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
-        found = os.fstat(reading.fileno())
-        target.chmod(stat.S_IMODE(found.st_mode))
-        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        status = os.fstat(reading.fileno())
+        target.chmod(stat.S_IMODE(status.st_mode))
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _size_and_digest(path: Path) -> tuple[int, str]:

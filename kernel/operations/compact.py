@@ -89,9 +89,9 @@ def compact(
 
 def _end_undo(turns: Turns, choice: Choice, report: Callable[[str], None]) -> None:
     if choice.forget_undo:
-        kept = turns.write(audit.kept_undo)
+        undo_data = turns.write(audit.kept_undo)
         turns.run(_expiring_steps(0))
-        report(f"{kept.calls} calls can no longer be undone")
+        report(f"{undo_data.calls} calls can no longer be undone")
     elif choice.undo_hours:
         turns.run(_expiring_steps(choice.undo_hours))
 
@@ -129,16 +129,16 @@ def _forgetting_steps(before: str) -> Steps[int]:
     """Drops the history of memories deleted before a time; their number."""
     tx = yield
     last = tx.one("kernel.compact.last_event", int) or 0
-    done = 0
+    count = 0
     for after in range(0, last, _STEP_EVENTS):
-        finished = tx.all(
+        memories = tx.all(
             "kernel.compact.finished_histories", _Memory, before=before, after=after, upto=after + _STEP_EVENTS
         )
-        if finished:
-            tx.run("kernel.compact.delete_histories", keys=finished)
-        done += len(finished)
+        if memories:
+            tx.run("kernel.compact.delete_histories", keys=memories)
+        count += len(memories)
         tx = yield
-    return done
+    return count
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
@@ -164,12 +164,12 @@ def _needs_renewal(tx: Tx) -> bool:
 def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
     """Rewrites every block and deletes the log of deletions, which no block needs any more; the number of blocks."""
     upto: int = write(ann_storage.last_deletion_id)
-    made = after = 0
+    blocks = after = 0
     while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):
-        made += 1
+        blocks += 1
     while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
         pass
-    return made
+    return blocks
 
 
 def _renew_block(tx: Tx, after: int) -> int:

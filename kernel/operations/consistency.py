@@ -70,45 +70,45 @@ def _check(
     limits = context.call_limits._replace(milliseconds=_MAX_MILLISECONDS)  # all of a store takes longer than a call
     with open_writer(file, context._replace(call_limits=limits)) as db:
         turns = Turns(db, alone=alone)
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if isinstance(db, Connection):
-            found += check_file(db, context, dialects, repair=repair, report=report)
-        mended = {_QUARANTINE, _COUNTS, _SKETCHES} if any(finding.rows for finding in found) else set[str]()
+            findings += check_file(db, context, dialects, repair=repair, report=report)
+        to_mend = {_QUARANTINE, _COUNTS, _SKETCHES} if any(finding.rows for finding in findings) else set[str]()
         turns.run(dropped.removal_steps())
         words, parts = db.check_full_text()
-        found.append(Finding("full text", int(not words), "differs from the documents"))
-        found.append(Finding("parts of words", int(not parts), "differ from the documents"))
+        findings.append(Finding("full text", int(not words), "differs from the documents"))
+        findings.append(Finding("parts of words", int(not parts), "differ from the documents"))
         turns.run(renewal_steps(dialects))
-        found.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
+        findings.append(Finding("references", db.orphans(), "rows that refer to a row that is not there", True))
         differing: list[tuple[Dialect, list[Key]]] = []
-        found += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
+        findings += db.read(CallContext(), partial(_look, dialects=dialects, report=report, differing=differing))
         if repair:
-            if mended or not (words and parts):
+            if to_mend or not (words and parts):
                 turns.run(db.rebuild_full_text())
             for dialect, keys in differing:
                 turns.run(mending_steps(dialect, keys))
-            wrong = mended | {finding.part for finding in found if finding.rows}
+            wrong = to_mend | {finding.part for finding in findings if finding.rows}
             # Read without the lock: to look through all vectors takes long.
             turns.run(_repair_steps(wrong, db.read(CallContext(), _orphans) if _VECTORS in wrong else []))
             if wrong & {_VECTORS, _DOCUMENTS}:
                 turns.run(_missing_steps())
-        return [finding for finding in found if finding.rows]
+        return [finding for finding in findings if finding.rows]
 
 
 def _look(
     tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
 ) -> list[Finding]:
     """Return the differences between rows and data derived from them; `differing` gets the memories to index anew."""
-    found = _vectors(tx) + _audit(tx)
-    found.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
+    findings = _vectors(tx) + _audit(tx)
+    findings.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
-        found += check_dialect(tx, dialect, keys, report)
-        found.append(_impossible(tx, dialect, report))
+        findings += check_dialect(tx, dialect, keys, report)
+        findings.append(_impossible(tx, dialect, report))
         differing.append((dialect, keys))
     wrong = run_steps(tx, quarantine.flag_steps(repair=False))
-    found.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
-    return found
+    findings.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
+    return findings
 
 
 def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:
@@ -201,17 +201,17 @@ def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
     if (place := _place(tx)) is None:
         place = _Place(0, index.last_doc_id(tx), tx.one("kernel.consistency.last_vector", int) or 0)
     total = tx.one("kernel.consistency.count_docs_upto", int, doc=place.last) or 0
-    done = tx.one("kernel.consistency.count_docs_upto", int, doc=place.doc) or 0
+    count = tx.one("kernel.consistency.count_docs_upto", int, doc=place.doc) or 0
     while rows := _documents_after(tx, place.doc, place.last, _STEP_ROWS):
         _replace_vectors(tx, rows, {})
         place = place._replace(doc=rows[-1].doc)
         _keep_place(tx, place)
-        done += len(rows)
+        count += len(rows)
         if progress:
-            progress(done, max(done, total))
+            progress(count, max(count, total))
         tx = yield
     yield from _trim_steps(place.vector)
-    return done if index.has_model((yield)) else 0
+    return count if index.has_model((yield)) else 0
 
 
 def _trim_steps(upto: int) -> Steps[None]:
@@ -273,7 +273,7 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
     embedder = store.context.embedder
     if embedder is None:
         return 0
-    done = after = 0
+    count = after = 0
     while not stop():
         try:
             pending: list[_Pending] = store.read_sync(partial(_pending, after=after, limit=_BATCH_ROWS))
@@ -281,13 +281,13 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
             vectors = dict(zip(texts, embedder.embed(texts), strict=True))
             if not pending:
                 break
-            done += store.write_sync(partial(_replace_pending, rows=pending, vectors=vectors))
+            count += store.write_sync(partial(_replace_pending, rows=pending, vectors=vectors))
             after = pending[-1].doc
         except Fault as fault:
             if fault.code != "busy":
                 raise
             time.sleep(_RETRY_SECONDS)
-    return done
+    return count
 
 
 def _pending(tx: Tx, *, after: int, limit: int) -> list[_Pending]:
@@ -319,12 +319,14 @@ def _missing_steps() -> Steps[None]:
 
 
 def _vectors(tx: Tx) -> list[Finding]:
-    found = [Finding(_VECTORS, len(_orphans(tx)), "without a document")]
-    found.append(Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors"))
+    findings = [Finding(_VECTORS, len(_orphans(tx)), "without a document")]
+    findings.append(
+        Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors")
+    )
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
-        found.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
-    return found
+        findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
+    return findings
 
 
 def _audit(tx: Tx) -> list[Finding]:

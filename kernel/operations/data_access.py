@@ -43,10 +43,10 @@ class DataAccess:
 
     def share(self) -> bool:
         """Lets other processes in, which is not so at first if this one is alone; closes if one is faster."""
-        shared = all(lock.held == "shared" or lock.take("shared") for lock in self._locks)
-        if not shared:
+        is_shared = all(lock.held == "shared" or lock.take("shared") for lock in self._locks)
+        if not is_shared:
             self.close()
-        return shared
+        return is_shared
 
     def close(self) -> None:
         """Gives the locks back; safe to call twice."""

@@ -104,19 +104,19 @@ def _damaged_trees(db: Connection, context: StoreContext, errors: Sequence[str])
     """
     with db.writing() as tx:
         trees = tx.all("kernel.consistency.trees", _Tree)
-    derived = _FULL_TEXT | _BLOCKS | _COUNTS | ({"doc_vector"} if context.embedder is not None else set[str]())
+    derived_names = _FULL_TEXT | _BLOCKS | _COUNTS | ({"doc_vector"} if context.embedder is not None else set[str]())
     by_root, by_name = {str(tree.root): tree for tree in trees}, {tree.name: tree for tree in trees}
-    damaged: dict[str, _Tree] = {}
+    bad_trees: dict[str, _Tree] = {}
     for text in errors:
         of_tree, of_page = _OF_TREE.match(text), _OF_PAGE.search(text)
         if of_tree or of_page:
             tree = by_root.get(of_tree[1]) if of_tree else by_name.get(_owner(db, of_page[1]) if of_page else "")
-            if tree is None or (tree.type != "index" and tree.name not in derived):
+            if tree is None or (tree.type != "index" and tree.name not in derived_names):
                 return [], f"{text} ({tree.name})" if tree else text
-            damaged[tree.name] = tree
-        elif not _OF_INDEX.search(text) and not _OF_FREE_PAGES.search(text) and (text != MALFORMED or not damaged):
+            bad_trees[tree.name] = tree
+        elif not _OF_INDEX.search(text) and not _OF_FREE_PAGES.search(text) and (text != MALFORMED or not bad_trees):
             return [], text
-    return list(damaged.values()), ""
+    return list(bad_trees.values()), ""
 
 
 def _owner(db: Connection, page: str) -> str:

@@ -56,12 +56,12 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
     The history decides: if it agrees with the index and not with the row, the row is damaged, and the index, which
     holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
     """
-    differing = damaged = extras = lost = 0
+    differing = unsound = extras = missing = 0
     keys: set[tuple[str, str]] = set()
     for sources in _slices_of(tx, dialect):
         for source, document in _differing(tx, sources):
             is_damaged = document is not None and _contradicts_history(tx, source, document.text)
-            damaged, differing = damaged + is_damaged, differing + (not is_damaged)
+            unsound, differing = unsound + is_damaged, differing + (not is_damaged)
             if report:
                 report(_difference(source, document, is_damaged))
             if not is_damaged:
@@ -69,15 +69,15 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
         keys.update((source.space, source.key) for source in sources)
     for extra in _extra(tx, dialect, keys):
         is_lost = history.latest(tx, *extra) is not None
-        lost, extras = lost + is_lost, extras + (not is_lost)
+        missing, extras = missing + is_lost, extras + (not is_lost)
         if report:
             report(f"{extra.space} {extra.key}: only the index holds it" + (_LOST if is_lost else ""))
         if not is_lost:
             mend.append(extra)
     return [
         Finding(dialect.name, differing, "memories the index lacks or holds differently"),
-        Finding(dialect.name, damaged, "memories whose row is damaged: index and history agree on another text", True),
-        Finding(dialect.name, lost, "memories whose row is lost: index and history have them", True),
+        Finding(dialect.name, unsound, "memories whose row is damaged: index and history agree on another text", True),
+        Finding(dialect.name, missing, "memories whose row is lost: index and history have them", True),
         Finding(dialect.name, extras, "documents without a memory"),
     ]
 
@@ -171,10 +171,10 @@ def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
     return [key for key in indexed_keys if key not in keys]
 
 
-def _contradicts_history(tx: Tx, source: IndexSource, indexed: str) -> bool:
+def _contradicts_history(tx: Tx, source: IndexSource, in_index: str) -> bool:
     """Return whether the last text of the history is in the index and not in the row."""
-    text = None if indexed == source.text else history.latest(tx, source.space, source.key)
-    return text is not None and text in indexed and text not in source.text
+    text = None if in_index == source.text else history.latest(tx, source.space, source.key)
+    return text is not None and text in in_index and text not in source.text
 
 
 def _difference(source: IndexSource, document: _Document | None, is_damaged: bool) -> str:

@@ -54,8 +54,8 @@ def renew_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bo
 def _next_work(store: Store, dialects: Sequence[Dialect]) -> Callable[[Tx], None] | None:
     if store.read_sync(_outdated_to):
         return partial(_renew_batch, limit=_BATCH_ROWS)
-    found = store.read_sync(partial(_outdated_texts, dialects=dialects, limit=_BATCH_ROWS))
-    return None if found is None else partial(_renew_texts, dialects=dialects, found=found)
+    texts = store.read_sync(partial(_outdated_texts, dialects=dialects, limit=_BATCH_ROWS))
+    return None if texts is None else partial(_renew_texts, dialects=dialects, texts=texts)
 
 
 def renewal_steps(dialects: Sequence[Dialect]) -> Steps[None]:
@@ -64,8 +64,8 @@ def renewal_steps(dialects: Sequence[Dialect]) -> Steps[None]:
     while _outdated_to(tx):
         _renew_batch(tx, _STEP_ROWS)
         tx = yield
-    while (found := _outdated_texts(tx, dialects, _STEP_ROWS)) is not None:
-        _renew_texts(tx, dialects, found)
+    while (texts := _outdated_texts(tx, dialects, _STEP_ROWS)) is not None:
+        _renew_texts(tx, dialects, texts)
         tx = yield
 
 
@@ -79,10 +79,10 @@ def _outdated_texts(tx: Tx, dialects: Sequence[Dialect], limit: int) -> _Texts |
     return _Texts(index_check.differing_among(tx, dialects, keys), rows[-1].doc - 1 if rows else 0)
 
 
-def _renew_texts(tx: Tx, dialects: Sequence[Dialect], found: _Texts) -> None:
-    index_check.renew_documents(tx, dialects, found.keys)
-    if found.rest > 0:
-        tx.run("kernel.index_format.set_texts_outdated_to", last=str(found.rest))
+def _renew_texts(tx: Tx, dialects: Sequence[Dialect], texts: _Texts) -> None:
+    index_check.renew_documents(tx, dialects, texts.keys)
+    if texts.rest > 0:
+        tx.run("kernel.index_format.set_texts_outdated_to", last=str(texts.rest))
     else:
         tx.run("kernel.index_format.finish_texts")
 
@@ -104,15 +104,15 @@ def _renew_batch(tx: Tx, limit: int) -> None:
 
 def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
     """Brings documents of an earlier release to the present form of the index."""
-    changed = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
-    ids = [doc for doc, _ in changed]
+    new_words = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
+    ids = [doc for doc, _ in new_words]
     if ids:
         tx.context.search_cache.uncommitted = tx
         tx.run("kernel.index.fts_delete", ids=ids)
-        tx.run("kernel.index.set_words", rows=changed)
+        tx.run("kernel.index.set_words", rows=new_words)
         tx.run("kernel.index.fts_insert", ids=ids)
     # A text that a model spells letter by letter had a vector.
-    spelled = [(doc, text) for doc, text, _ in rows if not text.isascii()]
-    if spelled and has_model(tx):
-        delete_vectors(tx, [doc for doc, _ in spelled])
-        insert_vectors(tx, spelled)
+    spelled_rows = [(doc, text) for doc, text, _ in rows if not text.isascii()]
+    if spelled_rows and has_model(tx):
+        delete_vectors(tx, [doc for doc, _ in spelled_rows])
+        insert_vectors(tx, spelled_rows)

@@ -60,27 +60,27 @@ class _Day(NamedTuple):
 
 def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) -> Written:
     """Write a bundle into an empty folder; the pages are read from the rows of the dialects, in slices."""
-    concepts = quarantined = 0
+    concepts = left_out = 0
     with _new(root / "index.md") as top:
         top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
         for folder, group in groupby(_pages(tx, dialects), lambda page: page[0][:2]):
-            kept = 0
+            count = 0
             with ExitStack() as stack:
-                opened: IO[str] | None = None
+                folder_index: IO[str] | None = None
                 for memory, concept in group:
                     if memory.flag:
-                        quarantined += 1
+                        left_out += 1
                         continue
-                    if opened is None:
-                        opened = stack.enter_context(_folder(root, *folder))
-                    opened.write(_written(root / folder_of(*folder), memory, concept, version))
-                    kept += 1
-            if kept:
+                    if folder_index is None:
+                        folder_index = stack.enter_context(_folder(root, *folder))
+                    folder_index.write(_written(root / folder_of(*folder), memory, concept, version))
+                    count += 1
+            if count:
                 place = folder_of(*folder)
-                top.write(f"- [{_label(' '.join(part for part in folder if part))}]({place}/index.md) - {kept}\n")
-            concepts += kept
+                top.write(f"- [{_label(' '.join(part for part in folder if part))}]({place}/index.md) - {count}\n")
+            concepts += count
     _write_log(tx, root)
-    return Written(concepts, quarantined)
+    return Written(concepts, left_out)
 
 
 def folder_of(space: str, scope: str) -> str:
@@ -91,11 +91,11 @@ def folder_of(space: str, scope: str) -> str:
 def safe_name(name: str, *, always: str = "") -> str:
     """Return a name for every file system; with a digest of it, or of `always`, unless it is safe as it is."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    kept = "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())[:_NAME_CHARS].strip("-")
-    if kept == name and kept not in _RESERVED and not always:
-        return kept
+    safe = "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())[:_NAME_CHARS].strip("-")
+    if safe == name and safe not in _RESERVED and not always:
+        return safe
     digest = hashlib.sha256((always or name).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
-    return f"{kept or 'memory'}-{digest}"
+    return f"{safe or 'memory'}-{digest}"
 
 
 def _folder(root: Path, space: str, scope: str) -> IO[str]:

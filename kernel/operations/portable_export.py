@@ -68,15 +68,15 @@ def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
 def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequence[str]]]:
     """Return the tables that an export holds, with their dialect and columns."""
     by_prefix = {dialect.name: dialect for dialect in dialects}
-    found: dict[str, tuple[Dialect, Sequence[str]]] = {}
+    columns_by_table: dict[str, tuple[Dialect, Sequence[str]]] = {}
     for table in schema_tables().names():  # another program may have added tables to the file
         dialect = by_prefix.get(table.partition("_")[0])
         if dialect is not None:
             outside: Outside | None = dialect.files.outside.get(table)
             columns = tx.tables.columns(table) if outside is None else outside.columns
             if columns:
-                found[table] = (dialect, columns)
-    return found
+                columns_by_table[table] = (dialect, columns)
+    return columns_by_table
 
 
 def _values(dialects: Sequence[Dialect], tx: Tx) -> Iterator[Mapping[str, Any]]:

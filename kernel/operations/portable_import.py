@@ -114,7 +114,7 @@ def _imported(state: _State) -> Imported:
 
 def _state(dialects: Sequence[Dialect], tx: Tx, name: str) -> _State:
     names = (dialect.name for dialect in dialects)
-    fresh = frozenset(it for it in names if not tx.one("kernel.portable_import.is_touched", int, dialect=it))
+    fresh = frozenset(name_ for name_ in names if not tx.one("kernel.portable_import.is_touched", int, dialect=name_))
     return _State(name, tables(dialects, tx), dialects, fresh, {}, Counter())
 
 

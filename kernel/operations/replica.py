@@ -57,14 +57,14 @@ def _mark_of(data: Path) -> object:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    written = file.with_name(f".{file.name}")
+    draft = file.with_name(f".{file.name}")
     try:
-        written.unlink(missing_ok=True)
-        written.touch(mode=0o600)
-        written.write_bytes(content)
-        replace(written, file)
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_bytes(content)
+        replace(draft, file)
     finally:
-        written.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 def refuse_replica(data: Path) -> None:
@@ -134,24 +134,24 @@ class Replica:
         self._copy_keys()
         if time.monotonic() >= self._tenants_at:
             self._find_tenants()
-        changed = [copy.refresh() for copy in self._copies.values()]
-        return any(changed)
+        changes = [copy.refresh() for copy in self._copies.values()]
+        return any(changes)
 
     def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
         """Follows until `stopping` is set; a failure is logged once, and tried again.
 
         Raises Fault if a source is damaged.
         """
-        wait, reported = 0.0, ""
+        wait, last_message = 0.0, ""
         while not stopping.wait(wait):
-            begun = time.monotonic()
+            start = time.monotonic()
             outcome = catch_faults(self.refresh)
             if isinstance(outcome, Fault) and any(copy.damaged for copy in self._copies.values()):
                 raise outcome
-            wait = max(_POLL_SECONDS, _PAUSE_BY_COPY * (time.monotonic() - begun))
-            if isinstance(outcome, Fault) and outcome.message != reported:
+            wait = max(_POLL_SECONDS, _PAUSE_BY_COPY * (time.monotonic() - start))
+            if isinstance(outcome, Fault) and outcome.message != last_message:
                 _log.error("the copy does not follow: %s", outcome.message)
-            reported = outcome.message if isinstance(outcome, Fault) else ""
+            last_message = outcome.message if isinstance(outcome, Fault) else ""
 
     def close(self) -> None:
         """Closes all files, and lets another process make the copy."""
@@ -189,12 +189,12 @@ class Replica:
         """The keys go with the databases: a copy admits those that its source admits."""
         source, target = self._config.data / api_keys.FILE, self._target / api_keys.FILE
         try:
-            found = source.stat()
+            status = source.stat()
         except FileNotFoundError:
             target.unlink(missing_ok=True)
             self._keys = None
             return
-        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
         if stamp != self._keys:
             try:
                 _replace(target, read_bytes(source))

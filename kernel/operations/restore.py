@@ -64,9 +64,9 @@ class Restoring(NamedTuple):
         """Return the folder of the copies."""
         return self.data / _STAGING
 
-    def add(self, staged: Path | None, final: Path, aside: str) -> None:
+    def add(self, copy: Path | None, final: Path, aside: str) -> None:
         """Adds a step; `aside` is the name beside `final`."""
-        from_ = "" if staged is None else _relative(self.data, staged)
+        from_ = "" if copy is None else _relative(self.data, copy)
         self.steps.append(Step(from_, _relative(self.data, final), _relative(self.data, final.with_name(aside))))
 
 
@@ -122,14 +122,14 @@ def finish(data: Path) -> None:
 
 def _apply(data: Path, step: Step) -> None:
     """Makes one change; one that is made already stays as it is."""
-    staged, final = data / step.staged, data / step.final
-    if step.staged and not os.path.lexists(staged):
+    staged_path, final = data / step.staged, data / step.final
+    if step.staged and not os.path.lexists(staged_path):
         return
     if os.path.lexists(final):
         final.rename(data / step.aside)
     if step.staged:
-        staged.rename(final)
-        fsync_folder(staged.parent)
+        staged_path.rename(final)
+        fsync_folder(staged_path.parent)
     fsync_folder(final.parent)
 
 
@@ -152,38 +152,38 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
     final = place.home / DATABASE
     if final.exists() and source.exists() and final.samefile(source):
         raise Fault("invalid", f"{source} is the database itself, not a backup of it.")
-    staged = work.staging / f"{place.tenant}.db"
+    copy = work.staging / f"{place.tenant}.db"
     try:
-        _copy_database(source, staged)
+        _copy_database(source, copy)
         if log_of(source).exists():
-            _copy(log_of(source), log_of(staged))
+            _copy(log_of(source), log_of(copy))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {source}: {error.strerror}.") from None
-    staged.chmod(0o600)
+    copy.chmod(0o600)
     try:
         check_log(source)
-        documents, schema = _verified(work.context, staged, final)
+        documents, schema = _verified(work.context, copy, final)
     except DAMAGED as error:
         raise Fault("invalid", f"{source} is damaged: {error}") from None
     except Fault as fault:
         raise Fault(fault.code, f"{source} cannot be restored: {fault.message}") from None
-    size = staged.stat().st_size
+    size = copy.stat().st_size
     for path in (log_of(final), final.with_name(f"{DATABASE}-shm"), final):
         aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
-        work.add(staged if path == final else None, path, aside)
+        work.add(copy if path == final else None, path, aside)
     work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
 
 
-def _copy_database(source: Path, staged: Path) -> None:
+def _copy_database(source: Path, copy: Path) -> None:
     """Copies a file that begins as a database does, or is empty; nothing of another one, which may be large."""
     with open_ordinary(source) as file:
         start = file.read(len(_MAGIC))
         size = os.fstat(file.fileno()).st_size
     if start and start != _MAGIC:
         raise Fault("invalid", f"{source} is damaged: file is not a database")
-    if size > shutil.disk_usage(staged.parent).free:
+    if size > shutil.disk_usage(copy.parent).free:
         raise Fault("storage", NO_SPACE)
-    _copy(source, staged)
+    _copy(source, copy)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -191,9 +191,9 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
 
 
-def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
+def _verified(context: StoreContext, copy: Path, current: Path) -> tuple[int, int]:
     """Return the number of documents and the schema of a sound copy, whose log is folded into it."""
-    with closing(Connection(staged, context, readonly=False)) as db:
+    with closing(Connection(copy, context, readonly=False)) as db:
         if not schema_version(db):
             raise Fault("invalid", "it is empty")
         pending_migrations(db)
@@ -229,20 +229,20 @@ def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
 
 
 def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, manifest: Manifest) -> None:
-    for stored in manifest.folders:
-        known = {(folder.dialect, folder.name): folder.path for folder in places[stored.tenant].folders}
-        final = known.get((stored.dialect, stored.name))
-        what = f"{stored.tenant}: {stored.dialect} {stored.name}"
+    for item in manifest.folders:
+        paths = {(folder.dialect, folder.name): folder.path for folder in places[item.tenant].folders}
+        final = paths.get((item.dialect, item.name))
+        what = f"{item.tenant}: {item.dialect} {item.name}"
         if final is None:
-            work.report.append(f"{what}: not restored, as no such folder is configured; it is in {source / stored.at}")
+            work.report.append(f"{what}: not restored, as no such folder is configured; it is in {source / item.at}")
             continue
         make_private(final.parent)
-        staged = final.with_name(f"{final.name}{_STAGING}")
-        shutil.rmtree(staged, ignore_errors=True)
-        files = backup.copy_tree(source / stored.at, staged)
-        for path in (*staged.rglob("*"), staged):
+        copy = final.with_name(f"{final.name}{_STAGING}")
+        shutil.rmtree(copy, ignore_errors=True)
+        files = backup.copy_tree(source / item.at, copy)
+        for path in (*copy.rglob("*"), copy):
             fsync_path(path)
-        work.add(staged, final, f"{final.name}-before-restore-{work.time}")
+        work.add(copy, final, f"{final.name}-before-restore-{work.time}")
         work.report.append(f"{what}: {len(files)} files")
 
 
@@ -252,10 +252,10 @@ def _stage_keys(work: Restoring, source: Path) -> None:
         work.report.append("no keys in this backup: those that are there stay")
         return
     keys = api_keys.read(source)
-    staged = work.staging / api_keys.FILE
-    shutil.copyfile(source / api_keys.FILE, staged)
-    staged.chmod(0o600)
-    work.add(staged, work.data / api_keys.FILE, f"keys-before-restore-{work.time}.json")
+    copy = work.staging / api_keys.FILE
+    shutil.copyfile(source / api_keys.FILE, copy)
+    copy.chmod(0o600)
+    work.add(copy, work.data / api_keys.FILE, f"keys-before-restore-{work.time}.json")
     work.report.append(f"{len(keys)} keys")
 
 
@@ -263,10 +263,10 @@ def _commit(work: Restoring) -> None:
     """Writes the journal: from here on the restore is decided."""
     for path in (*work.staging.iterdir(), work.staging):
         fsync_path(path)
-    written = work.staging / JOURNAL
-    written.write_text(json.dumps(work.steps), encoding="utf-8")
-    fsync_path(written)
-    written.rename(work.data / JOURNAL)
+    journal = work.staging / JOURNAL
+    journal.write_text(json.dumps(work.steps), encoding="utf-8")
+    fsync_path(journal)
+    journal.rename(work.data / JOURNAL)
     fsync_folder(work.data)
 
 

@@ -35,7 +35,7 @@ class Schedule(NamedTuple):
 def backups_in(folder: Path) -> list[Path]:
     """Return the backups that a schedule has made there, the oldest first."""
     with suppress(OSError):
-        return sorted(one for one in folder.iterdir() if _begun(one) and (one / MANIFEST).is_file())
+        return sorted(entry for entry in folder.iterdir() if _begun(entry) and (entry / MANIFEST).is_file())
     return []
 
 
@@ -59,9 +59,9 @@ def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
         schedule.to.mkdir(mode=0o700, exist_ok=True)  # without parents: a disk may not be mounted
     except OSError as error:
         raise Fault("storage", f"Cannot write {schedule.to}: {error.strerror}") from None
-    made = back_up(schedule.to / name)
-    if isinstance(made, Fault):
-        raise made
+    manifest = back_up(schedule.to / name)
+    if isinstance(manifest, Fault):
+        raise manifest
     for old in backups_in(schedule.to)[: -schedule.keep]:
         _delete(old)
     return schedule.to / name
@@ -69,10 +69,10 @@ def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
 
 def _delete(backup: Path) -> None:
     """Deletes a backup, under a name by which the next one finishes the work of a killed process."""
-    doomed = backup.with_name(f"{backup.name}.old{SUFFIX}")
+    renamed_folder = backup.with_name(f"{backup.name}.old{SUFFIX}")
     with suppress(OSError):
-        backup.rename(doomed)
-        shutil.rmtree(doomed)
+        backup.rename(renamed_folder)
+        shutil.rmtree(renamed_folder)
 
 
 class BackupLoop:
@@ -104,12 +104,12 @@ class BackupLoop:
 
     def _made(self) -> bool:
         try:
-            made = back_up_now(self.schedule, self._back_up)
+            folder = back_up_now(self.schedule, self._back_up)
         except Fault as fault:
             self.failures += 1
             _log.error("the backup has failed: %s", fault.message)
             return False
-        _log.info("backup %s", made.name)
+        _log.info("backup %s", folder.name)
         return True
 
 

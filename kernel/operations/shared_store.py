@@ -36,9 +36,9 @@ def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, 
     from kernel.engines.postgres.database import PostgresDatabase
 
     refuse_files(config)
-    stored = prepare_tenant(config, context)
+    state = prepare_tenant(config, context)
     keys = _shared_keys(config) if config.tenant == MAIN else None  # one of the tenants of a server follows them
-    return PostgresDatabase(config.file, context, keys), stored
+    return PostgresDatabase(config.file, context, keys), state
 
 
 def prepare_tenant(config: Config, context: StoreContext) -> Stored:

@@ -33,11 +33,11 @@ def problem_of(table: str, row: Mapping[str, Any]) -> str:
 def problems(tx: Tx, dialect: Dialect) -> Iterator[str]:
     """Yield a line for each such row of a dialect: its first column, and the mistake."""
     for table, (_, columns) in tables([dialect], tx).items():
-        checked = [name for name in columns if _is_checked(table, name)]
-        if not checked:
+        names = [name for name in columns if _is_checked(table, name)]
+        if not names:
             continue
-        for first, *values in tx.tables.rows(table, [columns[0], *checked]):
-            if problem := problem_of(table, dict(zip(checked, values, strict=True))):
+        for first, *values in tx.tables.rows(table, [columns[0], *names]):
+            if problem := problem_of(table, dict(zip(names, values, strict=True))):
                 yield f"{dialect.name} {harmless(one_line(str(first), _SHOWN))} {problem}"
 
 

@@ -46,9 +46,9 @@ def undo(
     limits = context.call_limits._replace(milliseconds=BOUNDS["store_milliseconds"].high)
     origin = CallContext("kernel", "undo")
     with open_writer(file, context._replace(call_limits=limits)) as db:
-        changed = db.read(origin, partial(changed_since, number=number))
-        if changed is not None:
-            raise changed
+        conflict = db.read(origin, partial(changed_since, number=number))
+        if conflict is not None:
+            raise conflict
         turns = Turns(db, origin, alone=alone)
         undone = turns.run(undo_steps(dialects, number, hours))
         for dialect in undone.dialects:
@@ -118,44 +118,50 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
     """
     tx = yield
     entry, call = undoable(tx, dialects, number, hours)
-    known = {dialect.name: dialect for dialect in dialects}
-    touched = _served(known, number, {entry.dialect})
-    begun = resumed = audit.first_with_outcome(tx, _begun_of(number), after=number) is not None
-    count = changed = 0
+    by_name = {dialect.name: dialect for dialect in dialects}
+    of_call = _served(by_name, number, {entry.dialect})
+    ongoing = is_resumed = audit.first_with_outcome(tx, _begun_of(number), after=number) is not None
+    count = changes = 0
     first: list[Target] = []
     while (part := audit.last_part(tx, call)) is not None:
         before = tx.touched[0]
-        touched |= _served(known, number, {_dialect_of(space) for space, *_ in part.targets} - set(touched))
+        of_call |= _served(by_name, number, {_dialect_of(space) for space, *_ in part.targets} - set(of_call))
         if part.changes != audit.REVERTED:
-            _revert(tx, number, part, touched, begun=begun)
-        count += _index(tx, entry, call, part, touched)
-        changed += tx.touched[0] - before
+            _revert(tx, number, part, of_call, ongoing=ongoing)
+        count += _index(tx, entry, call, part, of_call)
+        changes += tx.touched[0] - before
         first = first or tx.touched[1]
         if not audit.has_parts(tx, call):
             break
-        if not begun:
+        if not ongoing:
             audit.record(tx, _begun_of(number))
-            begun = True
+            ongoing = True
         tx = yield
-    undone = _Undone(entry, [*touched.values()], changed, first, not resumed and count == entry.touched and count > 0)
+    undone = _Undone(
+        entry,
+        [*of_call.values()],
+        changes,
+        first,
+        not is_resumed and count == entry.touched and count > 0,
+    )
     if undone.finished:
         _finish(tx, undone)
     return undone
 
 
-def _revert(tx: Tx, number: int, part: audit.UndoPart, touched: Mapping[str, Dialect], *, begun: bool) -> None:
+def _revert(tx: Tx, number: int, part: audit.UndoPart, of_call: Mapping[str, Dialect], *, ongoing: bool) -> None:
     if not tx.revert_changes(part.changes):
         fault = _conflict_of(tx, number, part.targets)
-        raise Fault(fault.code, f"{fault.message} {_HALF.format(number)}") if begun else fault
-    _restore_outside(tx, touched, part.targets)
+        raise Fault(fault.code, f"{fault.message} {_HALF.format(number)}") if ongoing else fault
+    _restore_outside(tx, of_call, part.targets)
 
 
-def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, touched: Mapping[str, Dialect]) -> int:
+def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, of_call: Mapping[str, Dialect]) -> int:
     """Index the memories of a part, or leave it to smaller parts; return the number of memories that are done."""
     if len(part.targets) > _STEP_TARGETS:
         audit.split_part(tx, call, part, _STEP_TARGETS)
         return 0
-    for name, dialect in touched.items():
+    for name, dialect in of_call.items():
         own_keys = dict.fromkeys((space, key) for space, key, _ in part.targets if _dialect_of(space) == name)
         rebuild_documents(tx, dialect, [*own_keys])
     _record(tx, entry.id, _events(tx, part.targets), keep=not entry.tool.startswith(IMPORT))
@@ -168,25 +174,29 @@ def _finish(tx: Tx, undone: _Undone) -> None:
     audit.delete_undo(tx, undone.entry.id)
 
 
-def _served(known: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
+def _served(by_name: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
     """Return the dialects of these names; raises Fault for one that is not served."""
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
-    return {name: known[name] for name in names}
+    return {name: by_name[name] for name in names}
 
 
 def _dialect_of(space: str) -> str:
     return space.partition(":")[0]
 
 
-def _restore_outside(tx: Tx, touched: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
+def _restore_outside(tx: Tx, of_call: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
     """Let the dialects restore files outside the database."""
-    if any(dialect.files.after_undo for dialect in touched.values()):
+    if any(dialect.files.after_undo for dialect in of_call.values()):
         events = _events(tx, targets).items()
-        for name, dialect in touched.items():
+        for name, dialect in of_call.items():
             if dialect.files.after_undo is not None:
-                own = [Restored(*key, one.before, one.after) for key, (one, _) in events if _dialect_of(key[0]) == name]
+                own = [
+                    Restored(*key, event.before, event.after)
+                    for key, (event, _) in events
+                    if _dialect_of(key[0]) == name
+                ]
                 dialect.files.after_undo(tx, own)
 
 
@@ -209,15 +219,15 @@ def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tu
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
     """Return the effect of a call on each target, as one event, and the events before it, oldest first."""
-    found: dict[Key, tuple[Event, list[Event]]] = {}
+    by_key: dict[Key, tuple[Event, list[Event]]] = {}
     for space, key, operation in reversed(targets):
-        last, events = found.get((space, key)) or (None, history.read(tx, space, key))
+        last, events = by_key.get((space, key)) or (None, history.read(tx, space, key))
         while events and events[-1].operation != operation:
             events.pop()
         if events:
             event = events.pop()
-            found[space, key] = (last._replace(before=event.before) if last else event, events)
-    return dict(reversed(found.items()))
+            by_key[space, key] = (last._replace(before=event.before) if last else event, events)
+    return dict(reversed(by_key.items()))
 
 
 def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *, keep: bool) -> None:
@@ -234,9 +244,9 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *
         text = events[-1].after if events else None
         history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")
         if events and text is not None:
-            created = next((event for event in reversed(events) if event.before is None), events[0])
+            first = next((event for event in reversed(events) if event.before is None), events[0])
             *_, dialect, tool, actor, at = events[-1]
-            index.set_provenance(tx, space, key, (dialect, tool, actor), created.at, at)
+            index.set_provenance(tx, space, key, (dialect, tool, actor), first.at, at)
 
 
 _UNDID = "undid "  # begins the outcome of an undo
@@ -255,15 +265,15 @@ def _begun_of(number: int) -> str:
 
 def _no_call(tx: Tx, number: int) -> Fault:
     newest = next(iter(audit.read(tx, 1)), None)
-    said = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
-    return Fault("not_found", f"There is no call {number} in the audit: {said}.")
+    reason = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
+    return Fault("not_found", f"There is no call {number} in the audit: {reason}.")
 
 
 def _nothing_kept(tx: Tx, dialects: Sequence[Dialect], entry: audit.Entry, hours: int) -> Fault:
     """Return the Fault for a call of which nothing is kept; `hours` is how long that is done now, 0 for never."""
     tool = _tool(dialects, entry)
-    said = _undone(tx, entry) or _never_kept(tx, tool, entry) or _not_kept_now(tx, tool, entry, hours)
-    return Fault("conflict", f"Call {entry.id} cannot be undone: {said}.")
+    reason = _undone(tx, entry) or _never_kept(tx, tool, entry) or _not_kept_now(tx, tool, entry, hours)
+    return Fault("conflict", f"Call {entry.id} cannot be undone: {reason}.")
 
 
 def _undone(tx: Tx, entry: audit.Entry) -> str:
@@ -279,13 +289,13 @@ def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:
         return f"{entry.tool} keeps nothing for it" if entry.dialect == "kernel" else ""
     if tool.hints.destructive:
         return ""
-    added = _added(tx, entry)
-    if not added:
+    ids = _added(tx, entry)
+    if not ids:
         return "" if tool.kept_arms else f"{tool.name} replaces nothing, so nothing was kept"
-    told = f"`quipu forget {added[0]}` deletes what it added"
+    remedy = f"`quipu forget {ids[0]}` deletes what it added"
     if entry.touched > 1:
-        told = f"`quipu forget` deletes what it added, such as {', '.join(added[:_MOST_NAMED])}"
-    return f"it replaced nothing, so nothing was kept; {told}"
+        remedy = f"`quipu forget` deletes what it added, such as {', '.join(ids[:_MOST_NAMED])}"
+    return f"it replaced nothing, so nothing was kept; {remedy}"
 
 
 def _not_kept_now(tx: Tx, tool: Tool | None, entry: audit.Entry, hours: int) -> str:
@@ -304,17 +314,17 @@ def _conflict_of(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:
     ids = list(dict.fromkeys(f"{space}/{key}" for space, key, _ in targets))[:_MOST_PLACES]
     later = audit.touching(tx, ids, after=number, limit=_MOST_NAMED)
     if not later:
-        said = f"Something that call {number} changed has been changed again since, or is needed by what came later"
-        return Fault("conflict", f"{said}.")
-    touched = {f"{space}/{key}" for space, key, _ in audit.targets(later[0])}
-    place = next((id_ for id_ in ids if id_ in touched), "what it changed")
-    named = ", ".join(f"call {one.id} ({one.tool} at {one.at})" for one in later)
-    said = f"{place} has been changed again since, or is needed by what came later: {named}"
-    return Fault("conflict", f"Call {number} cannot be undone: {said}.")
+        reason = f"Something that call {number} changed has been changed again since, or is needed by what came later"
+        return Fault("conflict", f"{reason}.")
+    touched_ids = {f"{space}/{key}" for space, key, _ in audit.targets(later[0])}
+    place = next((id_ for id_ in ids if id_ in touched_ids), "what it changed")
+    names = ", ".join(f"call {call.id} ({call.tool} at {call.at})" for call in later)
+    reason = f"{place} has been changed again since, or is needed by what came later: {names}"
+    return Fault("conflict", f"Call {number} cannot be undone: {reason}.")
 
 
 def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
-    dialect = next((one for one in dialects if one.name == entry.dialect), None)
+    dialect = next((candidate for candidate in dialects if candidate.name == entry.dialect), None)
     tools = (
         ()
         if dialect is None
@@ -325,12 +335,13 @@ def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
 
 def _added(tx: Tx, entry: audit.Entry) -> list[str]:
     """Return the ids of the first memories that a call added; empty if it also touched older memories."""
-    added: list[str] = []
+    added_ids: list[str] = []
     for space, key, operation in audit.targets(entry):
         event = next(
-            (one for one in history.read(tx, space, key) if (one.at, one.operation) == (entry.at, operation)), None
+            (past for past in history.read(tx, space, key) if (past.at, past.operation) == (entry.at, operation)),
+            None,
         )
         if event is None or event.before is not None or event.after is None:
             return []
-        added.append(f"{space}/{key}")
-    return added
+        added_ids.append(f"{space}/{key}")
+    return added_ids
