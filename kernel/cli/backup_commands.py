@@ -4,11 +4,8 @@ import argparse
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.commands import BACKUP_KEEP
@@ -18,12 +15,11 @@ from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.ids import utc_now
 from kernel.operations.backup import Manifest, backup_file, backup_time, read_manifest
 from kernel.operations.data_access import open_shared
 from kernel.operations.replica import Replica
 from kernel.operations.restore import Place, restore, tenants_of
-from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
+from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now
 from kernel.security import api_keys
 from kernel.server import app
 
@@ -38,7 +34,7 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.all is not None:
         if arguments.target is not None or config.tenant != MAIN:
             raise Fault("invalid", "--all DIR takes everything of every tenant: leave FILE and --tenant out")
-        return _backup_all(arguments.all, config, as_json=arguments.json)
+        return _backup_all(arguments, config)
     target = arguments.target or config.home / f"quipu-{backup_time()}.db"
     with closing(open_shared(config)), closing(ProgressBar("backup", sys.stderr)) as bar:
         backup_file(config.file, app.base_context(None), target, bar)
@@ -49,18 +45,17 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
+def _backup_all(arguments: argparse.Namespace, config: Config) -> int:
     with closing(ProgressBar("backup", sys.stderr)) as bar:
-        manifest = app.back_up_all(config, target, bar)
-    _show_all(target, manifest, as_json=as_json)
-    return 0
+        return _show_all(arguments.all, app.back_up_all(config, arguments.all, bar), as_json=arguments.json)
 
 
-def _show_all(target: Path, manifest: Manifest, *, as_json: bool) -> None:
+def _show_all(target: Path, manifest: Manifest, *, as_json: bool) -> int:
     size = sum(count for count, _ in manifest.files.values())
     counts = {"tenants": len(manifest.tenants), "files": len(manifest.files), "bytes": size}
     show({"folder": str(target), **counts}, str(target), as_json=as_json)
     note(f"{counts['tenants']} tenants, {counts['files']} files, {size} bytes")
+    return 0
 
 
 def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
@@ -75,8 +70,7 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.every:
         BackupLoop(schedule, back_up, lambda: True).run(threading.Event())
     folder = back_up_now(schedule, back_up)
-    _show_all(folder, read_manifest(folder), as_json=arguments.json)
-    return 0
+    return _show_all(folder, read_manifest(folder), as_json=arguments.json)
 
 
 def _left_out(config: Config) -> list[str]:
@@ -87,10 +81,6 @@ def _left_out(config: Config) -> list[str]:
         parts.append("the keys")
     tenants = [MAIN, *data_dir.other_tenants(config.data)]
     return [*dict.fromkeys(parts), *(["other tenants"] if set(tenants) - {config.tenant} else [])]
-
-
-def _settings(config: Config) -> dict[str, str]:
-    return {name: text for name, text in sorted(config.environment.items()) if name.startswith(app.SETTING_PREFIXES)}
 
 
 def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
@@ -104,24 +94,11 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
     for line in restore(config.data, places, source, context, tenant=config.tenant, time=backup_time()):
         show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
-        now = _settings(config)
-        differing = {name: text for name, text in read_manifest(source).settings.items() if now.get(name) != text}
-        for name, text in differing.items():
-            note(f"{name} was {text!r} when the backup was made")
+        for name, text in read_manifest(source).settings.items():
+            if config.environment.get(name) != text:
+                note(f"{name} was {text!r} when the backup was made")
     note("what was there is kept beside it, in names with -before-restore-")
     return 0
-
-
-def describe_backups(config: Config) -> Iterator[tuple[Literal["ok", "wrong"], str, str, str]]:
-    """Yield the finding of `quipu doctor` on scheduled backups: one is overdue by as long as two should take."""
-    folder = config.backup_to
-    if folder is None:
-        return
-    count, age = len(backups_in(folder)), datetime.fromisoformat(utc_now()).timestamp() - time_of_newest(folder)
-    detail = f"{count} in {folder}, the newest {age / 3600:.1f} h old" if count else f"none yet in {folder}"
-    late = age > 3 * config.backup_every if count else config.file.exists() and not folder.is_dir()
-    remedy = f"see the log of the server, and whether {folder} can be written to"
-    yield ("wrong", "backups", detail, remedy) if late else ("ok", "backups", detail, "")
 
 
 def keep_replica(arguments: argparse.Namespace, config: Config) -> int:

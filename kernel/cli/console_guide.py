@@ -19,11 +19,15 @@ _DEEP = (doctor.database, doctor.model, doctor.server)
 
 def guide(config: Config) -> Guide:
     """Return the guide to the server of a configuration."""
-    return Guide(partial(_clients, config), partial(_findings, config), _price())
 
+    def clients(url: str, key: str) -> list[ClientSetup]:
+        return [_setup(config, client, Target(url=url, key=key)) for client in CLIENTS]
 
-def _clients(config: Config, url: str, key: str) -> list[ClientSetup]:
-    return [_setup(config, client, Target(url=url, key=key)) for client in CLIENTS]
+    def findings(deep: bool) -> list[Finding]:
+        checks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
+        return [finding for check in checks for finding in check(config)]
+
+    return Guide(clients, findings, _price())
 
 
 def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
@@ -38,11 +42,6 @@ def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
     snippet = client_entries.snippet(client, client_entries.NAME, entry)
     link = install_link_of(client, client_entries.NAME, entry) if client.install_link else ""
     return ClientSetup(client.name, client.title, command, file, snippet, link, rekey)
-
-
-def _findings(config: Config, deep: bool) -> list[Finding]:
-    looks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
-    return [Finding(*diagnosis) for look in looks for diagnosis in look(config)]
 
 
 def _price() -> Callable[[Sequence[Tool]], int]:

@@ -26,10 +26,10 @@ _OKF = "okf"
 
 def export_data(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
     """Write a new file or folder, readable by its owner only, unless it exists."""
-    exports = {
-        export.kind: export
-        for export in (_everything(), *(e for dialect in app.DIALECTS for e in dialect.exchange.exports))
-    }
+    about = "every memory of every dialect with its history, as JSON lines that `quipu import` brings back"
+    every = [Export("jsonl", about, partial(portable_export.export_lines, app.DIALECTS))]
+    every += [export for dialect in app.DIALECTS for export in dialect.exchange.exports]
+    exports = {export.kind: export for export in every}
     if arguments.kind not in {_OKF, *exports}:
         raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *exports))}")
     target: Path = arguments.path
@@ -54,27 +54,19 @@ def _report_damage(config: Config, context: StoreContext) -> int:
     return 1 if damage else 0
 
 
-def _everything() -> Export:
-    about = "every memory of every dialect with its history, as JSON lines that `quipu import` brings back"
-    return Export("jsonl", about, partial(portable_export.export_lines, app.DIALECTS))
-
-
 def _write_bundle(target: Path, tx: Tx) -> okf_export.Written:
-    """Writes a folder beside its place, and then gives it its name."""
+    """Write a folder beside its place, and then rename it."""
     if target.exists():
         raise _taken(target)
     try:
         with TemporaryDirectory(dir=target.absolute().parent, prefix=f"{target.name}.") as beside:
-            counts = okf_export.write_bundle(tx, _emptied(Path(beside) / "bundle"), VERSION, app.DIALECTS)
-            (Path(beside) / "bundle").rename(target)
+            folder = Path(beside) / "bundle"
+            folder.mkdir(mode=0o700)
+            counts = okf_export.write_bundle(tx, folder, VERSION, app.DIALECTS)
+            folder.rename(target)
         return counts
     except OSError as error:
         raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
-
-
-def _emptied(folder: Path) -> Path:
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 def _taken(target: Path) -> Fault:

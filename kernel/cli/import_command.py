@@ -44,9 +44,11 @@ _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed whil
 def import_data(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Import the data of another program; an import that was cut off goes on when it is run again.
 
-    Where it is not `alone`, because a server has the database open too, others get their turn from the first slice on.
+    Unless it is `alone`, as beside a server, others get their turn from the first slice on.
     """
-    _check_ordinary(arguments.path)
+    path: Path = arguments.path
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device may never end
+        raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
     kind = _chosen(arguments.kind, arguments.path)
     _check_into(arguments.into, kind)
     secret: str | None = arguments.password_env
@@ -77,14 +79,8 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     return 0
 
 
-def _check_ordinary(path: Path) -> None:
-    """Refuses a pipe, a device or a socket: reading one may wait forever, or never end."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
-
-
 def _check_into(name: str, kind: Import) -> None:
-    """Refuses a place for an import that brings places along, and a name that none can have."""
+    """Refuse a place for an import that brings places along, and a name that no place can have."""
     if not name:
         return
     if all(kind.kind != foreign.kind for foreign in app.foreign_imports()):
@@ -100,7 +96,7 @@ def _printable(text: str) -> str:
 
 
 def _chosen(kind: str | None, path: Path) -> Import:
-    """Return the import of a kind; without one, the first that the file or folder looks like."""
+    """Return the import of a kind; without a kind, the first that the file or folder looks like."""
     own = [match._replace(dialect=dialect.name) for dialect in app.DIALECTS for match in dialect.exchange.imports]
     kinds = [_everything(), *own, *app.foreign_imports()]
     names = ", ".join(match.kind for match in kinds)
@@ -174,17 +170,15 @@ def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
     fault = job.answer
     if job.earlier is None or not job.earlier.parts:
         return fault
-    if take_back is None:
-        return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
-    try:
-        take_back()
-    except Fault:  # something has been changed since
-        return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
-    return fault
+    if take_back is not None:
+        with suppress(Fault):  # something has been changed since
+            take_back()
+            return fault
+    return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
 
 
 def _take_back(file: Path, context: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
-    """Undoes the newest import of this kind that was begun, or has one of these outcomes."""
+    """Undo the newest import of this kind that has any of these outcomes."""
     with open_writer(file, context) as db, db.writing() as tx:
         rows = audit.read(tx, _ROWS_SEARCHED)
     number = next((row.id for row in rows if row.tool == origin.tool and row.outcome in outcomes), 0)
@@ -198,8 +192,12 @@ def _preview(
     patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     result: Imported | None = None
     with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
-        if kind.preview is not None:
-            result = db.read(origin, with_progress(Progress(bar), partial(_previewed, kind, source)))
+        if (preview := kind.preview) is not None:
+
+            def work(tx: Tx) -> Imported:
+                return preview(tx, source)
+
+            result = db.read(origin, with_progress(Progress(bar), work))
             if kind.trial is None or not isinstance(db, Connection):
                 return result
         if not isinstance(db, Connection):
@@ -210,12 +208,6 @@ def _preview(
         db.backup(copy)
     trial = _import(True, copy, undo_hours, context, origin, kind._replace(steps=kind.trial or kind.steps), source)
     return result or trial
-
-
-def _previewed(kind: Import, source: Source, tx: Tx) -> Imported:
-    if kind.preview is None:
-        raise AssertionError
-    return kind.preview(tx, source)
 
 
 def _work(source: Source, slices: Slices[Imported]) -> Callable[[Tx], Imported | Unfinished]:

@@ -79,25 +79,21 @@ def list_keys(arguments: argparse.Namespace, config: Config) -> int:
 
 def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
     """Revoke a key; a running server stops accepting it within a second."""
-    now = utc_now()
-    key = api_keys.revoke(config.data, arguments.id, now)
-    show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
-    _warn_without_active_key(config, now)
-    return 0
+    return _show_ended(api_keys.revoke(config.data, arguments.id, utc_now()), arguments, config)
 
 
 def delete_key(arguments: argparse.Namespace, config: Config) -> int:
     """Delete a key, so that it is no longer listed; a running server stops accepting it within a second."""
+    return _show_ended(api_keys.delete(config.data, arguments.id), arguments, config)
+
+
+def _show_ended(key: api_keys.Key, arguments: argparse.Namespace, config: Config) -> int:
+    """Show a key that opens nothing any more, and warn if no other does."""
     now = utc_now()
-    key = api_keys.delete(config.data, arguments.id)
     show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
-    _warn_without_active_key(config, now)
-    return 0
-
-
-def _warn_without_active_key(config: Config, now: str) -> None:
     if not any(key.state(now) == "active" for key in api_keys.read(config.data)):
         note(_NONE_ACTIVE)
+    return 0
 
 
 def reset_keys(arguments: argparse.Namespace, config: Config) -> int:

@@ -65,7 +65,11 @@ def _checked(arguments: list[str] | None) -> int:
     except Fault as fault:
         output.note(f"quipu: {output.describe(fault)}")
     except _engine_errors() as error:
-        output.note(f"quipu: {_told(error)}")
+        from kernel.engines.sqlite.errors import as_fault
+
+        if (fault := as_fault(error)) is None:
+            raise
+        output.note(f"quipu: {fault.message}")
     return 1
 
 
@@ -74,15 +78,6 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
     from kernel.engines.sqlite.errors import SQLITE_ERRORS
 
     return SQLITE_ERRORS
-
-
-def _told(error: BaseException) -> str:
-    from kernel.engines.sqlite.errors import as_fault
-
-    fault = as_fault(error)
-    if fault is None:
-        raise error
-    return fault.message
 
 
 def _run(arguments: argparse.Namespace, settings: config.Config) -> int:

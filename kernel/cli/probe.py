@@ -122,6 +122,12 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
+def authority_of(config: Config) -> str:
+    """Return the address and port at which a client of this machine reaches a server of this configuration."""
+    host = connectable(config.host)
+    return f"{f'[{host}]' if ':' in host else host}:{config.port}"
+
+
 def check_health(host: str, port: int) -> None:
     """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
     connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)

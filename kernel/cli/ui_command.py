@@ -8,24 +8,22 @@ from collections.abc import Iterator
 from kernel.cli import client_entries, probe
 from kernel.cli.clients import CLIENTS, config_file
 from kernel.cli.output import note
-from kernel.cli.probe import LoginCode
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-from kernel.security.local_access import connectable
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Opens the console and prints its address; raises Fault if no server answers, or if it refuses the given key.
+    """Open the console and print its address; raises Fault if no server answers, or if it refuses the key.
 
-    Without --key that of a client's entry for this server is used, as far as there is one; the page then asks for it.
+    Without --key the first accepted key of a client's entry for this server is used; if there is none, the page asks.
     """
     if not config.ui:
         raise Fault("disabled", "The console is switched off: QUIPU_UI=0.")
     probe.check_health(config.host, config.port)
-    host = connectable(config.host)
-    authority = f"{f'[{host}]' if ':' in host else host}:{config.port}"
+    authority = probe.authority_of(config)
     key = client_entries.typed_key(arguments.key)
-    code = _first_code(authority, [key] if key else list(_keys_of_clients(config)))
+    keys = dict.fromkeys([key] if key else _keys_of_clients(config))
+    code = next((code for key in keys if (code := probe.login_code(authority, key))), None)
     if key and code is None:
         raise Fault("invalid", f"The server on {authority} does not know that key, or needs none.")
     address = f"http://{authority}/ui"
@@ -49,8 +47,3 @@ def _keys_of_clients(config: Config) -> Iterator[str]:
             continue
         if entry is not None and key and client_entries.is_local(client_entries.url_of(entry), config.port):
             yield key
-
-
-def _first_code(authority: str, keys: list[str]) -> LoginCode | None:
-    """Return the code for the first key that the server accepts."""
-    return next((code for key in dict.fromkeys(keys) if (code := probe.login_code(authority, key))), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernel.calls.dispatch import catch_faults
-from kernel.cli.backup_commands import describe_backups
+from kernel.cli import doctor
 from kernel.cli.main import main
 from kernel.core.config import Config, from_mapping
 from kernel.core.errors import Fault
@@ -136,15 +136,18 @@ def test_doctor_says_when_backups_are_overdue(
     kernel: Kernel, back_up: Callable[[Path], Manifest | Fault], tmp_path: Path
 ) -> None:
     config = kernel.config._replace(backup_to=tmp_path / "copies", backup_every=3600)
-    (missing,) = describe_backups(config)
-    assert missing[:3] == ("wrong", "backups", f"none yet in {tmp_path / 'copies'}")
+    (missing,) = doctor.backups(config)
+    assert (missing.grade, missing.subject, missing.detail) == (
+        "wrong",
+        "backups",
+        f"none yet in {tmp_path / 'copies'}",
+    )
     made = back_up_now(Schedule(tmp_path / "copies", 3600, 24), back_up)
-    assert [found[:3] for found in describe_backups(config)] == [
-        ("ok", "backups", f"1 in {tmp_path / 'copies'}, the newest 0.0 h old")
-    ]
+    (overdue,) = doctor.backups(config)
+    assert (overdue.grade, overdue.detail) == ("ok", f"1 in {tmp_path / 'copies'}, the newest 0.0 h old")
     made.rename(made.with_name("quipu-20200101T000000Z"))
-    assert [found[0] for found in describe_backups(config)] == ["wrong"]
-    assert [*describe_backups(kernel.config)] == []
+    assert [found.grade for found in doctor.backups(config)] == ["wrong"]
+    assert [*doctor.backups(kernel.config)] == []
 
 
 def test_command_makes_one_backup_and_restore_takes_it(
