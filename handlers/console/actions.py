@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from handlers.console.administration import Health, check_health, manages
 from handlers.console.connect import base
 from handlers.console.guide import NOT_ADMIN, ClientSetup
-from handlers.console.memory import curation_of, find_document, version_of
+from handlers.console.memory import curation_of, find_document, no_memory, version_of
 from handlers.console.reading import Place, Site, console_context, place_of, read, require
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.calls.call import Call, ToolEntry, reporting
@@ -32,6 +32,7 @@ from kernel.store.transaction import Tx
 
 R = TypeVar("R")
 Fields = Mapping[str, str]
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _CHANGED = "It has changed since it was opened. Nothing was written: look at it again."
 _LIFTING = "An admin can forget it all the same: `quipu forget --immutable`, or the tick in the form of the console."
 _REPLY_CHARS = 2000  # of a dialect's words for a failure
@@ -70,7 +71,7 @@ async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) 
     One that is immutable takes the field `immutable` and the right to lift that; with the field `observation` only that
     of an entity is deleted.
     """
-    asked = Forgetting(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
+    asked = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
     place = await forget_as_asked(dispatch, visit, asked, fields.get("version", ""))
     return Done(_memory_page(place, "forgotten"))
 
@@ -180,15 +181,15 @@ async def editing(dispatch: Dispatch, visit: Visit, given: str) -> tuple[Place, 
     return place, curation.edit, curation.text
 
 
-class Forgetting(NamedTuple):
-    """A memory to forget, by its id: even if it is `immutable`, which takes an admin, or only this `observation`."""
+class Forget(msgspec.Struct, forbid_unknown_fields=True):
+    """A memory to delete, with `immutable` even if it is protected, or only an observation of an entity by its text."""
 
-    id: str
+    id: Id
     immutable: bool = False
     observation: str = ""
 
 
-async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forgetting, version: str | None = None) -> Place:
+async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forget, version: str | None = None) -> Place:
     """Forgets a memory, if it is of this version. Return its place; raises Fault, also if it is still there."""
     place = place_of(visit, asked.id)
     curation = await _curation(dispatch, visit, place, "forgotten")
@@ -201,7 +202,7 @@ async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forgetting, v
     return place
 
 
-def _call_to_forget(place: Place, curation: Curation, asked: Forgetting) -> ToolCall:
+def _call_to_forget(place: Place, curation: Curation, asked: Forget) -> ToolCall:
     if asked.observation:
         same = (call for text, call in curation.observations.items() if asked.observation in {text, as_shown(text)})
         observation = next(same, None)
@@ -226,7 +227,7 @@ async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -
 
     curation, is_there = await read(dispatch, visit, look)
     if curation is None and not is_there:
-        raise Fault("not_found", f"There is no memory {_named(place)}.")
+        raise no_memory(place)
     if curation is None:
         served = any(dialect.name == place.dialect for dialect in dispatch.dialects)
         why = "it is not there any more" if served else f"this server does not serve {place.dialect}"

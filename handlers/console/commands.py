@@ -9,14 +9,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.console import overview
 from handlers.console.actions import (
-    Forgetting,
+    Forget,
+    Id,
     call_for_person,
     call_tool,
     editing,
     forget_as_asked,
     take_back,
 )
-from handlers.console.memory import Linked, curation_of, find_document, links_of, version_of
+from handlers.console.memory import Linked, links_of, no_memory, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
 from handlers.console.records import Event, calls_of, events
@@ -38,7 +39,6 @@ _LIMIT = {"max_tokens": 100_000}
 _NAME_CHARS = 60
 _UNCHANGED = "unchanged"
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
-Id = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -84,14 +84,6 @@ class One(Struct, forbid_unknown_fields=True):
     """A memory by its id."""
 
     id: Id
-
-
-class Forget(Struct, forbid_unknown_fields=True):
-    """A memory to delete, with `immutable` even if it is protected, or only an observation of an entity by its text."""
-
-    id: Id
-    immutable: bool = False
-    observation: str = ""
 
 
 class Undo(Struct, forbid_unknown_fields=True):
@@ -204,7 +196,7 @@ async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
     place = place_of(visit, asked.id)
     found = await read(dispatch, visit, lambda tx: events(tx, place))
     if not found:
-        raise _no_memory(place)
+        raise no_memory(place)
     return found[:PAGE_ROWS]
 
 
@@ -232,7 +224,7 @@ async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
 
 async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
     """Delete a memory, or an observation of it; an immutable memory only if an admin asks for that."""
-    place = await forget_as_asked(dispatch, visit, Forgetting(asked.id, asked.immutable, asked.observation))
+    place = await forget_as_asked(dispatch, visit, asked)
     return await _changed(dispatch, visit, place, "forgotten")
 
 
@@ -287,20 +279,20 @@ def _fields(asked: Struct) -> dict[str, Any]:
 
 
 def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
-    document = find_document(tx, place)
-    if document is None:
-        raise _no_memory(place)
-    curation = curation_of(tx, dispatch, place)
+    state = state_of(tx, dispatch, place)
+    if state is None:
+        raise no_memory(place)
+    document, curation, version = state
     return Shown(
         place.id,
-        curation.text if curation and curation.text else document.text,
-        version_of(tx, dispatch, place),
+        curation.text or document.text,
+        version,
         document.scope,
         *document[2:],
-        edit=curation is not None and curation.edit is not None,
-        forget=curation is not None and curation.forget is not None,
-        lock=curation.lock if curation else "",
-        observations=[*curation.observations] if curation else [],
+        edit=curation.edit is not None,
+        forget=curation.forget is not None,
+        lock=curation.lock,
+        observations=[*curation.observations],
         links=links_of(tx, visit, curation),
     )
 
@@ -330,7 +322,3 @@ async def _changed(dispatch: Dispatch, visit: Visit, place: Place, done: str) ->
         return Changed(place.id, done, newest[0].number if newest else 0, version_of(tx, dispatch, place))
 
     return await read(dispatch, visit, after)
-
-
-def _no_memory(place: Place) -> Fault:
-    return Fault("not_found", f"There is no memory {place.id[:200]}.")

@@ -1,15 +1,17 @@
 """The application of /ui: who asks, which page it is, and the answer as HTML or JSON."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
 from handlers.console import administration, connect, lists, live, memory, overview, search
 from handlers.console.actions import ACTIONS, Done
+from handlers.console.guide import NO_GUIDE, Checks, GuideOf
 from handlers.console.reading import Site
-from handlers.console.records import encode
 from handlers.console.rendering import Renderer
 from handlers.console.requests import (
     FORM_BYTES,
@@ -21,16 +23,22 @@ from handlers.console.requests import (
     is_same_origin,
     parameters,
 )
-from handlers.console.visitors import Visitors
+from handlers.console.sessions import Visitors
 from kernel.calls.dispatch import Dispatch
+from kernel.core.config import Config
 from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
 from kernel.http.access import AccessControl
 from kernel.http.edge import HttpResponse, send_response
+from kernel.observe.call_log import CallLog
+from kernel.observe.metrics import Snapshot
 from kernel.security.auth import Unauthenticated
-from kernel.security.login_codes import SECONDS
+from kernel.security.login_codes import SECONDS, LoginCodes
 from kernel.security.permissions import Forbidden
+
+if TYPE_CHECKING:
+    from kernel.server.worker import Worker
 
 _JSON = "application/json"
 _PREFIX = "/ui"
@@ -47,6 +55,10 @@ _NOTICES = {
     "revoked": "The key is revoked.",
     "left": "You are logged out.",
 }
+
+
+# The first fields of a Site.
+Seen = tuple[Config, int, Callable[[], bool], CallLog, Callable[[], bool]]
 
 
 class Page(NamedTuple):
@@ -70,6 +82,7 @@ PAGES: Mapping[str, Page] = {
     "memory": Page("Memory", memory.load, in_menu=False),
 }
 _ADMIN = {"health", "keys"}
+_MANAGING = {"admin", "operator"}
 
 
 class Console:
@@ -142,7 +155,7 @@ class Console:
 
     def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
         if request.path.endswith(".json"):
-            return Answer(200, encode(model), _JSON)
+            return Answer(200, msgspec.json.encode(model), _JSON)
         return self._html(name, page.title, visit, {"model": model}, request)
 
     async def _act(self, request: Request, name: str) -> Answer:
@@ -198,7 +211,7 @@ class Console:
         return Answer(303, b"", headers=headers)
 
     def _make_code(self, request: Request, _fields: Mapping[str, str]) -> Answer:
-        return Answer(200, encode(_Code(self._visitors.code(request), SECONDS)), _JSON)
+        return Answer(200, msgspec.json.encode({"code": self._visitors.code(request), "seconds": SECONDS}), _JSON)
 
     def _login_page(self, request: Request, wrong: str = "") -> Answer:
         """Return a link on a page of another site cannot log a browser in with a code, since that page names itself."""
@@ -229,7 +242,8 @@ class Console:
     ) -> Answer:
         """Return an error, as JSON if JSON was asked for; a text that was typed is shown again."""
         if request.path.endswith(".json"):
-            return Answer(status, encode(_Failed(_Error(code, message))), _JSON, headers)
+            body = msgspec.json.encode({"error": {"code": code, "message": message}})
+            return Answer(status, body, _JSON, headers)
         shown = {"status": status, "message": message, "typed": None, "id": "", **shown}
         return self._html("failure", "Not done", None, shown, request)._replace(status=status, headers=headers)
 
@@ -255,24 +269,22 @@ class Console:
         return Answer(200, self._renderer.page(f"{name}.html", {**common, **shown}))
 
 
-_MANAGING = {"admin", "operator"}
-
-
-class _Code(Struct):
-    code: str
-    seconds: int
-
-
-class _Error(Struct):
-    code: str
-    message: str
-
-
-class _Failed(Struct):
-    error: _Error
-
-
 async def _send(send: Send, answer: Answer) -> None:
     fields = {**SECURITY, **answer.headers}
     head = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items())
     await send_response(send, HttpResponse(answer.status, answer.body, head, answer.media.encode()))
+
+
+def console_of(
+    seen: Seen,
+    guide_of: GuideOf | None,
+    counted: Callable[[], Awaitable[Snapshot | Fault]] | None,
+    limits: Limits,
+    access: AccessControl,
+    worker: "Worker | None",
+) -> Console:
+    """Return the console of a server, or of one of several workers, which share its sessions."""
+    secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
+    guide = guide_of(seen[0]) if guide_of else NO_GUIDE
+    site = Site(*seen, guide, Checks(guide), counted)
+    return Console(site, limits, access, Visitors(access.auth, secret, codes))

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -53,11 +53,7 @@ class Guide(NamedTuple):
 GuideOf = Callable[[Config], Guide]
 
 
-def _no_clients(_url: str, _key: str) -> list[ClientSetup]:
-    return []
-
-
-def _no_findings(_deep: bool) -> list[Finding]:
+def _nothing(*_arguments: object) -> list[Any]:
     return []
 
 
@@ -65,7 +61,7 @@ def _no_tokens(_tools: Sequence[Tool]) -> int:
     return 0
 
 
-NO_GUIDE = Guide(_no_clients, _no_findings, _no_tokens)
+NO_GUIDE = Guide(_nothing, _nothing, _no_tokens)
 
 
 class Checks:

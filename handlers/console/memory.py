@@ -2,7 +2,7 @@
 
 import hashlib
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from msgspec import Struct
@@ -27,14 +27,22 @@ _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fiel
 class Document(NamedTuple):
     """A row of the index."""
 
-    scope: str
-    text: str
-    dialect: str
-    tool: str
-    actor: str
-    created_at: str
-    updated_at: str
-    rule: str | None
+    scope: str = ""
+    text: str = ""
+    dialect: str = ""
+    tool: str = ""
+    actor: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    rule: str | None = None
+
+
+class State(NamedTuple):
+    """A memory as it is: its document, the actions it allows a person, and a digest of both."""
+
+    document: Document
+    curation: Curation
+    version: str
 
 
 class Linked(Struct):
@@ -91,35 +99,34 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
 
 
 def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) -> Memory:
-    document = find_document(tx, place, chars + 1)
-    past = events(tx, place)
-    if document is None and not past:
-        raise Fault("not_found", f"There is no memory {place.id[:200]}.")
-    curation = curation_of(tx, dispatch, place) if document else None
-    text = curation.text if curation and curation.text else document.text if document else ""
-    at = _moment(visit.query.get("at", ""))
-    then = history.as_of(tx, place.space, place.key, at) if at and not is_unrecorded(tx, place.space) else None
-    known = document or Document("", "", place.dialect, "", "", "", "", None)
-    editable = curation is not None and _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
+    state, past = state_of(tx, dispatch, place), events(tx, place)
+    if state is None and not past:
+        raise no_memory(place)
+    document, curation, version = state or State(
+        Document("", "", place.dialect, "", "", "", "", None), Curation(""), ""
+    )
+    text = curation.text or document.text
+    at, at_known = _moment(visit.query.get("at", "")), not is_unrecorded(tx, place.space)
+    then = history.as_of(tx, place.space, place.key, at) if at and at_known else None
+    editable = _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
     return Memory(
         place.id,
-        document is not None,
-        known.scope,
+        state is not None,
+        document.scope,
         text[:chars],
         len(text) <= chars,
-        *known[2:],
-        version=version_of(tx, dispatch, place) if document else "",
-        editable=curation.text if curation and editable else None,
-        forgettable=curation is not None
-        and _may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
-        lock=curation.lock if curation else "",
-        observations=_short_observations(curation) if curation else [],
+        *document[2:],
+        version=version,
+        editable=curation.text if editable else None,
+        forgettable=_may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
+        lock=curation.lock,
+        observations=_short_observations(curation),
         events=past,
         calls=calls_of(tx, place),
         links=links_of(tx, visit, curation),
-        uri=curation.uri if curation else "",
+        uri=curation.uri,
         at=at,
-        at_known=not is_unrecorded(tx, place.space),
+        at_known=at_known,
         then=then[:chars] if then else then,
     )
 
@@ -138,9 +145,9 @@ def _moment(given: str) -> str:
     return found
 
 
-def links_of(tx: Tx, visit: Visit, curation: Curation | None) -> list[Linked]:
+def links_of(tx: Tx, visit: Visit, curation: Curation) -> list[Linked]:
     """Return the links of a memory that the caller may see."""
-    return [_linked(tx, visit, link) for link in curation.links] if curation else []
+    return [_linked(tx, visit, link) for link in curation.links]
 
 
 def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
@@ -150,7 +157,7 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
     return Linked(link.relation, link.outgoing, place.id if known else "", name or link.key)
 
 
-def find_document(tx: Tx, place: Place, chars: int = _WHOLE_CHARS) -> Document | None:
+def find_document(tx: Tx, place: Place, chars: int) -> Document | None:
     """Return the document of a memory in the index."""
     return tx.one("kernel.console.document", Document, space=place.space, key=place.key, chars=chars)
 
@@ -168,15 +175,26 @@ def curation_of(tx: Tx, dispatch: Dispatch, place: Place) -> Curation | None:
         return None
 
 
-def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
-    """Return a digest of the state of a memory; empty if there is no such memory."""
+def state_of(tx: Tx, dispatch: Dispatch, place: Place) -> State | None:
+    """Return the present state of a memory; None if there is no such memory."""
     tx.flush_deferred()
-    document = find_document(tx, place)
+    document = find_document(tx, place, _WHOLE_CHARS + 1)
     if document is None:
-        return ""
-    curation = curation_of(tx, dispatch, place)
-    parts: list[Any] = [document.updated_at, document.text, curation.text if curation else ""]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return None
+    curation = curation_of(tx, dispatch, place) or Curation("")
+    parts = (document.updated_at, document.text[:_WHOLE_CHARS], curation.text)
+    version = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return State(document, curation, version)
+
+
+def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
+    """Return the version of a memory; empty if there is no such memory."""
+    state = state_of(tx, dispatch, place)
+    return state.version if state else ""
+
+
+def no_memory(place: Place) -> Fault:
+    return Fault("not_found", f"There is no memory {place.id[:200]}.")
 
 
 def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:

@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
@@ -176,8 +175,3 @@ def _held(number: int, space: str, key: str, text: str, *origin: Any) -> Held:
 def next_page(rows: Sequence[Event | Call | Held | SessionSummary]) -> int | None:
     """Return the number below which the next page begins, if more rows than one page were read."""
     return rows[PAGE_ROWS - 1].number if len(rows) > PAGE_ROWS else None
-
-
-def encode(model: Struct) -> bytes:
-    """Return a page as JSON."""
-    return msgspec.json.encode(model)

@@ -126,7 +126,7 @@ class Application:
     @cached_property
     def _console(self) -> ASGIApp:
         # Imported when a page is first asked for, as Jinja2 is.
-        from handlers.console.mount import console_of
+        from handlers.console.console import console_of
 
         config, registry = self.kernel.config, self.kernel.metrics
         log = self._calls or self._observe_calls()
