@@ -30,7 +30,7 @@ _NOT_PASSED_ON = tuple(
     "QUIPU_DATA QUIPU_MODEL QUIPU_DIALECTS QUIPU_TENANT QUIPU_PROGRAM QUIPU_ALLOWED_ QUIPU_IDLE_EXIT QUIPU_OAUTH_ "
     "QUIPU_OPEN QUIPU_PUBLIC_URL".split()
 )
-# The variables that decide where data lies, and that clients and the SDKs of MCP let a server inherit.
+# The variables that decide the data directory, and that clients and the SDKs of MCP let a server inherit.
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 # Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
 _UVX_FOLDERS = {"archive-v0", "environments-v2"}
@@ -85,7 +85,7 @@ def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
 
 
 def checked_key(key: str) -> str:
-    """Return a key as it was given; raises Fault("invalid") if it cannot be one."""
+    """Return a key as it is; raises Fault("invalid") for a text that cannot be a key."""
     if key and not _KEY.fullmatch(key):
         raise Fault("invalid", "A key is printable ASCII without spaces")
     return key
@@ -130,7 +130,7 @@ def settings_without(config: Config, prefixes: tuple[str, ...]) -> dict[str, str
 
 
 def data_option(config: Config, platform: str) -> list[str]:
-    """Return the option for the data directory, if a program that a client starts would take another one."""
+    """Return the option for the data directory, if a program that a client starts would take another directory."""
     variables = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
     return [] if config.data == default_data(variables, platform) else ["--data", str(config.data.absolute())]
 
@@ -155,7 +155,7 @@ def is_local(url: str, port: int) -> bool:
 
 
 def bearer_of(entry: Entry) -> str:
-    """Return the key in an entry; empty without one."""
+    """Return the key in an entry; empty without a key."""
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     authorization = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
     return str(authorization).partition("Bearer ")[2]
@@ -180,9 +180,7 @@ def find_entry(client: Client, file: Path, name: str) -> Entry | None:
 
 
 def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]) -> str | None:
-    """Return the name of the first entry whose command names one of these programs; raises Fault as
-    `find_entry` does.
-    """
+    """Return the name of the first entry whose command names any of these programs; raises Fault as `find_entry`."""
     document = _read(client, _decoded(file, _bytes(file)))
     entries = _table(_value_at(document, _keys(client, document))) or {}
     for name, entry in entries.items():

@@ -27,9 +27,9 @@ class Command(NamedTuple):
     """One command: `run` names a function of this package as `module:function`, which is imported when it runs, since
     `health` runs every few seconds in a container.
 
-    The function gets the arguments and the configuration. `opens` says what is opened around it: a `data` directory
-    that is no replica, the same without a PostgreSQL database (`files`), the `keys`, or a `store`, of which the
-    function gets the context and whether no other process has it open; a `new store` is made if it is absent.
+    The function gets the arguments and the configuration. `opens` names the data that are opened around it: a `data`
+    directory that is no replica, the same without a PostgreSQL database (`files`), the `keys`, or a `store`, of which
+    the function gets the context and whether no other process has it open; a `new store` is made if it is absent.
     """
 
     run: str

@@ -58,7 +58,7 @@ def read_toml(text: str) -> Object:
 def set_toml(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
     """Return the document with `table` at the path `keys`, unchanged if it is already there.
 
-    A new table is appended to the file, an existing one is edited in place. Raises Fault("invalid") if a value on the
+    A new table is appended to the file, an existing table is edited in place. Raises Fault("invalid") if a value on the
     path is not a table.
     """
     before = read_toml(text)
@@ -207,7 +207,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> 
 
 def _update(here: Any, table: Mapping[str, object], newline: str) -> None:
     """Give a tomlkit table exactly the members of `table`; comments after its last key stay after it."""
-    # tomlkit counts comments before the next header to this table, but they describe the next one.
+    # tomlkit counts comments before the next header to this table, but they describe that header.
     body = _body(here)
     trailing: list[Any] = []
     while body and body[-1][0] is None:
@@ -268,7 +268,7 @@ def _inline(value: object) -> "Item":
     return tomlkit.item(value)
 
 
-_AFTER_A_MEMBER = ("", "\r", "\n", "}")  # what may follow on a line that is removed with it
+_AFTER_A_MEMBER = ("", "\r", "\n", "}")  # text that may follow on a line that is removed with it
 
 
 def remove_json(text: str, keys: Sequence[str]) -> str:
@@ -323,7 +323,7 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
     if lead.endswith("\n") and text[end:].lstrip(" \t")[:1] in _AFTER_A_MEMBER:
         start = len(lead.rstrip("\r\n"))
     before = text[:start]
-    if behind is None and number:  # the last one: the comma before it has nothing behind it any more
+    if behind is None and number:  # of the last member: nothing follows the comma before it any more
         at = here.members[number - 1][2].end
         comma = _comma_behind(text, at)
         before = before if comma is None else text[:at] + text[comma + 1 : start].rstrip(" \t")

@@ -1,6 +1,6 @@
 """`quipu store` and `quipu tenant`: copies of tenants, and the databases among which they are spread.
 
-The directory of the databases is in the one of QUIPU_STORE, which is called home and has an empty address there.
+The directory of the databases is in that of QUIPU_STORE, which is called home and has an empty address there.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Where the command begins: hooks, and a recall beside a running server, do without the whole command line."""
+"""The begin of the command: hooks, and a recall beside a running server, do without the whole command line."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def main() -> int:
-    """Runs one command and returns its exit status."""
+    """Run a command and returns its exit status."""
     if sys.argv[1:2] == ["hook"]:
         from kernel.cli import hook_client
 
@@ -26,9 +26,7 @@ def main() -> int:
 
 
 def _recall(words: list[str]) -> int | None:
-    """Return the exit status; None for calls left to the whole command line: other options, no server, any
-    failure.
-    """
+    """Return the exit status; None leaves other options, no server and any failure to the whole command line."""
     body, style = _request(words)
     if not body or os.environ.get("QUIPU_STORE"):  # then the server of the folder may have another store
         return None

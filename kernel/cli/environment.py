@@ -10,14 +10,12 @@ _WITHOUT_PREFIX = frozenset({"HOST", "PORT"})
 
 
 def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
-    """Yield a sentence for each variable that begins like a setting and is none; `also` is the name of one that is
-    used.
-    """
+    """Yield a sentence for each variable that begins like a setting and is none; `also` names a used variable."""
     names = {name for name, value in config.environment.items() if name.startswith(PREFIX) and value}
     unknown = names - variables() - _LAUNCHER - _OF_HOOKS - {also}
     if not unknown:
         return
-    # The dialects' settings are imported only if a variable may be one, for the sake of a quick start.
+    # The dialects' settings are imported only if a variable may be such a setting, for a quick start.
     from kernel.server import app
 
     of_dialects = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}

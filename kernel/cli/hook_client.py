@@ -1,6 +1,6 @@
 """`quipu hook EVENT --client NAME`: passes an event of a client to the server, and prints the answer.
 
-It runs at every start of a session, so it imports nothing of the rest and little of the library. Whatever fails, it
+It runs at every start of a session, so it imports nothing of the rest and little of the library. If anything fails, it
 prints nothing and ends with status 0 within the time of its event: a memory must never hold up the work.
 """
 
@@ -29,7 +29,7 @@ OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "pr
 PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.proof
 _MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
 _MOST_INTRO = 8192
-_MOST_GIT = 4096  # bytes of the small files that tell where a worktree belongs
+_MOST_GIT = 4096  # bytes of the small files that name the repository of a worktree
 # Of the fields of a client only these leave the process, cut to so many characters.
 _FIELDS = {
     "session_id": 256,
@@ -109,9 +109,7 @@ def read_intro(root: str) -> tuple[str, str]:
 
 
 def project_root(folder: str) -> str:
-    """Return the root of the repository that holds a folder, that of its main worktree; the folder itself outside of
-    one.
-    """
+    """Return the root of the main worktree of the repository that holds a folder; without a repository the folder."""
     here = os.path.abspath(folder)
     while True:
         git = os.path.join(here, ".git")
@@ -261,6 +259,6 @@ def _read(descriptor: int) -> bytes:
 
 
 def _end_after(seconds: float) -> None:
-    """Ends the process when the time of the event is over, whatever it waits for."""
+    """Ends the process when the time of the event is over."""
     sleep(seconds)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The hooks of Quipu in the configuration of a client: how each client writes one, and how they are put in and out."""
+"""The hooks of Quipu in the configuration of a client: their form for each client, and how they are put in and out."""
 
 import json
 import shlex
@@ -159,7 +159,7 @@ def _is_ours(item: Any) -> bool:
 
 
 def _command(item: Any) -> str:
-    """Return the command line of an entry that has one handler, whatever its form."""
+    """Return the command line of an entry of any form that has a single handler."""
     if not isinstance(item, dict):
         return ""
     entry = cast("dict[str, Any]", item)

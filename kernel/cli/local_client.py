@@ -46,10 +46,9 @@ def find(data: str) -> Server | None:
 
 
 def token(data: str) -> str:
-    """Return the secret of the server that runs on a data directory; empty if none is written, or if it is not
-    ours.
+    """Return the secret of the server that runs on a data directory; empty if none is written, or not for this user.
 
-    A relative data directory is not looked at: it would be one of the folder that a client works in.
+    A relative data directory is not looked at: it would lie in the folder that a client works in.
     """
     try:
         with open(os.path.join(data, FILE), encoding="ascii") as file:

@@ -54,7 +54,7 @@ class _Editable(msgspec.Struct):
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Run one of the commands; return 1 if nothing was found."""
+    """Run a command for memories; return 1 if nothing was found."""
     request = _request(arguments)
     for name, value in request.items():
         for text in cast("list[object]", value) if isinstance(value, list) else [value]:

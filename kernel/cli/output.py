@@ -24,7 +24,7 @@ def show(value: object, text: str, *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """A remark on standard error, which a pipe does not get; a name in it gives a terminal no orders."""
+    """Print a remark on standard error, which a pipe does not get; a name in it gives a terminal no orders."""
     print(harmless(text), file=sys.stderr)
 
 
@@ -40,7 +40,7 @@ def paint(text: str, colour: Colour, stream: TextIO, environment: Mapping[str, s
 
 
 def accept_any_text() -> None:
-    """Lets characters that the encoding of a stream lacks be written as escapes, such as \\u65e5."""
+    """Let characters that the encoding of a stream lacks be written as escapes, such as \\u65e5."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -65,7 +65,7 @@ def discard_rest() -> None:
 
 
 def describe(fault: Fault) -> str:
-    """Return the message of a fault, with the path of its file where it names neither that nor its folder."""
+    """Return the message of a fault, with the path of its file unless it names that or its folder."""
     cause = fault.__context__
     if is_disk_full(cause):
         return NO_SPACE

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
         status = _run(command)
         if action == "status":
             return status
-        if status and action != "remove":  # what does not run can be removed too
+        if status and action != "remove":  # a service that does not run can be removed too
             raise Fault("storage", f"{' '.join(command)} ended with status {status}")
     if action == "remove":
         service.file.unlink(missing_ok=True)

@@ -152,7 +152,7 @@ def undo_call(arguments: argparse.Namespace, config: Config, context: StoreConte
 
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
-    """Print the quarantined memories, or release one."""
+    """Print the quarantined memories, or release a single memory."""
     with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
         id_ = arguments.release
         memories = [quarantine.release(tx, id_)] if id_ else quarantine.flagged(tx)

@@ -49,20 +49,20 @@ def run(arguments: argparse.Namespace, _config: Config) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Approximate token count of a text, from the pre-tokens of byte-pair encodings of English and JSON.
+    """Estimate the tokens of a text from the pre-tokens of byte-pair encodings of English and JSON.
 
-    A word counts one per ten letters or part of them, up to three digits count one, and so do up to four symbols in a
-    row. On tool lists the result is within 8 % of o200k_base, cl100k_base and the tokenizer Anthropic published; on
-    prose and Markdown tables it is up to a third too high.
+    A token is ten letters of a word or a rest of them, up to three digits, or up to four symbols in a row. On tool
+    lists the result is within 8 % of o200k_base, cl100k_base and the tokenizer Anthropic published; on prose and
+    Markdown tables it is up to a third too high.
     """
     return sum(_cost(match) for match in _PIECES.finditer(text))
 
 
 def tool_list_tokens(tools: Sequence[Tool], *, results: bool) -> int:
-    """Estimated tokens of name, description and input schema of each tool.
+    """Estimate the tokens of name, description and input schema of each tool.
 
-    With `results` also of output schemas and annotations, for clients that pass the whole list to the model. What is
-    under `_meta` is for the client alone.
+    With `results` also of output schemas and annotations, for clients that pass the whole list to the model. The
+    members of `_meta` are for the client alone.
     """
     entries = [{name: part for name, part in tool_entry(tool).items() if name != "_meta"} for tool in tools]
     if not results:

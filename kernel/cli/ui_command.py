@@ -43,7 +43,7 @@ def _keys_of_clients(config: Config) -> Iterator[str]:
             file = config_file(client, config.environment, sys.platform)
             entry = client_entries.find_entry(client, file, client_entries.NAME) if file.is_file() else None
             key = "" if entry is None else client_entries.checked_key(client_entries.bearer_of(entry))
-        except Fault:  # `quipu doctor` reports what is wrong with it
+        except Fault:  # `quipu doctor` reports it
             continue
         if entry is not None and key and client_entries.is_local(client_entries.url_of(entry), config.port):
             yield key

@@ -44,7 +44,7 @@ class Histogram:
         self.buckets = [0] * (len(SECONDS) + 1)
 
     def observe(self, outcome: str, seconds: float, _answer: Answer | None = None) -> None:
-        """Counts one call."""
+        """Count a call."""
         self.buckets[0 if seconds <= _QUICK else bisect_left(SECONDS, seconds)] += 1
         self.seconds += seconds
         if outcome != "ok":
@@ -74,7 +74,7 @@ class Backups(NamedTuple):
 
     @classmethod
     def of(cls, loop: BackupLoop | None) -> Self | None:
-        """Return those of a schedule; None without one."""
+        """Return the backups of a schedule; None without a schedule."""
         return loop and cls(time_of_newest(loop.schedule.to), loop.failures)
 
 

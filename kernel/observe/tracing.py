@@ -22,7 +22,7 @@ _trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", defa
 
 
 class Tracing:
-    """Spans of calls, sent where the `OTEL_...` variables say, by OTLP over HTTP."""
+    """Spans of calls, sent to the address in the `OTEL_...` variables, by OTLP over HTTP."""
 
     def __init__(self) -> None:
         try:

@@ -82,14 +82,14 @@ def backup_time() -> str:
 
 
 def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
-    """Copies one database while it is in use; raises Fault("conflict") if `target` exists."""
+    """Copy one database while it is in use; raises Fault("conflict") if `target` exists."""
     with closing(Connection(file, context, readonly=True)) as db:
         schema_version(db)
         db.backup(target, progress)
 
 
 def copy_before_migration(db: Connection, home: Path) -> None:
-    """Keeps a copy of a database that is about to be migrated, beside it; the oldest of these copies are deleted."""
+    """Keep a copy of a database that is about to be migrated, beside it; the oldest of these copies are deleted."""
     version = schema_version(db)
     if not version or not pending_migrations(db):
         return
@@ -108,7 +108,7 @@ def copy_before_migration(db: Connection, home: Path) -> None:
 def backup_all(
     data: Path, tenants: Sequence[Tenant], settings: Mapping[str, str], target: Path, progress: OnProgress | None = None
 ) -> Manifest:
-    """Copies databases, folders, keys and settings into a new folder; it appears when it is whole."""
+    """Copy databases, folders, keys and settings into a new folder; it appears when it is whole."""
     with unfinished(target) as part:
         try:
             part.mkdir(mode=0o700)
@@ -130,9 +130,7 @@ def backup_all(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a backup; raises Fault("invalid") for another folder, or one that is not as it
-    was made.
-    """
+    """Return the manifest of a backup; raises Fault("invalid") for another folder, or a changed manifest."""
     try:
         fields: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
         if fields["format"] != FORMAT:
@@ -148,7 +146,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify(folder: Path, manifest: Manifest) -> None:
-    """Raises Fault("invalid") if the files of a backup are not those of its manifest."""
+    """Raise Fault("invalid") if the files of a backup are not those of its manifest."""
     names = {*_files_below(folder)} - {MANIFEST}
     for name in sorted(names ^ manifest.files.keys()):
         raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in names else 'missing'}.")
@@ -158,7 +156,7 @@ def verify(folder: Path, manifest: Manifest) -> None:
 
 
 def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = None) -> dict[str, Stamp]:
-    """Copies the regular files below a folder, without links; those in `earlier` only if they have changed since."""
+    """Copy the regular files below a folder, without links; those in `earlier` only if they have changed since."""
     before = earlier or {}
     stamps: dict[str, Stamp] = {}
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -174,12 +172,12 @@ def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = 
 
 
 def place(folder: Path, tenant: str) -> Path:
-    """Return where a tenant lies in a backup."""
+    """Return the folder of a tenant in a backup."""
     return folder if tenant == MAIN else folder / "tenants" / tenant
 
 
 def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> list[StoredFolder]:
-    """Copies a tenant; folders and database are of one moment, since no other process writes at that moment."""
+    """Copy a tenant; folders and database are of one moment, since no other process writes at that moment."""
     home = place(part, tenant.name)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
@@ -212,7 +210,7 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copies content, mode and time of a file."""
+    """Copy content, mode and time of a file."""
     with open_ordinary(source, _NO_FOLLOW) as reading:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with target.open("wb") as writing:

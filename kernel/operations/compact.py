@@ -65,7 +65,7 @@ def compact(
     """Free the room of deleted memories; `report` gets a line for every part that is done.
 
     All of it runs in slices, so that others write meanwhile, and can be cut off at any point, but for the last part,
-    SQLite's VACUUM, during which writes wait. It makes the file as small as a new one with the same memories, and is
+    SQLite's VACUUM, during which writes wait. It makes the file as small as a new file with the same memories, and is
     left out beside others, unless the choice is `full`: free pages are filled by later writes.
     """
     with open_writer(file, context) as db:
@@ -101,7 +101,7 @@ def _free_bytes(db: Connection) -> int:
 
 
 def _merging_steps(db: Connection) -> Steps[None]:
-    """Merges the segments of both full-text indexes into one each."""
+    """Merge the segments of each full-text index."""
     merges: tuple[Callable[[Tx, int], int], ...] = (
         lambda tx, pages: tx.run("kernel.compact.merge_full_text", pages=pages),
         lambda tx, pages: tx.run("kernel.compact.merge_parts", pages=pages),
@@ -118,7 +118,7 @@ def _merging_steps(db: Connection) -> Steps[None]:
 
 
 def _expiring_steps(hours: int) -> Steps[None]:
-    """Ends the undo of calls of more hours ago; 0: of all."""
+    """End the undo of calls of more hours ago; 0: of all."""
     tx = yield
     before = later(tx.now, -timedelta(hours=hours)) if hours else _AFTER_ALL
     while audit.expire_undo(tx, before):
@@ -126,7 +126,7 @@ def _expiring_steps(hours: int) -> Steps[None]:
 
 
 def _forgetting_steps(before: str) -> Steps[int]:
-    """Drops the history of memories deleted before a time; their number."""
+    """Drop the history of memories deleted before a time; return their number."""
     tx = yield
     last = tx.one("kernel.compact.last_event", int) or 0
     count = 0
@@ -142,7 +142,7 @@ def _forgetting_steps(before: str) -> Steps[int]:
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
-    """Adds sketches to blocks, renews all blocks once many of their vectors are deleted, and takes words of deleted
+    """Add sketches to blocks, renews all blocks once many of their vectors are deleted, and takes words of deleted
     documents out of full text, while calls are served.
     """
     if (removal := store.read_sync(dropped.removal)) is not None:
@@ -162,7 +162,7 @@ def _needs_renewal(tx: Tx) -> bool:
 
 
 def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
-    """Rewrites every block and deletes the log of deletions, which no block needs any more; the number of blocks."""
+    """Rewrite every block and delete the log of deletions, which none needs any more; return the number of blocks."""
     upto: int = write(ann_storage.last_deletion_id)
     blocks = after = 0
     while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):

@@ -29,7 +29,7 @@ from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 _BATCH_ROWS = 64  # embedded in one transaction, so that other writes wait for milliseconds
-_STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
+_STEP_ROWS = 8  # of a command that works in slices, which are cut between steps
 _STEP_DELETIONS = 64
 _AHEAD_ROWS = 64  # embedded before a slice begins
 _RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was full
@@ -112,7 +112,7 @@ def _look(
 
 
 def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:
-    """Names the rows that no tool would have written, such as an import of an older version has."""
+    """Count and report the rows that no tool would have written, such as those of an import of an older version."""
     count = 0
     for line in problems(tx, dialect):
         count += 1
@@ -154,10 +154,10 @@ def reindex(
     *,
     alone: bool = True,
 ) -> int:
-    """Rebuilds full text and every vector from the rows; returns the number of vectors.
+    """Rebuild full text and every vector from the rows; returns the number of vectors.
 
-    It goes on in slices, so that others write meanwhile, and searches find by what is not rebuilt yet. One that was cut
-    off has left a sound index, and the next one of the same model goes on from there.
+    It goes on in slices, so that others write meanwhile, and searches use the old rows until then. A reindex that
+    was cut off leaves a sound index, and the next reindex with the same model goes on from there.
     """
     with open_writer(file, context) as db:
         turns = Turns(db, alone=alone)
@@ -178,7 +178,7 @@ class _Place(NamedTuple):
 
 
 def _place(tx: Tx) -> _Place | None:
-    """Return where a reindex with the configured model was cut off."""
+    """Return the place at which a reindex with the configured model was cut off."""
     doc, last, vector, identity = (tx.one("kernel.consistency.embedded", str) or "0 0 0 -").split(" ", 3)
     return _Place(int(doc), int(last), int(vector)) if identity == _identity(tx) else None
 
@@ -193,7 +193,7 @@ def _keep_place(tx: Tx, place: _Place) -> None:
 
 
 def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
-    """Embeds every document anew, then deletes the rest of the vectors before; returns the number of documents.
+    """Embed every document anew, then deletes the rest of the vectors before; returns the number of documents.
 
     Those that came meanwhile are embedded by who wrote them.
     """
@@ -215,12 +215,12 @@ def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
 
 
 def _trim_steps(upto: int) -> Steps[None]:
-    """Deletes blocks of vectors up to one, which are all replaced, and the part of the log that none needs any more."""
+    """Delete the blocks up to a vector, which are all replaced, and the part of the log that no block needs."""
     tx = yield
     while ann_storage.forget_vectors(tx, upto, _STEP_ROWS):
         tx = yield
     if number := index.model_id(tx):
-        ann_storage.rewrite_block(tx, number, 0)  # the first one that is left began among them
+        ann_storage.rewrite_block(tx, number, 0)  # the first block that is left began among them
     tx = yield
     deletion = ann_storage.deletions_upto(tx, upto)
     while ann_storage.trim_deletions(tx, deletion, _STEP_DELETIONS):
@@ -229,7 +229,7 @@ def _trim_steps(upto: int) -> Steps[None]:
 
 
 class _Ahead:
-    """Embeds the texts that the next slice begins with, before it has the lock."""
+    """Embed the texts that the next slice begins with, before it has the lock."""
 
     def __init__(self, db: CommandConnection, embedder: Embedder | None) -> None:
         self._db = db
@@ -265,7 +265,7 @@ def complete_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[],
 
 
 def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
-    """Embeds documents without a vector of the configured model while calls are served; returns how many.
+    """Embed documents without a vector of the configured model while calls are served; returns how many.
 
     Until then search finds them by words only. Vectors of another model are never compared with a query, and are
     replaced batch by batch.
@@ -296,7 +296,7 @@ def _pending(tx: Tx, *, after: int, limit: int) -> list[_Pending]:
 
 
 def _replace_pending(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
-    """Embeds those that no other write has embedded, changed or deleted meanwhile."""
+    """Embed those that no other write has embedded, changed or deleted meanwhile."""
     still = {*_pending(tx, after=rows[0].doc - 1, limit=len(rows))}
     return _replace_vectors(tx, [row for row in rows if row in still], vectors)
 
@@ -309,7 +309,7 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
 
 
 def _missing_steps() -> Steps[None]:
-    """Embeds documents without a vector of the configured model."""
+    """Embed documents without a vector of the configured model."""
     tx = yield
     after = 0
     while rows := _pending(tx, after=after, limit=_STEP_ROWS) if index.has_model(tx) else []:

@@ -1,6 +1,4 @@
-"""Opens a data directory: its lock, a restore that was interrupted, the log beside each database, and what was left
-unfinished there.
-"""
+"""Opens a data directory: its lock, an interrupted restore, the log beside the database, and unfinished files."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -42,14 +40,14 @@ class DataAccess:
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None
 
     def share(self) -> bool:
-        """Lets other processes in, which is not so at first if this one is alone; closes if one is faster."""
+        """Let other processes in, if this process has the folders alone; close if another process is faster."""
         is_shared = all(lock.held == "shared" or lock.take("shared") for lock in self._locks)
         if not is_shared:
             self.close()
         return is_shared
 
     def close(self) -> None:
-        """Gives the locks back; safe to call twice."""
+        """Give the locks back; safe to call twice."""
         for lock in self._locks:
             lock.close()
 

@@ -1,4 +1,4 @@
-"""SQLite's integrity check of a file: which table or index an error belongs to, and making derived ones anew."""
+"""SQLite's integrity check of a file: the table or index of an error, and new derived tables."""
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -44,7 +44,7 @@ def check_file(
 ) -> list[Finding]:
     """Return the errors of SQLite's integrity check; `repair` makes the derived tables and indexes anew that have any.
 
-    Raise Fault("storage") if that was not asked for, and for damage in tables that hold what no other part has.
+    Raise Fault("storage") for damage without `repair`, and for damage in tables from which no other part derives.
     """
     first = errors = db.integrity_errors()
     for _ in range(_ATTEMPTS):
@@ -100,7 +100,7 @@ def find_damage(file: Path, context: StoreContext, dialects: Sequence[Dialect]) 
 def _damaged_trees(db: Connection, context: StoreContext, errors: Sequence[str]) -> tuple[list[_Tree], str]:
     """Return the derived trees whose structure is damaged, and the first error in another one, empty for none.
 
-    An error without a place, with which SQLite ended the check, follows from one with a place.
+    An error without a place, with which SQLite ended the check, follows from an error with a place.
     """
     with db.writing() as tx:
         trees = tx.all("kernel.consistency.trees", _Tree)

@@ -51,7 +51,7 @@ class Key(NamedTuple):
 
 
 def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | None = None) -> list[Finding]:
-    """Return where the index differs from the memories of a dialect; `mend` gets the keys of those that are sound.
+    """Return the differences of the index from the memories of a dialect; `mend` gets the keys of sound memories.
 
     The history decides: if it agrees with the index and not with the row, the row is damaged, and the index, which
     holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
@@ -83,7 +83,7 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
 
 
 def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
-    """Makes the index agree with some memories of a dialect, in steps."""
+    """Make the index agree with some memories of a dialect, in steps."""
     tx = yield
     for start in range(0, len(keys) if dialect.memories.sources_of else 0, _STEP_KEYS):
         rebuild_documents(tx, dialect, keys[start : start + _STEP_KEYS])

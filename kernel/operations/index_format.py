@@ -1,4 +1,4 @@
-"""Renews what an earlier release indexed: words that came to the index since, vectors of spelled texts, and texts of
+"""Renews the index of an earlier release: words that came to the index since, vectors of spelled texts, and texts of
 which it held a part.
 """
 
@@ -17,7 +17,7 @@ from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 _BATCH_ROWS = 64  # renewed in one transaction, so that other writes wait for milliseconds
-_STEP_ROWS = 8  # of a command that works in slices; one is cut between steps
+_STEP_ROWS = 8  # of a command that works in slices, which are cut between steps
 _RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was full
 
 
@@ -41,7 +41,7 @@ class _Texts(NamedTuple):
 
 
 def renew_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
-    """Renew outdated rows while calls are served; the next start goes on where this one stops."""
+    """Renew outdated rows while calls are served; the next start goes on from there."""
     while not stop() and (work := _next_work(store, dialects)) is not None:
         try:
             store.write_sync(work)
@@ -70,7 +70,7 @@ def renewal_steps(dialects: Sequence[Dialect]) -> Steps[None]:
 
 
 def _outdated_texts(tx: Tx, dialects: Sequence[Dialect], limit: int) -> _Texts | None:
-    """Compares the next documents with their rows, on a reader for which no write has to wait; None if none is left."""
+    """Compare the next documents with their rows, on a reader, so that no write waits; None after the last document."""
     last = tx.one("kernel.index_format.texts_outdated_to", int)
     if last is None:
         return None
@@ -103,7 +103,7 @@ def _renew_batch(tx: Tx, limit: int) -> None:
 
 
 def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
-    """Brings documents of an earlier release to the present form of the index."""
+    """Bring documents of an earlier release to the present form of the index."""
     new_words = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
     ids = [doc for doc, _ in new_words]
     if ids:

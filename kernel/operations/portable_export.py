@@ -1,4 +1,4 @@
-"""The export of everything as JSON lines: rows of every dialect, their history, and who wrote what when.
+"""The export of everything as JSON lines: rows of every dialect, their history, author and time.
 
 The first line names the format, the last has the number of lines and their SHA-256, so that a damaged copy is known.
 """

@@ -119,7 +119,7 @@ def _state(dialects: Sequence[Dialect], tx: Tx, name: str) -> _State:
 
 
 def _check(path: Path) -> int:
-    """Reads the file to its end; the number of its lines. Raises Fault for one that is not whole."""
+    """Read the file to its end; return the number of its lines. Raises Fault for an incomplete file."""
     digest = hashlib.sha256()
     for number, data, line in _lines(path):
         if number == 1 and (line.quipu != FORMAT or line.version > VERSION):

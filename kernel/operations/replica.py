@@ -68,7 +68,7 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def refuse_replica(data: Path) -> None:
-    """Raises Fault("conflict") if a data directory would be written to, and is a copy."""
+    """Raise Fault("conflict") if a data directory would be written to, and is a copy."""
     if is_replica(data):
         raise Fault("conflict", f"{data} follows {source_of(data)}: `quipu serve --follow` serves it, read-only.")
 
@@ -76,9 +76,7 @@ def refuse_replica(data: Path) -> None:
 def open_replica(
     config: Config, context: StoreContext, state_of: Callable[[Tx], R | None]
 ) -> tuple[ReadOnlyDatabase, R]:
-    """Return a copy that another process keeps, and its state; raises Fault if there is none, or one of another
-    version.
-    """
+    """Return a copy that another process keeps, and its state; raises Fault without a copy of this version."""
     data = config.data
     if not is_replica(data) or not config.file.is_file():
         raise Fault("not_found", f"{config.home} follows no other data directory: `quipu replica` makes it do so.")
@@ -98,7 +96,7 @@ def open_replica(
 
 
 class Replica:
-    """The copy of a data directory in another one; only one process makes it. Raises Fault if it must not be one."""
+    """The copy of a data directory, which only one process makes. Raises Fault if the target must not be a copy."""
 
     def __init__(self, config: Config, target: Path) -> None:
         self._config = config
@@ -138,7 +136,7 @@ class Replica:
         return any(changes)
 
     def run(self, stopping: threading.Event, catch_faults: CatchFaults) -> None:
-        """Follows until `stopping` is set; a failure is logged once, and tried again.
+        """Follow until `stopping` is set; a failure is logged once, and tried again.
 
         Raises Fault if a source is damaged.
         """
@@ -154,13 +152,13 @@ class Replica:
             last_message = outcome.message if isinstance(outcome, Fault) else ""
 
     def close(self) -> None:
-        """Closes all files, and lets another process make the copy."""
+        """Close all files, and let another process make the copy."""
         for copy in self._copies.values():
             copy.close()
         self._stack.close()
 
     def _claim(self) -> None:
-        """Marks the folder as a copy; refuses one with a store of its own, or that others serve by another schema."""
+        """Mark the folder as a copy; refuse a folder with a store of its own, or served by another schema."""
         target, schema = self._target, len(migrations())
         if (target / DATABASE).exists() and not is_replica(target):
             raise Fault("conflict", f"{target} holds a store of its own: choose an empty folder.")
@@ -186,7 +184,7 @@ class Replica:
                 self._copies[name] = FollowingCopy(source, folder / DATABASE, len(migrations()))
 
     def _copy_keys(self) -> None:
-        """The keys go with the databases: a copy admits those that its source admits."""
+        """Copy the keys with the databases: a copy admits those that its source admits."""
         source, target = self._config.data / api_keys.FILE, self._target / api_keys.FILE
         try:
             status = source.stat()

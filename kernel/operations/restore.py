@@ -1,7 +1,7 @@
 """Puts a backup in the place of a data directory: all of it or nothing, whenever the process is interrupted.
 
-The copies are made and verified first. Then `restore.json` says what goes where, and from that moment on the restore is
-finished by the next process that opens the data directory. What was there is kept under a name with the time.
+The copies are made and verified first. Then `restore.json` lists the renamings, and from that moment on the restore is
+finished by the next process that opens the data directory. The data before it are kept under a name with the time.
 """
 
 import json
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a tenant is restored to: its home, and the folders of its dialects."""
+    """The target of a tenant: its home, and the folders of its dialects."""
 
     tenant: str
     home: Path
@@ -65,7 +65,7 @@ class Restoring(NamedTuple):
         return self.data / _STAGING
 
     def add(self, copy: Path | None, final: Path, aside: str) -> None:
-        """Adds a step; `aside` is the name beside `final`."""
+        """Add a step; `aside` is the name beside `final`."""
         from_ = "" if copy is None else _relative(self.data, copy)
         self.steps.append(Step(from_, _relative(self.data, final), _relative(self.data, final.with_name(aside))))
 
@@ -73,7 +73,7 @@ class Restoring(NamedTuple):
 def restore(
     data: Path, places: Mapping[str, Place], source: Path, context: StoreContext, *, tenant: str, time: str
 ) -> list[str]:
-    """Restores a file as the database of `tenant`, or all that is in a folder; returns a line for each restored part.
+    """Restore a file as the database of `tenant`, or all that is in a folder; returns a line for each restored part.
 
     Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
@@ -109,7 +109,7 @@ def is_interrupted(data: Path) -> bool:
 
 
 def finish(data: Path) -> None:
-    """Makes the changes of the journal that are not made yet."""
+    """Make the changes of the journal that are not made yet."""
     try:
         for entry in json.loads(read_bytes(data / JOURNAL)):
             _apply(data, Step(*entry))
@@ -121,7 +121,7 @@ def finish(data: Path) -> None:
 
 
 def _apply(data: Path, step: Step) -> None:
-    """Makes one change; one that is made already stays as it is."""
+    """Make a change, unless it is made already."""
     staged_path, final = data / step.staged, data / step.final
     if step.staged and not os.path.lexists(staged_path):
         return
@@ -175,7 +175,7 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
 
 
 def _copy_database(source: Path, copy: Path) -> None:
-    """Copies a file that begins as a database does, or is empty; nothing of another one, which may be large."""
+    """Copy a file that begins as a database does, or is empty; nothing of another file, which may be large."""
     with open_ordinary(source) as file:
         start = file.read(len(_MAGIC))
         size = os.fstat(file.fileno()).st_size
@@ -247,7 +247,7 @@ def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, m
 
 
 def _stage_keys(work: Restoring, source: Path) -> None:
-    """Keys come back with the backup; without keys in it those that are there stay, so nothing opens."""
+    """Stage the keys of the backup; without keys in it those of the data directory stay, so nothing opens."""
     if not (source / api_keys.FILE).is_file():
         work.report.append("no keys in this backup: those that are there stay")
         return
@@ -260,7 +260,7 @@ def _stage_keys(work: Restoring, source: Path) -> None:
 
 
 def _commit(work: Restoring) -> None:
-    """Writes the journal: from here on the restore is decided."""
+    """Write the journal: from here on the restore is decided."""
     for path in (*work.staging.iterdir(), work.staging):
         fsync_path(path)
     journal = work.staging / JOURNAL

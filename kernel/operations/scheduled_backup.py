@@ -18,14 +18,14 @@ from kernel.operations.backup import MANIFEST, Manifest
 _PREFIX = "quipu-"
 _NAME = regex(r"quipu-\d{8}T\d{6}Z")
 _POLL_SECONDS = 30.0  # how late a backup may begin
-_RETRY_SECONDS = 300.0  # after one that has failed, unless the next is due before
+_RETRY_SECONDS = 300.0  # after a failed backup, unless the next is due before
 _log = logging.getLogger("quipu")
 
 BackUp = Callable[[Path], Manifest | Fault]
 
 
 class Schedule(NamedTuple):
-    """Where backups go, the seconds from one to the next, and how many are kept."""
+    """The folder of backups, the seconds between two of them, and how many are kept."""
 
     to: Path
     every: float
@@ -53,7 +53,7 @@ def _begun(backup: Path) -> float:
 
 
 def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
-    """Makes one backup, then deletes the oldest of those that are too many; raises Fault."""
+    """Make a backup, then delete the oldest of those that are too many; raises Fault."""
     name = f"{_PREFIX}{utc_now()[:19].replace('-', '').replace(':', '')}Z"
     try:
         schedule.to.mkdir(mode=0o700, exist_ok=True)  # without parents: a disk may not be mounted
@@ -68,7 +68,7 @@ def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
 
 
 def _delete(backup: Path) -> None:
-    """Deletes a backup, under a name by which the next one finishes the work of a killed process."""
+    """Delete a backup, under a name by which the next backup finishes the work of a killed process."""
     renamed_folder = backup.with_name(f"{backup.name}.old{SUFFIX}")
     with suppress(OSError):
         backup.rename(renamed_folder)
@@ -76,9 +76,9 @@ def _delete(backup: Path) -> None:
 
 
 class BackupLoop:
-    """Makes the backups of a schedule, counted from the newest one there, by whichever program it was made.
+    """Makes the backups of a schedule, counted from the newest backup there, by any program.
 
-    Of several workers `take` lets one do it. `failures` counts those of this process.
+    `take` lets a single worker of several do it. `failures` counts those of this process.
     """
 
     def __init__(self, schedule: Schedule, back_up: BackUp, take: Callable[[], bool]) -> None:
@@ -88,7 +88,7 @@ class BackupLoop:
         self._take = take
 
     def run(self, stopping: threading.Event) -> None:
-        """Works until `stopping` is set; a failure is logged, and tried again."""
+        """Make backups until `stopping` is set; a failure is logged, and tried again."""
         wait = 0.0
         while not stopping.wait(wait):
             due = time_of_newest(self.schedule.to) + self.schedule.every - _now()

@@ -37,12 +37,12 @@ def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, 
 
     refuse_files(config)
     state = prepare_tenant(config, context)
-    keys = _shared_keys(config) if config.tenant == MAIN else None  # one of the tenants of a server follows them
+    keys = _shared_keys(config) if config.tenant == MAIN else None  # a single tenant of a server follows them
     return PostgresDatabase(config.file, context, keys), state
 
 
 def prepare_tenant(config: Config, context: StoreContext) -> Stored:
-    """Makes the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
+    """Make the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
     make_private(config.home)
     _shared_keys(config).adopt()
     with open_writer(config.file, context) as db:
@@ -51,7 +51,7 @@ def prepare_tenant(config: Config, context: StoreContext) -> Stored:
 
 @contextmanager
 def changing_keys(config: Config) -> Generator[None]:
-    """Around each change of the keys: it is one of the keys of all servers of a database; raises Fault."""
+    """Open the keys of all servers of a database for a change; raises Fault."""
     if config.store:
         with _shared_keys(config).changing():
             yield

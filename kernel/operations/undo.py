@@ -40,8 +40,8 @@ def undo(
 ) -> audit.Entry:
     """Undo a call in a file that others may have open: in slices, as `undo_steps` says, with the index after them.
 
-    Raises the Faults of `undo_steps`. Whether something has been changed again is looked at first, so that as a rule
-    nothing is changed then.
+    Raises the Faults of `undo_steps`. Conflicts are looked for first, so that as a rule nothing is changed
+    then.
     """
     limits = context.call_limits._replace(milliseconds=BOUNDS["store_milliseconds"].high)
     origin = CallContext("kernel", "undo")
@@ -109,8 +109,8 @@ class _Undone(NamedTuple):
 def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_Undone]:
     """Restore the memories to their state before a call, in steps.
 
-    What one slice of the call has changed is restored at once, the last one first, and what that touched is indexed a
-    few memories at a time. An undo that was cut off is a call that was cut off earlier: another one goes on with it.
+    Each slice of the call is restored at once, the last slice first, and its memories are indexed a few at a time. An
+    undo that was cut off is a call that was cut off earlier: another undo goes on with it.
 
     Raises Fault: `not_found` for a number without an entry, `conflict` for a call without undo data and if something
     the call changed has been changed again, `storage` if a file cannot be restored. `hours` is how long undo data
@@ -175,7 +175,7 @@ def _finish(tx: Tx, undone: _Undone) -> None:
 
 
 def _served(by_name: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
-    """Return the dialects of these names; raises Fault for one that is not served."""
+    """Return the dialects of these names; raises Fault for a dialect that is not served."""
     for name in names:
         if name not in by_name:
             raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
@@ -231,16 +231,17 @@ def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Ev
 
 
 def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *, keep: bool) -> None:
-    """Adds an event for each restored memory, and restores author and times in the index.
+    """Add an event for each restored memory, and restores author and times in the index.
 
-    Of what an import added, and nothing else has touched, no history is kept unless `keep`: it was never of this store.
+    Memories that an import added, and nothing else has touched, lose their history unless `keep`: it is of another
+    store.
     """
     tx.flush_deferred()
     for (space, key), (last, events) in before.items():
         if not keep and not events:
             history.forget(tx, space, key)
             continue
-        # Not `last.before`: a new memory may begin with the text of the one that it replaces.
+        # Not `last.before`: a new memory may begin with the text of the memory that it replaces.
         text = events[-1].after if events else None
         history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")
         if events and text is not None:
