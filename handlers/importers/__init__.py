@@ -38,9 +38,9 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
     def matches(path: Path) -> bool:
         return any(is_of_form(path) for is_of_form, _ in forms)
 
-    def open_(given: Source, stack: ExitStack) -> Read:
-        _, own = forms[0 if is_sqlite(given.path) else -1]
-        return next((opens for is_of_form, opens in forms if is_of_form(given.path)), own)(given, stack)
+    def open_(source: Source, stack: ExitStack) -> Read:
+        _, own = forms[0 if is_sqlite(source.path) else -1]
+        return next((opens for is_of_form, opens in forms if is_of_form(source.path)), own)(source, stack)
 
     return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
 
@@ -54,7 +54,7 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
 
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
     """Return how to open a source that is read by its path."""
-    return lambda given, _stack: partial(read, given.path)
+    return lambda source, _stack: partial(read, source.path)
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:

@@ -32,20 +32,20 @@ def is_codex(path: Path) -> bool:
     return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
 
 
-def open_claude_code(given: Source, stack: ExitStack) -> Read:
+def open_claude_code(source: Source, stack: ExitStack) -> Read:
     """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
-    if given.path.is_file():
-        return chats.open_session(given, stack)
-    if not given.path.is_dir():
-        raise damaged(given.path.name, "is no folder and no session")
-    return partial(_claude_code_items, given.path)
+    if source.path.is_file():
+        return chats.open_session(source, stack)
+    if not source.path.is_dir():
+        raise damaged(source.path.name, "is no folder and no session")
+    return partial(_claude_code_items, source.path)
 
 
-def open_codex(given: Source, _stack: ExitStack) -> Read:
+def open_codex(source: Source, _stack: ExitStack) -> Read:
     """Return the handbook and the summaries of sessions."""
-    if not given.path.is_dir():
-        raise damaged(given.path.name, "is no folder")
-    return partial(_codex_items, given.path)
+    if not source.path.is_dir():
+        raise damaged(source.path.name, "is no folder")
+    return partial(_codex_items, source.path)
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:

@@ -41,15 +41,15 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
     try:
         _check_directory(path)
         archive = stack.enter_context(zipfile.ZipFile(path))
-        found = archive.infolist()
+        members = archive.infolist()
     except UNREADABLE as error:
         raise damaged(path.name, f"is no ZIP archive that can be read: {error}") from None
-    _check_sizes(path.name, [info.file_size for info in found])
-    for info in found:
+    _check_sizes(path.name, [info.file_size for info in members])
+    for info in members:
         if stat.S_ISLNK(info.external_attr >> 16) or info.flag_bits & _ENCRYPTED:
             raise damaged(path.name, f"its member {info.filename} is a link or encrypted")
         _check_name(path.name, info.filename)
-    if len({info.filename for info in found}) < len(found):
+    if len({info.filename for info in members}) < len(members):
         raise damaged(path.name, "has two members of one name")
     return archive
 
@@ -64,12 +64,12 @@ def _check_directory(path: Path) -> None:
         at = tail.rfind(b"PK\5\6")
         if at < 0 or len(tail) < at + 20:
             raise zipfile.BadZipFile("it has no end")
-        (listed,) = struct.unpack_from("<L", tail, at + 12)
+        (list_bytes,) = struct.unpack_from("<L", tail, at + 12)
         large = tail.rfind(b"PK\6\6", 0, at)
         if large >= 0 and len(tail) >= large + 48:
-            (listed,) = struct.unpack_from("<Q", tail, large + 40)
-    if listed > _MAX_DIRECTORY_BYTES:
-        raise zipfile.BadZipFile(f"its list of members has {listed} bytes")
+            (list_bytes,) = struct.unpack_from("<Q", tail, large + 40)
+    if list_bytes > _MAX_DIRECTORY_BYTES:
+        raise zipfile.BadZipFile(f"its list of members has {list_bytes} bytes")
 
 
 def is_zip(path: Path) -> bool:

@@ -76,19 +76,19 @@ def _conversation_files(archive: ZipFile) -> list[str]:
     return sorted(name for name in names if name.rpartition("/")[2].startswith("conversations"))
 
 
-def open_export(system: str, given: Source, stack: ExitStack) -> Read:
+def open_export(system: str, source: Source, stack: ExitStack) -> Read:
     """Return the conversations of an export, as it was downloaded or unpacked."""
-    if is_zip(given.path):
-        archive = open_zip(given.path, stack)
+    if is_zip(source.path):
+        archive = open_zip(source.path, stack)
         if not _conversation_files(archive):
-            raise damaged(given.path.name, "holds no conversations.json")
-        return partial(_from_zip, system, archive, given.path.name)
-    return partial(_from_file, system, given.path)
+            raise damaged(source.path.name, "holds no conversations.json")
+        return partial(_from_zip, system, archive, source.path.name)
+    return partial(_from_file, system, source.path)
 
 
-def open_session(given: Source, _stack: ExitStack) -> Read:
+def open_session(source: Source, _stack: ExitStack) -> Read:
     """Return the exchanges of one session."""
-    return partial(_session_items, given.path)
+    return partial(_session_items, source.path)
 
 
 def _from_file(system: str, path: Path) -> Iterator[Item]:
@@ -127,14 +127,14 @@ def _exchanges(
     system: str, number: str, title: str, at: str, messages: Sequence[_Message], name: str
 ) -> Iterator[Item]:
     """Yield a memory for each message of the person, with the answers to it."""
-    asked: list[_Message] = []
+    turns: list[_Message] = []
     groups: list[list[_Message]] = []
     for message in messages:
         if message.role in _PERSON:
-            asked = [message]
-            groups.append(asked)
-        elif message.role in _AGENT and asked:
-            asked.append(message)
+            turns = [message]
+            groups.append(turns)
+        elif message.role in _AGENT and turns:
+            turns.append(message)
     earliest = min((message.at for message in messages if message.at), default="")
     for place, group in enumerate(groups):
         answer = "\n\n".join(message.text for message in group[1:])
@@ -164,26 +164,25 @@ def _cut(text: str) -> str:
 def _chatgpt_messages(row: Row) -> list[_Message]:
     """Return the messages from the current node up to the root, oldest first; other branches are answers given up."""
     nodes, number = mapping_in(row.get("mapping")), text_of(row, "current_node")
-    found: list[_Message] = []
-    seen = set[str]()
-    while number in nodes and number not in seen and len(seen) < _MOST_STEPS:
-        seen.add(number)
+    messages: list[_Message] = []
+    path = set[str]()
+    while number in nodes and number not in path and len(path) < _MOST_STEPS:
+        path.add(number)
         node = mapping_in(nodes[number])
         message = mapping_in(node.get("message"))
         if not mapping_in(message.get("metadata")).get("is_visually_hidden_from_conversation"):
             role = text_of(mapping_in(message.get("author")), "role")
             text = _parts(mapping_in(message.get("content")).get("parts"))
-            found += [_Message(role, text, time_in(message, "create_time"))] * bool(text)
+            messages += [_Message(role, text, time_in(message, "create_time"))] * bool(text)
         number = text_of(node, "parent")
-    return found[::-1]
+    return messages[::-1]
 
 
 def _claude_messages(row: Row) -> list[_Message]:
-    found = map(mapping_in, list_in(row.get("chat_messages")))
     return [
-        _Message(text_of(one, "sender"), text, time_in(one, "created_at"))
-        for one in found
-        if (text := text_of(one, "text") or _parts(one.get("content")))
+        _Message(text_of(message, "sender"), text, time_in(message, "created_at"))
+        for message in map(mapping_in, list_in(row.get("chat_messages")))
+        if (text := text_of(message, "text") or _parts(message.get("content")))
     ]
 
 

@@ -40,20 +40,20 @@ def is_archive(path: Path) -> bool:
     return is_gzip(path) and ".cogx" in path.name
 
 
-def open_archive(given: Source, stack: ExitStack) -> Read:
+def open_archive(source: Source, stack: ExitStack) -> Read:
     """Return the records of all files of the folder or archive."""
-    folder = given.path
+    folder = source.path
     if not folder.is_dir():
-        copy = Path(stack.enter_context(TemporaryDirectory(dir=given.copies)))
-        folder = unpack_tar(given.path, copy, (".json", ".jsonl"))
+        copy = Path(stack.enter_context(TemporaryDirectory(dir=source.copies)))
+        folder = unpack_tar(source.path, copy, (".json", ".jsonl"))
     manifest = next(names_below(folder, _MANIFEST), None)
     if manifest is None:
-        raise damaged(given.path.name, f"holds no {_MANIFEST}")
-    found = mapping_in(read_text(folder, manifest).text)
-    version = text_of(found, "cogx_version")
+        raise damaged(source.path.name, f"holds no {_MANIFEST}")
+    head = mapping_in(read_text(folder, manifest).text)
+    version = text_of(head, "cogx_version")
     if version.partition(".")[0] != _MAJOR:
-        raise damaged(given.path.name, f"is of the version {version or 'unknown'} of COGX; 0.x is read")
-    return partial(_items, (folder / manifest).parent, text_of(found, "source_system") or SYSTEM)
+        raise damaged(source.path.name, f"is of the version {version or 'unknown'} of COGX; 0.x is read")
+    return partial(_items, (folder / manifest).parent, text_of(head, "source_system") or SYSTEM)
 
 
 def _items(folder: Path, system: str) -> Iterator[Item]:
@@ -70,8 +70,8 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
 
 def _base(row: Values, system: str, kind: str, name: str) -> Record:
     scope = mapping_in(row.get("scope"))
-    named = text_of(row, "external_system")
-    origin = {"system": system if named in {"", "unknown"} else named, "id": row.get("external_id"), "file": name}
+    program = text_of(row, "external_system")
+    origin = {"system": system if program in {"", "unknown"} else program, "id": row.get("external_id"), "file": name}
     return Record(
         "brain",
         "memory",

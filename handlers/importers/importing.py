@@ -34,13 +34,13 @@ class _Tally(NamedTuple):
     seen: set[int]
 
 
-def run(open_: Open, given: Source) -> Steps[Imported]:
+def run(open_: Open, source: Source) -> Steps[Imported]:
     with ExitStack() as stack:
-        read = partial(_guarded, given, open_(given, stack))
-        total = _count(given, read)
+        read = partial(_guarded, source, open_(source, stack))
+        total = _count(source, read)
         tally, batches = _Tally(Counter(), Counter(), set()), _batches(read())
         waiting: list[list[Item]] = []
-        given.ahead.prepare = partial(_prepare, batches, waiting)
+        source.ahead.prepare = partial(_prepare, batches, waiting)
         tx = yield
         begin_steps(tx, total)
         while True:
@@ -48,7 +48,7 @@ def run(open_: Open, given: Source) -> Steps[Imported]:
             if not waiting:
                 return _imported(tally)
             batch = waiting.pop()
-            _take(tx, given, batch, tally)
+            _take(tx, source, batch, tally)
             for _ in batch:
                 count_step(tx)
             tx = yield
@@ -61,25 +61,25 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
     return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
 
 
-def preview(open_: Open, tx: Tx, given: Source) -> Imported:
+def preview(open_: Open, tx: Tx, source: Source) -> Imported:
     """Return the result that the import would have now; nothing is written."""
     with ExitStack() as stack:
-        read = partial(_guarded, given, open_(given, stack))
-        begin_steps(tx, _count(given, read))
+        read = partial(_guarded, source, open_(source, stack))
+        begin_steps(tx, _count(source, read))
         tally = _Tally(Counter(), Counter(), set())
         for batch in _batches(read()):
-            _take(tx, given, batch, tally)
+            _take(tx, source, batch, tally)
             for _ in batch:
                 count_step(tx)
     return _imported(tally)
 
 
-def _guarded(given: Source, read: Read) -> Iterator[Item]:
+def _guarded(source: Source, read: Read) -> Iterator[Item]:
     """Yield the records; a file that is missing, or a folder, is refused as a damaged file is."""
     try:
-        yield from (_placed(item, given.into) for item in read())
+        yield from (_placed(item, source.into) for item in read())
     except OSError as error:
-        raise damaged(given.path.name, f"cannot be read: {error.strerror}") from None
+        raise damaged(source.path.name, f"cannot be read: {error.strerror}") from None
 
 
 def _placed(item: Item, into: str) -> Item:
@@ -89,15 +89,15 @@ def _placed(item: Item, into: str) -> Item:
     return item._replace(place=into) if into and isinstance(item, Record) and item.dialect != "paths" else item
 
 
-def _count(given: Source, read: Read) -> int:
+def _count(source: Source, read: Read) -> int:
     """Reads the source to its end, so that damage is found before the first write; the number of its items."""
     total = sum(1 for _ in read())
     if not total:
-        raise Fault("invalid", f"{given.path.name or given.path} holds nothing that can be imported.")
+        raise Fault("invalid", f"{source.path.name or source.path} holds nothing that can be imported.")
     return total
 
 
-def _take(tx: Tx, given: Source, batch: Sequence[Item], tally: _Tally) -> None:
+def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
     """Adds a batch to the dialects of its records, in the order of the source."""
     waiting: dict[str, list[Record]] = {}
     for item in batch:
@@ -108,7 +108,7 @@ def _take(tx: Tx, given: Source, batch: Sequence[Item], tally: _Tally) -> None:
         else:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
-        for record, new in zip(records, given.take[dialect](tx, records), strict=True):
+        for record, new in zip(records, source.take[dialect](tx, records), strict=True):
             tally.counts[_PLURALS.get(record.kind, f"{record.kind}s") if new else _ALREADY] += 1
 
 
@@ -128,10 +128,10 @@ def _screened(record: Item) -> Item:
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:
     """Return whether the source had this record before; 64 bits of a hash, so that 100,000 take a few megabytes."""
-    known = hash((record.dialect, record.kind, record.place, *_identity(record)))
-    if known in tally.seen:
+    digest = hash((record.dialect, record.kind, record.place, *_identity(record)))
+    if digest in tally.seen:
         return True
-    tally.seen.add(known)
+    tally.seen.add(digest)
     return False
 
 

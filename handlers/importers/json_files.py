@@ -95,19 +95,19 @@ def elements(file: IO[bytes], name: str) -> Iterator[Element]:
 
 def _tokens(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
     """Yield the document in segments that each end in a token, with the tokens and the places in the file."""
-    held, offset = b"", 0
-    while chunk := file.read(max(_CHUNK_BYTES, len(held))):
-        data, at = held + chunk, 0
-        for found in _TOKEN.finditer(data):
-            if found.lastindex:
+    rest, offset = b"", 0
+    while chunk := file.read(max(_CHUNK_BYTES, len(rest))):
+        data, at = rest + chunk, 0
+        for match in _TOKEN.finditer(data):
+            if match.lastindex:
                 break
-            yield data[at : found.end()], found[0], offset + found.start()
-            at = found.end()
-        held, offset = data[at:], offset + at
-        if len(held) > MAX_ITEM_BYTES:
+            yield data[at : match.end()], match[0], offset + match.start()
+            at = match.end()
+        rest, offset = data[at:], offset + at
+        if len(rest) > MAX_ITEM_BYTES:
             raise damaged(f"{name}, near byte {offset}", f"holds a text of more than {MAX_ITEM_BYTES >> 20} MB")
-    if held.strip(_BLANKS):
-        yield held, b"", offset
+    if rest.strip(_BLANKS):
+        yield rest, b"", offset
 
 
 def _keep(state: _State, segment: bytes, place: str) -> None:
@@ -156,8 +156,8 @@ def _close(state: _State, segment: bytes, token: bytes, place: str) -> Iterator[
         else:
             members: dict[str, Any] = decoded(b"{" + body + b"}", place)
             yield from (Element(name, value, place) for name, value in members.items())
-    ended = token in _CLOSING
-    state.held, state.parts, state.may_be_empty = bytearray(), 0, ended and state.level == 2
-    state.depth -= ended
-    if ended:
+    at_end = token in _CLOSING
+    state.held, state.parts, state.may_be_empty = bytearray(), 0, at_end and state.level == 2
+    state.depth -= at_end
+    if at_end:
         state.level, state.member = 1, ""

@@ -20,7 +20,7 @@ _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
 def read_file(path: Path) -> Iterator[Item]:
     """Yield the blocks, passages and messages of an agent file, in today's form or the older one of a single agent."""
     owners: dict[str, str] = {}
-    used = Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str]]()
     for row in _rows(path, "agents"):
         name = text_of(row, "name") or text_of(row, "id") or "agent"
         owners |= {str(number): name for number in _list(row, "block_ids")}
@@ -28,7 +28,7 @@ def read_file(path: Path) -> Iterator[Item]:
     for element in elements_of(path):
         row = mapping_in(element.value)
         if element.member in {"blocks", "core_memory"}:
-            yield _block(row, owners.get(text_of(row, "id"), single), path.name, used)
+            yield _block(row, owners.get(text_of(row, "id"), single), path.name, counts)
         elif element.member in _PASSAGES:
             yield _passage(row, path.name)
         elif element.member == "agents":
@@ -47,11 +47,11 @@ def _list(row: Values, name: str) -> Sequence[Any]:
     return list_in(row.get(name))
 
 
-def _block(row: Values, agent: str, name: str, used: Counter[tuple[str, str]]) -> Item:
+def _block(row: Values, agent: str, name: str, counts: Counter[tuple[str, str]]) -> Item:
     """Return a block at a path of agent and label; agents of one name each keep theirs, by a number."""
     label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
-    used[agent, label] += 1
-    label += f"-{used[agent, label]}" if used[agent, label] > 1 else ""
+    counts[agent, label] += 1
+    label += f"-{counts[agent, label]}" if counts[agent, label] > 1 else ""
     origin = filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name})
     return Record("paths", "memory block", label, text_of(row, "value"), place=f"agents/{agent}", origin=origin)
 

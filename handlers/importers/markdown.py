@@ -67,10 +67,10 @@ def page(text: str) -> Page:
     if not close or len(head) > MAX_FRONT_MATTER:
         return Page({}, text, malformed=bool(close))
     try:
-        found = yaml.read(head, _MAX_NODES, _MAX_DEPTH)
+        values = yaml.read(head, _MAX_NODES, _MAX_DEPTH)
     except ValueError:
         return Page(_loose(lines[1:close]), body, malformed=True)
-    return Page(found, body) if isinstance(found, dict) else Page({}, text if found else body)
+    return Page(values, body) if isinstance(values, dict) else Page({}, text if values else body)
 
 
 def _loose(lines: list[str]) -> dict[str, Any]:
@@ -93,12 +93,12 @@ def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
                 _descend(path, 1 if "=" in line else 2, lines[-1].strip())
             lines.append(line)
             continue
-        if any(one.strip() for one in lines) or (empty and heading):
+        if any(map(str.strip, lines)) or (empty and heading):
             yield Section(heading, "\n".join(lines).strip("\n"), above)
         heading, lines = _title(match[2]), []
         _descend(path, len(match[1]), heading)
         above = tuple(title for _, title in path[:-1])
-    if any(one.strip() for one in lines) or (empty and heading):
+    if any(map(str.strip, lines)) or (empty and heading):
         yield Section(heading, "\n".join(lines).strip("\n"), above)
 
 
@@ -119,7 +119,7 @@ def _is_paragraph(lines: list[str]) -> bool:
 def first_heading(text: str) -> str:
     """Return the first heading; empty if there is none."""
     headings = (_HEADING.fullmatch(line) for line, is_code in _lines(text) if not is_code)
-    return next((_title(found[2]) for found in headings if found), "")
+    return next((_title(match[2]) for match in headings if match), "")
 
 
 def _title(text: str) -> str:
@@ -131,22 +131,22 @@ def observations(text: str) -> Iterator[Observation]:
     """Yield the items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
     for line, is_code in _lines(text):
         item = None if is_code else _ITEM.fullmatch(line)
-        if item is not None and (found := _observation(item[1].strip())) is not None:
-            yield found
+        if item is not None and (observation := _observation(item[1].strip())) is not None:
+            yield observation
 
 
 def _observation(text: str) -> Observation | None:
-    found = _CATEGORY.fullmatch(text)
-    if found is not None and _CLOCK.fullmatch(found[1]):
+    match = _CATEGORY.fullmatch(text)
+    if match is not None and _CLOCK.fullmatch(match[1]):
         return None
     tags = tuple(dict.fromkeys(_TAG.findall(text)))
-    if found is None and (not tags or text.startswith("[")):
+    if match is None and (not tags or text.startswith("[")):
         return None
-    body, context = (found[2] if found else text), ""
+    body, context = (match[2] if match else text), ""
     open_ = body.rfind("(")  # found from the end: a search for blanks before it takes quadratic time
     if open_ > 0 and body[open_ - 1] in " \t" and (last := _CONTEXT.fullmatch(body, open_)):
         body, context = body[:open_].rstrip(), last[1]
-    return Observation(found[1].strip() if found else "", body, tags, context)
+    return Observation(match[1].strip() if match else "", body, tags, context)
 
 
 def links(text: str) -> Iterator[Link]:
@@ -158,11 +158,11 @@ def links(text: str) -> Iterator[Link]:
             context = _CONTEXT.match(relation[4].lstrip(" \t")) if relation[4][:1] in (" ", "\t") else None
             yield Link(relation[1] or relation[2], target(relation[3]), context[1] if context else "")
         elif not is_code:
-            for found in _LINK.finditer(line):
-                yield Link("links_to", target(found[1]), "")
-            for found in _INLINE.finditer(line):
-                if ":" not in found[1] and found[1].partition("#")[0].endswith(".md"):
-                    yield Link("links_to", found[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
+            for match in _LINK.finditer(line):
+                yield Link("links_to", target(match[1]), "")
+            for match in _INLINE.finditer(line):
+                if ":" not in match[1] and match[1].partition("#")[0].endswith(".md"):
+                    yield Link("links_to", match[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
 
 
 def target(link: str) -> str:
@@ -172,10 +172,10 @@ def target(link: str) -> str:
 
 def span(text: str) -> tuple[str, str]:
     """Return the two ends of the time qualifier of an observation; empty if it has none, or only one moment."""
-    found = _SPAN.search(text)
-    if found is None or found[1] != "effective" or not found[2].startswith("["):
+    match = _SPAN.search(text)
+    if match is None or match[1] != "effective" or not match[2].startswith("["):
         return "", ""
-    start, _, end = found[2][1:-1].partition(",")
+    start, _, end = match[2][1:-1].partition(",")
     return start.strip(), end.strip()
 
 
@@ -183,13 +183,13 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the lines, and whether each is in a block of code or a quotation."""
     fence = ""
     for line in text.split("\n"):
-        found: re.Match[str] | None = _FENCE.match(line)
+        match: re.Match[str] | None = _FENCE.match(line)
         if fence:
             yield line, True
-            if found is not None and found[1].startswith(fence) and not line.strip(" `~"):
+            if match is not None and match[1].startswith(fence) and not line.strip(" `~"):
                 fence = ""
-        elif found is not None:
-            fence = found[1]
+        elif match is not None:
+            fence = match[1]
             yield line, True
         else:
             yield line, line.lstrip().startswith(">")

@@ -39,11 +39,11 @@ _HEAD_BYTES = 4096
 _MOST_LOOKED_AT = 50
 
 
-def open_folder(system: str, given: Source, _stack: ExitStack) -> Read:
+def open_folder(system: str, source: Source, _stack: ExitStack) -> Read:
     """Return the notes of a folder, with their observations and links."""
-    if not given.path.is_dir():
-        raise damaged(given.path.name, "is no folder")
-    return partial(_items, system, given.path)
+    if not source.path.is_dir():
+        raise damaged(source.path.name, "is no folder")
+    return partial(_items, system, source.path)
 
 
 def is_okf(path: Path) -> bool:
@@ -108,7 +108,7 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
             "summary": text_of(page.head, "description"),
             "points": [
                 *_points(system, page.head),
-                *(f"{key}: {_compact(it)}" for key, it in _unknown(page.head).items()),
+                *(f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items()),
             ],
         },
     )
@@ -119,19 +119,19 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
 
 def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
     """Yield a memory for each observation, and a link from it to the subject of the page."""
-    entity = _entity_key(system, note.title)
-    for found in markdown.observations(page.body):
-        start, end = markdown.span(found.text)
-        key = f"{note.key}#{found.category}#{found.text}"  # not its place, which an item above it moves
+    entity, head = _entity_key(system, note.title), _unknown(page.head)
+    for observation in markdown.observations(page.body):
+        start, end = markdown.span(observation.text)
+        key = f"{note.key}#{observation.category}#{observation.text}"  # not its place, which an item above it moves
         yield note._replace(
             kind="memory",
             key=key,
-            text=found.text,
+            text=observation.text,
             title="",
-            category=found.category or "fact",
-            tags=tags_of([*found.tags], [*note.tags]),
+            category=observation.category or "fact",
+            tags=tags_of([*observation.tags], [*note.tags]),
             details={
-                "metadata": filled({"context": found.context, "note": note.title, "front_matter": _unknown(page.head)}),
+                "metadata": filled({"context": observation.context, "note": note.title, "front_matter": head}),
                 "valid_from": utc_time(start) if start else None,
                 "valid_until": utc_time(end or text_of(page.head, "stale_after") or "-"),
                 "status": "archived" if page.head.get("status") == "deprecated" else "active",
@@ -141,11 +141,11 @@ def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[It
 
 
 def _links(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
-    found = list(markdown.links(page.body))
+    links = list(markdown.links(page.body))
     here = _entity_key(system, note.title)
-    if found or any(True for _ in markdown.observations(page.body)):
+    if links or any(True for _ in markdown.observations(page.body)):
         yield _entity(note, here, note.title)
-    for link in found:
+    for link in links:
         if not link.target:
             continue
         there = _entity_key(system, link.target)
@@ -170,8 +170,8 @@ def _entity_key(system: str, name: str) -> str:
 
 
 def _created(head: dict[str, Any], file: TextFile) -> str:
-    generated = mapping_in(head.get("generated"))
-    return time_in(head, "created", "created_at", "date", "timestamp") or time_in(generated, "at") or file.modified
+    origin = mapping_in(head.get("generated"))
+    return time_in(head, "created", "created_at", "date", "timestamp") or time_in(origin, "at") or file.modified
 
 
 def _updated(head: dict[str, Any], file: TextFile) -> str:
@@ -190,5 +190,5 @@ def _points(system: str, head: dict[str, Any]) -> list[str]:
 
 def _unknown(head: dict[str, Any]) -> dict[str, Any]:
     ours = text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
-    known = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
-    return {key: value for key, value in head.items() if key not in known}
+    own_keys = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
+    return {key: value for key, value in head.items() if key not in own_keys}

@@ -58,8 +58,8 @@ def utc_of(value: object) -> str:
     """Return a time in any of the forms that other programs write, as stored here; empty for other texts."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         bare = str(value).strip()
-        if len(bare) in _COMPACT and (found := _compact(bare)):
-            return found
+        if len(bare) in _COMPACT and (date := _compact(bare)):
+            return date
         if isinstance(value, str) and not _DIGITS.fullmatch(bare):
             return utc_time(bare) or utc_time(f"{bare}-01") or ""  # a month is its first day
         value = float(bare)
@@ -86,7 +86,7 @@ def _compact(digits: str) -> str:
 
 def time_in(values: Values, *names: str) -> str:
     """Return the first of these values that is a time."""
-    return next((found for name in names if (found := utc_of(values.get(name)))), "")
+    return next((time for name in names if (time := utc_of(values.get(name)))), "")
 
 
 def share_in(value: object) -> float:
@@ -115,8 +115,8 @@ def _decoded_list(text: str) -> object:
 
 def tags_of(*groups: object) -> tuple[str, ...]:
     """Return the tags of several lists, each once; a tag holds no comma, since some dialects separate them by it."""
-    found = (" ".join(tag.replace(",", " ").split())[:MAX_NAME] for group in groups for tag in texts_in(group))
-    return tuple(dict.fromkeys(tag for tag in found if tag and tag.isprintable()))[:MAX_TAGS]
+    tags = (" ".join(tag.replace(",", " ").split())[:MAX_NAME] for group in groups for tag in texts_in(group))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and tag.isprintable()))[:MAX_TAGS]
 
 
 def mapping_in(value: object) -> dict[str, Any]:
@@ -138,13 +138,13 @@ def without_private(text: str) -> str:
     """Return the text without passages between <private> and </private>; without an end, they go on to the end."""
     if _OPEN not in text:
         return text
-    kept: list[str] = []
+    parts: list[str] = []
     at = 0
     while (start := text.find(_OPEN, at)) >= 0:
-        kept.append(text[at:start])
+        parts.append(text[at:start])
         end = text.find(_CLOSE, start)
         at = len(text) if end < 0 else end + len(_CLOSE)
-    return "".join((*kept, text[at:]))
+    return "".join((*parts, text[at:]))
 
 
 def headed(parts: Mapping[str, str]) -> str:

@@ -65,14 +65,14 @@ def is_rules(path: Path) -> bool:
     return any((path / name).exists() for name in (*FILES, *_FOLDERS))
 
 
-def open_rules(given: Source, _stack: ExitStack) -> Read:
+def open_rules(source: Source, _stack: ExitStack) -> Read:
     """Return the rules of one file, or of a project by its folder."""
-    if given.path.is_file():
-        path = given.path.resolve()
+    if source.path.is_file():
+        path = source.path.resolve()
         return partial(_file_of_project, path.parent, path)
-    if not given.path.is_dir():
-        raise damaged(given.path.name, "is no rules file and no folder")
-    return partial(_items, given.path.resolve())
+    if not source.path.is_dir():
+        raise damaged(source.path.name, "is no rules file and no folder")
+    return partial(_items, source.path.resolve())
 
 
 def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
@@ -103,7 +103,7 @@ def _first_link(root: Path, name: str) -> str:
 
 def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[Item]:
     """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep."""
-    waiting, seen = [_Waiting(name)], {name}
+    waiting, names = [_Waiting(name)], {name}
     while waiting:
         here = waiting.pop(0)
         file = _read(root, here)
@@ -112,12 +112,13 @@ def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[I
         if not isinstance(file, TextFile):
             continue
         page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
-        sections = [one._replace(above=(*here.above, *one.above)) for one in markdown.sections(page.body, empty=True)]
+        parts = markdown.sections(page.body, empty=True)
+        sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
         yield from _guidelines(file, page, sections, project, str(root), priority)
         imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
         for there in imports:
-            if there.name not in seen:
-                seen.add(there.name)
+            if there.name not in names:
+                names.add(there.name)
                 waiting.append(there)
 
 
@@ -148,7 +149,7 @@ def _guidelines(
     scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     keys, titles = Counter[str](), Counter[str]()
-    for section in (one for one in sections if one.text.strip()):
+    for section in (section for section in sections if section.text.strip()):
         heading = clean_line(section.heading, _MOST_HEADING)
         keys[heading] += 1
         path = _path(file.name, section)
@@ -170,9 +171,10 @@ def _guidelines(
 
 def _path(name: str, section: markdown.Section) -> str:
     """Return the headings above a section and its own, which may turn its meaning round: `Never do > Force push`."""
-    headings = [*(clean_line(one, _MOST_ABOVE) for one in section.above), clean_line(section.heading, _MOST_HEADING)]
+    above = (clean_line(title, _MOST_ABOVE) for title in section.above)
+    headings = (*above, clean_line(section.heading, _MOST_HEADING))
     own = name.rpartition("/")[2].casefold()
-    return " > ".join(one for one in headings if one and one.casefold() != own)
+    return " > ".join(title for title in headings if title and title.casefold() != own)
 
 
 def _count(number: int) -> str:

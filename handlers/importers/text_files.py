@@ -63,12 +63,12 @@ def opened(folder: Path, name: str) -> BinaryIO:
 
 
 def _text(file: BinaryIO, name: str) -> TextFile:
-    changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+    modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
     try:
         data = file.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
         raise damaged(name, f"cannot be read: {error.strerror}") from None
-    return TextFile(name, decoded(data, name), utc_of(changed.isoformat()))
+    return TextFile(name, decoded(data, name), utc_of(modified.isoformat()))
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -91,7 +91,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
     while waiting:
         here, prefix, depth = waiting.pop()
         folders: list[tuple[Path, str, int]] = []
-        for entry in (one for one in _entries(here) if one.name not in _SKIPPED_FOLDERS):
+        for entry in (entry for entry in _entries(here) if entry.name not in _SKIPPED_FOLDERS):
             name = f"{prefix}{entry.name}"
             if _is_link(entry):
                 yield LeftOut(LINK)
@@ -123,8 +123,8 @@ def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
         raise damaged(str(folder), f"cannot be read: {error.strerror}") from None
     odd = next((entry.name for entry in entries if _SURROGATE.search(entry.name)), None)

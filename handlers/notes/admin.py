@@ -49,20 +49,20 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
     of version control, and files that cannot be read. Changes nothing.
     """
     every = projects(tx)
-    known = select_projects(every, request.project)
-    types, found = _all_types(tx, every)
-    found = [pair for pair in found if pair[0] in known]
+    selection = select_projects(every, request.project)
+    types, pairs = _all_types(tx, every)
+    pairs = [pair for pair in pairs if pair[0] in selection]
     now, total = sync.nanoseconds(tx.now) // 1_000_000, 0
-    for project in known:
+    for project in selection:
         here = _pages(tx, project)
         total += len(here)
-        found += [(project, issue) for issue in (*_unreadable_issues(project), *_issues(here, types, now))]
-    affected = {(project.name, issue.file) for project, issue in found if _spoils(issue)}
-    health = round(100 * (total - len(affected)) / total) if total else 100
+        pairs += [(project, issue) for issue in (*_unreadable_issues(project), *_issues(here, types, now))]
+    unhealthy = {(project.name, issue.file) for project, issue in pairs if _spoils(issue)}
+    health = round(100 * (total - len(unhealthy)) / total) if total else 100
     if len(every) > 1:
-        for project, issue in found:
+        for project, issue in pairs:
             issue.project = project.name
-    issues = sorted((issue for _, issue in found), key=_sort_key)
+    issues = sorted((issue for _, issue in pairs), key=_sort_key)
     summary = Summary(total, len(issues), health, dict(Counter(issue.type for issue in issues)))
     return Linted(not issues, summary, issues[: request.limit])
 
@@ -76,11 +76,11 @@ def _sort_key(issue: Issue) -> tuple[int, str, str, str]:
     return _SEVERITY_ORDER[issue.severity], issue.project or "", issue.file, issue.type
 
 
-def _all_types(tx: Tx, known: Sequence[Project]) -> tuple[Set[str], list[tuple[Project, Issue]]]:
+def _all_types(tx: Tx, every: Sequence[Project]) -> tuple[Set[str], list[tuple[Project, Issue]]]:
     """Return the names of all types; a project with an unreadable configuration becomes an issue."""
     types = set(memory_types.load_types(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
     issues: list[tuple[Project, Issue]] = []
-    for project in known:
+    for project in every:
         try:
             types.update(kind.name for kind in memory_types.project_types(project.root))
         except Fault as fault:
@@ -91,27 +91,27 @@ def _all_types(tx: Tx, known: Sequence[Project]) -> tuple[Set[str], list[tuple[P
 def _unreadable_issues(project: Project) -> list[Issue]:
     """Return the unreadable entries of a project folder, or the folder itself."""
     try:
-        seen = sync.scan_project(project)
+        scan = sync.scan_project(project)
     except Fault as fault:
         return [_project_issue(project, fault)]
-    return [_unreadable_issue(*entry) for entry in seen.unreadable] if seen else []
+    return [_unreadable_issue(*entry) for entry in scan.unreadable] if scan else []
 
 
 def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
-    def page(path: str, modified: int, content: str) -> _MemoryPage:
-        memory = note_file.parse_memory(path, content, modified)
-        links = frozenset(found.strip() for found in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
+    def page(path: str, mtime: int, content: str) -> _MemoryPage:
+        memory = note_file.parse_memory(path, content, mtime)
+        links = frozenset(link.strip() for link in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
         return _MemoryPage(path, front.parse(content), memory, links, _CONFLICT.search(content) is not None)
 
     return tx.all("notes.admin.list", page, project=project.name)
 
 
-def _issues(found: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:
-    titles = Counter(page.memory.title.casefold() for page in found)
-    targets = {name for page in found for name in _link_names(page)}
-    linked = {_normalized_name(link) for page in found for link in page.links}
-    linking = any(page.links or front.value(page.front, "related") for page in found)
-    for page in found:
+def _issues(pages: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:
+    titles = Counter(page.memory.title.casefold() for page in pages)
+    targets = {name for page in pages for name in _link_names(page)}
+    linking_names = {_normalized_name(link) for page in pages for link in page.links}
+    linking = any(page.links or front.value(page.front, "related") for page in pages)
+    for page in pages:
         yield from _front_matter_issues(page, types)
         yield from _content_issues(page, now)
         for link in sorted(page.links):
@@ -119,7 +119,12 @@ def _issues(found: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator
                 yield _issue(page, "broken-wikilink", f"[[{link}]] is the name of no memory", "Correct or remove it")
         if titles[page.memory.title.casefold()] > 1:
             yield _issue(page, "duplicate-title", "Another memory has this title", "Merge them, or rename one")
-        if linking and not page.links and not _link_names(page) & linked and not front.value(page.front, "related"):
+        if (
+            linking
+            and not page.links
+            and not _link_names(page) & linking_names
+            and not front.value(page.front, "related")
+        ):
             yield _issue(page, "orphan", "Nothing links here, and this links to nothing", "Add related memories")
 
 
@@ -160,8 +165,8 @@ def _issue(page: _MemoryPage, kind: str, message: str, suggestion: str) -> Issue
 
 
 def _unreadable_issue(path: str, why: str) -> Issue:
-    shown = path.encode("utf-8", "replace").decode()
-    return Issue("unreadable", "error", shown, f"Not taken for a memory: {why}", "Move or mend it")
+    name = path.encode("utf-8", "replace").decode()
+    return Issue("unreadable", "error", name, f"Not taken for a memory: {why}", "Move or mend it")
 
 
 def _project_issue(project: Project, fault: Fault) -> Issue:

@@ -18,12 +18,13 @@ class _Note(NamedTuple):
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the newest architectural decisions of the project with this folder, else of that with this name."""
-    known, name = projects(tx), project.name
-    found = [one for one in known if str(one.root) == project.root] or [one for one in known if one.name == name]
+    every, name = projects(tx), project.name
+    by_folder = [match for match in every if str(match.root) == project.root]
+    matches = by_folder or [match for match in every if match.name == name]
     return [
-        Remark("decision", space(one.name), note.path, _line(note))
-        for one in found[:1]
-        for note in tx.all("notes.briefing.decisions", _Note, project=one.name, limit=_MOST)
+        Remark("decision", space(match.name), note.path, _line(note))
+        for match in matches[:1]
+        for note in tx.all("notes.briefing.decisions", _Note, project=match.name, limit=_MOST)
     ]
 
 

@@ -101,13 +101,13 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
     with ExitStack() as stack:
         below = open_folder(stack, root, folders)
         for spot in _names_from(name):
-            found = _digest(below, spot)
-            if found == after:
+            content = _digest(below, spot)
+            if content == after:
                 _unlink_if_present(below, temporary)
-            elif found == before is not None and spot == name:
+            elif content == before is not None and spot == name:
                 # Read as late as possible: an edit between that line and this one would be lost.
                 _call(os.replace, below, temporary, below, name)
-            elif found is not None or not _rename_without_overwrite(below, temporary, below, spot):
+            elif content is not None or not _rename_without_overwrite(below, temporary, below, spot):
                 continue
             return stamp_of(stat_entry(below, name)) if spot == name else None
     raise AssertionError("names do not end")
@@ -195,15 +195,15 @@ def _read(folder: OpenFolder, name: str) -> File:
         _require_regular_file(folder, name)
     fd = os.open(entry_path(folder, name), _READ, dir_fd=folder.fd)
     try:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.ELOOP, "not a file")
-        if seen.st_size > MAX_FILE_BYTES:
+        if status.st_size > MAX_FILE_BYTES:
             raise OSError(errno.EFBIG, "too large")
         data = b"".join(iter(partial(os.read, fd, MAX_FILE_BYTES + 1), b""))
     finally:
         os.close(fd)
-    return File(data, stamp_of(seen), stat.S_IMODE(seen.st_mode) & 0o777)
+    return File(data, stamp_of(status), stat.S_IMODE(status.st_mode) & 0o777)
 
 
 def _require_regular_file(folder: OpenFolder, name: str) -> None:

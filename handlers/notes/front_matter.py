@@ -88,8 +88,8 @@ def value(page: Page, key: str) -> Value:
     """Return the value of a key: text, a list of texts, or None. The last of repeated keys counts, as in YAML
     loaders.
     """
-    found = [entry for entry in page.entries or () if entry.key == key]
-    return _value(found[-1].lines) if found else None
+    entries = [entry for entry in page.entries or () if entry.key == key]
+    return _value(entries[-1].lines) if entries else None
 
 
 def to_list(given: Value) -> list[str]:
@@ -110,37 +110,37 @@ def _count_leading_comments(entries: Sequence[Entry]) -> int:
 
 def _key(line: str) -> tuple[str, str] | None:
     """Return the key of a line and the text after its colon; None if the line has no key."""
-    quoted = _QUOTED.match(line)
-    colon = _COLON.search(line, quoted.end() if quoted else 0)
-    if not line or colon is None or (quoted is None and line[0] in _NOT_KEY_START):
+    quotation = _QUOTED.match(line)
+    colon = _COLON.search(line, quotation.end() if quotation else 0)
+    if not line or colon is None or (quotation is None and line[0] in _NOT_KEY_START):
         return None
     if line[0] in _INDICATORS and line[1] in _YAML_SPACE:
         return None
-    if quoted and line[quoted.end() : colon.start()].strip(_YAML_SPACE):
+    if quotation and line[quotation.end() : colon.start()].strip(_YAML_SPACE):
         return None
     return _unquoted(line[: colon.start()].rstrip(_YAML_SPACE)), line[colon.end() :].strip(_YAML_SPACE)
 
 
 def _entries(lines: Sequence[str]) -> Iterator[Entry]:
-    key, held, idle = "", list[str](), list[str]()
+    key, own, blank = "", list[str](), list[str]()
     for line in lines:
         bare = line.strip(_YAML_SPACE)
-        found = _key(line)
-        if found is None and (not bare or line.startswith("#")):
-            idle.append(line)
-        elif found is None and held and (line[0] in " \t-" or bare[0] in "]}"):
-            held += [*idle, line]
-            idle = []
+        pair = _key(line)
+        if pair is None and (not bare or line.startswith("#")):
+            blank.append(line)
+        elif pair is None and own and (line[0] in " \t-" or bare[0] in "]}"):
+            own += [*blank, line]
+            blank = []
         else:
-            yield from _finish_entry(key, held, idle)
-            key, held, idle = (found[0] if found else ""), [line], []
-    yield from _finish_entry(key, held, idle)
+            yield from _finish_entry(key, own, blank)
+            key, own, blank = (pair[0] if pair else ""), [line], []
+    yield from _finish_entry(key, own, blank)
 
 
-def _finish_entry(key: str, held: list[str], idle: list[str]) -> Iterator[Entry]:
-    if held:
-        yield Entry(key, tuple(held))
-    for line in idle:
+def _finish_entry(key: str, own: list[str], blank: list[str]) -> Iterator[Entry]:
+    if own:
+        yield Entry(key, tuple(own))
+    for line in blank:
         yield Entry("", (line,))
 
 
@@ -157,8 +157,8 @@ def _value(lines: Sequence[str]) -> Value:
 
 
 def _scalar(text: str) -> str | None:
-    if quoted := _QUOTED.match(text):
-        return _unquoted(quoted[0])
+    if quotation := _QUOTED.match(text):
+        return _unquoted(quotation[0])
     plain = _COMMENT.sub("", text).strip(_YAML_SPACE)
     return None if plain in _NULLS else plain
 
@@ -168,13 +168,13 @@ def _scalars(texts: Iterable[str]) -> list[str]:
 
 
 def _flow(text: str) -> list[str]:
-    return _scalars(found[0].strip(_YAML_SPACE) for found in _ITEM.finditer(text))
+    return _scalars(match[0].strip(_YAML_SPACE) for match in _ITEM.finditer(text))
 
 
 def _block(header: str, lines: Sequence[str]) -> str:
-    kept = [line.rstrip("\r") for line in lines]
-    depth = min((len(line) - len(line.lstrip(_YAML_SPACE)) for line in kept if line.strip(_YAML_SPACE)), default=0)
-    return (" " if header[0] == ">" else "\n").join(line[depth:] for line in kept).strip("\n")
+    texts = [line.rstrip("\r") for line in lines]
+    depth = min((len(line) - len(line.lstrip(_YAML_SPACE)) for line in texts if line.strip(_YAML_SPACE)), default=0)
+    return (" " if header[0] == ">" else "\n").join(line[depth:] for line in texts).strip("\n")
 
 
 def _unquoted(text: str) -> str:
@@ -186,9 +186,9 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    digits = found[1] or found[2] or found[3]
+def _unescaped(match: re.Match[str]) -> str:
+    digits = match[1] or match[2] or match[3]
     if digits is None:
-        return _NAMED_ESCAPES.get(found[4], found[4])
+        return _NAMED_ESCAPES.get(match[4], match[4])
     point = int(digits, 16)
     return chr(point) if point < 0x110000 else "\ufffd"

@@ -57,8 +57,8 @@ def write(
     if before is not None and files.read(project.root, old).stamp != before.stamp:
         discard()
         return None
-    replaced = files.digest(before.data) if before is not None and old == path else None
-    _record(tx, project, Change("", project.name, path, temporary, replaced, files.digest(data)))
+    old_digest = files.digest(before.data) if before is not None and old == path else None
+    _record(tx, project, Change("", project.name, path, temporary, old_digest, files.digest(data)))
     if before is not None and old != path:
         remove(tx, project, old, before)
     return File(data, stamp)
@@ -107,18 +107,18 @@ def _flush(tx: Tx, items: Sequence[tuple[Project, Change]]) -> None:
     call = tx.new_id("call")
     for project in dict.fromkeys(project for project, _ in items):
         try:
-            staged = [change.path for owner, change in items if owner == project and change.temporary]
-            files.sync_folders(project.root, staged)
+            paths = [change.path for owner, change in items if owner == project and change.temporary]
+            files.sync_folders(project.root, paths)
         except OSError as error:
             raise files.file_fault(error, str(project.root)) from None
     tx.run("notes.journal.add", rows=[change._replace(call=call) for _, change in items])
 
 
 def _flush_made(tx: Tx, items: Sequence[_Made]) -> None:
-    for made in items:
-        for path, stamp in made.written:
-            tx.run("notes.journal.set_stamp", project=made.project, path=path, **stamp._asdict())
-        tx.run("notes.journal.done", project=made.project, call=made.call)
+    for result in items:
+        for path, stamp in result.written:
+            tx.run("notes.journal.set_stamp", project=result.project, path=path, **stamp._asdict())
+        tx.run("notes.journal.done", project=result.project, call=result.call)
 
 
 def _make(project: Project, changes: Sequence[Change]) -> _Made:
@@ -127,16 +127,16 @@ def _make(project: Project, changes: Sequence[Change]) -> _Made:
     Staged content may be missing, such as in a restored backup: then that file stays as it is, and none is deleted,
     because the file to be deleted may have been moved.
     """
-    root, whole, written = project.root, True, list[tuple[str, Stamp]]()
+    root, whole, stamps = project.root, True, list[tuple[str, Stamp]]()
     for change in changes:
         if change.temporary is None or change.after is None:
             continue
         if not files.is_staged(root, change.path, change.temporary, change.after):
             whole = False
         elif stamp := files.put(root, change.path, change.temporary, change.before, change.after):
-            written.append((change.path, stamp))
+            stamps.append((change.path, stamp))
     for change in changes:
         if whole and change.temporary is None and change.before is not None:
             files.remove(root, change.path, change.before)
     files.sync_folders(root, [change.path for change in changes])
-    return _Made(project.name, changes[0].call, written)
+    return _Made(project.name, changes[0].call, stamps)

@@ -76,12 +76,12 @@ def project_types(root: Path) -> list[MemoryType]:
 
 def _read_types(file: Path) -> list[MemoryType]:
     try:
-        with file.open("rb") as opened:
-            text = opened.read(_MAX_CONFIG_BYTES).decode("utf-8-sig")
-        found = msgspec.json.decode(_TOKEN.sub(_strip_jsonc, text), type=_TypesFile)
+        with file.open("rb") as stream:
+            text = stream.read(_MAX_CONFIG_BYTES).decode("utf-8-sig")
+        types = msgspec.json.decode(_TOKEN.sub(_strip_jsonc, text), type=_TypesFile)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise Fault("invalid", f"Cannot read the types of {file.name}: {error}") from None
-    return [_checked(kind, file) for kind in found.memory_types]
+    return [_checked(kind, file) for kind in types.memory_types]
 
 
 def _checked(kind: MemoryType, file: Path) -> MemoryType:
@@ -91,18 +91,18 @@ def _checked(kind: MemoryType, file: Path) -> MemoryType:
     return msgspec.structs.replace(kind, name=name)
 
 
-def _strip_jsonc(found: re.Match[str]) -> str:
+def _strip_jsonc(match: re.Match[str]) -> str:
     """Replacement of a JSONC token: strings and an open comment stay, comments and trailing commas become a space."""
-    return found[0] if found[0].startswith('"') or found["open"] is not None else " "
+    return match[0] if match[0].startswith('"') or match["open"] is not None else " "
 
 
-def resolve_type(kinds: Mapping[str, MemoryType], given: str) -> str:
+def resolve_type(kinds: Mapping[str, MemoryType], text: str) -> str:
     """Return the name of a given type in kebab-case; raises Fault("invalid") for an unknown one."""
-    name = kebab(given)
+    name = kebab(text)
     if name not in kinds:
         raise Fault(
             "invalid",
-            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types. '
+            f'Invalid memory type: "{text}". Must be one of the built-in types or configured custom types. '
             f"These are {', '.join(kinds)}.",
         )
     return name

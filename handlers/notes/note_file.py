@@ -79,8 +79,8 @@ def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the indexed texts of versions."""
-    parsed = [parse_memory(text.key, text.text, 0) for text in texts]
-    return [PastSource(memory.memory_type, index_text(memory)) for memory in parsed]
+    memories = [parse_memory(text.key, text.text, 0) for text in texts]
+    return [PastSource(memory.memory_type, index_text(memory)) for memory in memories]
 
 
 def new_text(path: str, memory: ParsedMemory) -> str:
@@ -100,8 +100,8 @@ def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemor
     if front_matter.value(page, "created") is None:
         fields["created"] = before.created
     fields["modified"] = memory.modified
-    named = {} if front_matter.value(page, "title") is not None else title_line(path, memory.title)
-    return front_matter.render(page, _lines(fields) | named, memory.content)
+    title = {} if front_matter.value(page, "title") is not None else title_line(path, memory.title)
+    return front_matter.render(page, _lines(fields) | title, memory.content)
 
 
 def title_line(path: str, title: str) -> dict[str, str]:

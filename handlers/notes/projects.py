@@ -24,9 +24,9 @@ class Project(NamedTuple):
     managed: bool = False
 
 
-def parse_roots(given: str) -> tuple[Project, ...]:
+def parse_roots(value: str) -> tuple[Project, ...]:
     """Folders as `name=/path`, or `/path` for one called after its folder, separated as in PATH."""
-    projects = [_project(part.strip()) for part in given.split(os.pathsep) if part.strip()]
+    projects = [_project(part.strip()) for part in value.split(os.pathsep) if part.strip()]
     if len({project.name for project in projects}) < len(projects):
         raise ValueError("folders with names of their own, such as web=/home/ada/web")
     if not projects or not all(project.root.is_absolute() for project in projects):
@@ -36,9 +36,9 @@ def parse_roots(given: str) -> tuple[Project, ...]:
 
 def _project(entry: str) -> Project:
     name, mark, path = (part.strip() for part in entry.partition("="))
-    named = mark and not any(sign in name for sign in ("~", os.sep, os.altsep) if sign)
-    root = Path(os.path.normpath(Path(path if named else entry).expanduser()))
-    return Project((name if named else root.name) or DEFAULT, root)
+    has_name = mark and not any(sign in name for sign in ("~", os.sep, os.altsep) if sign)
+    root = Path(os.path.normpath(Path(path if has_name else entry).expanduser()))
+    return Project((name if has_name else root.name) or DEFAULT, root)
 
 
 SETTINGS = (
@@ -67,13 +67,13 @@ def projects(tx: Tx) -> tuple[Project, ...]:
     return _configured(tx.context.settings, data_folder(tx))
 
 
-def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:
+def select_projects(every: Sequence[Project], name: str) -> Sequence[Project]:
     """Return the project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown one."""
-    found = [project for project in known if project.name == name] if name else known
-    if not found:
-        names = ", ".join(project.name for project in known)
+    selection = [project for project in every if project.name == name] if name else every
+    if not selection:
+        names = ", ".join(project.name for project in every)
         raise Fault("invalid", f'Invalid project: "{name}". Must be one of: {names}.')
-    return found
+    return selection
 
 
 def space(project: str) -> str:
@@ -81,30 +81,30 @@ def space(project: str) -> str:
     return f"{SPACE}:{project}"
 
 
-def candidate_files(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
+def candidate_files(every: Sequence[Project], name: str) -> list[tuple[Project, str]]:
     """Return the files below `.mnemonics` that a path may refer to, the likeliest first; empty if it leads elsewhere.
 
     A path is absolute, or with one project also relative to it or to its `.mnemonics`, or `qmd://type/file.md`. This
     does not touch the file system; links are refused when the file is opened.
     """
-    if "\0" in given:
+    if "\0" in name:
         return []
-    virtual = given.startswith(_QMD_SCHEME)
-    plain = PurePath(os.path.normpath(given.removeprefix(_QMD_SCHEME)))
+    virtual = name.startswith(_QMD_SCHEME)
+    plain = PurePath(os.path.normpath(name.removeprefix(_QMD_SCHEME)))
     if plain.is_absolute() and not virtual:
-        spots = ((project, _below(plain, project.root)) for project in known)
+        spots = ((project, _below(plain, project.root)) for project in every)
         return [(project, path) for project, path in spots if path is not None]
-    if len(known) > 1:
+    if len(every) > 1:
         return []
     parts = plain.parts[1:] if plain.parts[:1] == (FOLDER,) else plain.parts
     if (virtual and plain.is_absolute()) or ".." in parts:
         return []
-    return [(project, "/".join(parts)) for project in known]
+    return [(project, "/".join(parts)) for project in every]
 
 
-def is_ambiguous(known: Sequence[Project], given: str) -> bool:
+def is_ambiguous(every: Sequence[Project], name: str) -> bool:
     """Return whether a path could refer to a file of any of several projects."""
-    return len(known) > 1 and (given.startswith(_QMD_SCHEME) or not PurePath(given).is_absolute())
+    return len(every) > 1 and (name.startswith(_QMD_SCHEME) or not PurePath(name).is_absolute())
 
 
 def _below(path: PurePath, root: Path) -> str | None:

@@ -19,21 +19,21 @@ COLUMNS = ("project", "path", "content")
 _OUT_OF_PLACE = frozenset("\\:\0")  # separators of other systems, and NUL, which no name may hold
 
 
-def restore_files(tx: Tx, restored: Iterable[Restored]) -> None:
+def restore_files(tx: Tx, memories: Iterable[Restored]) -> None:
     """Restores files and their rows; raises Fault("conflict") for a file that has changed since the call."""
-    known = {space(project.name): project for project in projects(tx)}
-    for project in known.values():
+    by_space = {space(project.name): project for project in projects(tx)}
+    for project in by_space.values():
         journal.settle(tx, project)
-    for memory in restored:
-        project = known.get(memory.space)
+    for memory in memories:
+        project = by_space.get(memory.space)
         if project is None:
             raise Fault("storage", f"The project of {memory.key} is not configured.")
         try:
-            found = _found(project, memory.key)
+            file = _found(project, memory.key)
             if memory.text is None:
-                _delete(tx, project, memory, found)
+                _delete(tx, project, memory, file)
             else:
-                _write_again(tx, project, memory, memory.text, found)
+                _write_again(tx, project, memory, memory.text, file)
         except OSError as error:
             raise files.file_fault(error, memory.key) from None
 
@@ -45,22 +45,22 @@ def _found(project: Project, path: str) -> File | None:
         return None
 
 
-def _delete(tx: Tx, project: Project, memory: Restored, found: File | None) -> None:
-    if found is not None and memory.left is not None:
-        if _text(found) != memory.left:
+def _delete(tx: Tx, project: Project, memory: Restored, file: File | None) -> None:
+    if file is not None and memory.left is not None:
+        if _text(file) != memory.left:
             raise _conflict(memory)
-        journal.remove(tx, project, memory.key, found)
+        journal.remove(tx, project, memory.key, file)
     sync.drop_rows(tx, [(project.name, memory.key)])
     index.drop(tx, memory.space, memory.key)
 
 
-def _write_again(tx: Tx, project: Project, memory: Restored, text: str, found: File | None) -> None:
-    kept = found if _text(found) == text else None
-    if kept is None and _text(found) == memory.left:
-        kept = journal.write(tx, project, memory.key, text.encode(), found)
-    if kept is None:
+def _write_again(tx: Tx, project: Project, memory: Restored, text: str, file: File | None) -> None:
+    current = file if _text(file) == text else None
+    if current is None and _text(file) == memory.left:
+        current = journal.write(tx, project, memory.key, text.encode(), file)
+    if current is None:
         raise _conflict(memory)
-    sync.keep_row(tx, project.name, memory.key, kept)
+    sync.keep_row(tx, project.name, memory.key, current)
 
 
 def _text(file: File | None) -> str | None:

@@ -98,9 +98,9 @@ def is_missing(error: OSError) -> bool:
     return error.errno in _MISSING_ERRNOS
 
 
-def stamp_of(seen: os.stat_result) -> Stamp:
+def stamp_of(status: os.stat_result) -> Stamp:
     """Return the stamp of a file, its times clamped to 64 bits for a column of the store."""
-    return Stamp(seen.st_size, _clamp_int64(seen.st_mtime_ns), _clamp_int64(seen.st_ctime_ns))
+    return Stamp(status.st_size, _clamp_int64(status.st_mtime_ns), _clamp_int64(status.st_ctime_ns))
 
 
 def _clamp_int64(nanoseconds: int) -> int:

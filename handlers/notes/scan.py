@@ -46,68 +46,68 @@ class Scan(NamedTuple):
 def is_memory(path: str) -> bool:
     """Return whether a path below `.mnemonics` is a memory: not hidden, not too deep, not a wiki file."""
     *folders, name = path.split("/")
-    hidden = any(part.startswith(".") for part in folders) or (name.startswith(".") and name != SUFFIX)
-    deep = len(folders) > _MAX_DEPTH
-    return name.endswith(SUFFIX) and not hidden and not deep and not _WIKI_FILE.fullmatch(path)
+    is_hidden = any(part.startswith(".") for part in folders) or (name.startswith(".") and name != SUFFIX)
+    is_deep = len(folders) > _MAX_DEPTH
+    return name.endswith(SUFFIX) and not is_hidden and not is_deep and not _WIKI_FILE.fullmatch(path)
 
 
 def scan(root: Path) -> Scan | None:
     """Return the memories below `<root>/.mnemonics`; None if `root` does not exist. Raises OSError if it is a link."""
-    found = Scan({}, [], {}, [])
+    result = Scan({}, [], {}, [])
     with ExitStack() as stack:
         try:
             top = open_folder(stack, root, ())
         except FileNotFoundError:
-            return found if root.is_dir() else None
-        _scan(top, "", found, 0)
-    return found
+            return result if root.is_dir() else None
+        _scan(top, "", result, 0)
+    return result
 
 
-def _scan(folder: OpenFolder, prefix: str, found: Scan, depth: int) -> None:
+def _scan(folder: OpenFolder, prefix: str, result: Scan, depth: int) -> None:
     inner: list[str] = []
     with os.scandir(folder.path if folder.fd is None else folder.fd) as entries:
         for entry in entries:
             name = entry.name
             if name[-3:] == SUFFIX and (name[0] != "." or name == SUFFIX):
-                _scan_markdown(entry, prefix, found, inner)
+                _scan_markdown(entry, prefix, result, inner)
             elif name[0] != ".":
-                _scan_other(entry, prefix, found, inner)
+                _scan_other(entry, prefix, result, inner)
             elif _TEMPORARY_NAME.fullmatch(name):
-                _scan_temporary(entry, prefix, found)
+                _scan_temporary(entry, prefix, result)
     for name in inner:
         if depth < _MAX_DEPTH:
-            _scan_subfolder(folder, name, prefix, found, depth)
+            _scan_subfolder(folder, name, prefix, result, depth)
         else:
-            found.unreadable.append((prefix + name, f"more than {_MAX_DEPTH} folders deep"))
+            result.unreadable.append((prefix + name, f"more than {_MAX_DEPTH} folders deep"))
 
 
-def _scan_other(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
+def _scan_other(entry: "os.DirEntry[str]", prefix: str, result: Scan, inner: list[str]) -> None:
     if entry.is_dir(follow_symlinks=False):
         inner.append(entry.name)
     elif entry.is_symlink():
-        found.unreadable.append((prefix + entry.name, _LINK_REASON))
+        result.unreadable.append((prefix + entry.name, _LINK_REASON))
 
 
-def _scan_temporary(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
+def _scan_temporary(entry: "os.DirEntry[str]", prefix: str, result: Scan) -> None:
     try:
-        seen = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
-    if stat.S_ISREG(seen.st_mode):
-        found.leftovers[prefix + entry.name] = seen.st_mtime_ns
+    if stat.S_ISREG(status.st_mode):
+        result.leftovers[prefix + entry.name] = status.st_mtime_ns
 
 
-def _scan_subfolder(folder: OpenFolder, name: str, prefix: str, found: Scan, depth: int) -> None:
+def _scan_subfolder(folder: OpenFolder, name: str, prefix: str, result: Scan, depth: int) -> None:
     with ExitStack() as stack:
         try:
-            _scan(open_subfolder(stack, folder, name), f"{prefix}{name}/", found, depth + 1)
+            _scan(open_subfolder(stack, folder, name), f"{prefix}{name}/", result, depth + 1)
         except OSError as error:
-            found.unreadable.append((prefix + name, error.strerror or "not readable"))
+            result.unreadable.append((prefix + name, error.strerror or "not readable"))
             if not is_missing(error):
-                found.unlisted.append(prefix + name)
+                result.unlisted.append(prefix + name)
 
 
-def _scan_markdown(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
+def _scan_markdown(entry: "os.DirEntry[str]", prefix: str, result: Scan, inner: list[str]) -> None:
     path = prefix + entry.name
     if entry.name != SUFFIX and entry.is_dir(follow_symlinks=False):
         inner.append(entry.name)
@@ -115,17 +115,17 @@ def _scan_markdown(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: l
     if not prefix and _WIKI_FILE.fullmatch(path):
         return
     try:
-        seen = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(seen.st_mode):
-        found.unreadable.append((path, _LINK_REASON if stat.S_ISLNK(seen.st_mode) else "not a file"))
-    elif seen.st_size > MAX_FILE_BYTES:
-        found.unreadable.append((path, f"larger than {MAX_FILE_BYTES >> 20} MB"))
+    if not stat.S_ISREG(status.st_mode):
+        result.unreadable.append((path, _LINK_REASON if stat.S_ISLNK(status.st_mode) else "not a file"))
+    elif status.st_size > MAX_FILE_BYTES:
+        result.unreadable.append((path, f"larger than {MAX_FILE_BYTES >> 20} MB"))
     elif not path.isascii() and path.encode("utf-8", "ignore").decode() != path:
-        found.unreadable.append((path, "a name that is not UTF-8"))
+        result.unreadable.append((path, "a name that is not UTF-8"))
     else:
-        found.stamps[path] = stamp_of(seen)
+        result.stamps[path] = stamp_of(status)
 
 
 def delete_leftover(root: Path, path: str) -> None:

@@ -92,32 +92,32 @@ def check_for_common(tx: Tx, request: object) -> FileChanges | None:
 
 def check_all(tx: Tx, request: object) -> FileChanges | None:
     """Return `check` by reading every file; files of unknown projects count as missing."""
-    known = projects(tx)
-    found = _find_changes(tx, known, every=True)
-    unknown = tx.all("notes.sync.unknown_projects", _key_and_stamp, projects=[project.name for project in known])
-    if not unknown:
-        return found
-    return found._replace(missing=found.missing + unknown) if found else FileChanges([], unknown, [], [])
+    owners = projects(tx)
+    changes = _find_changes(tx, owners, every=True)
+    orphans = tx.all("notes.sync.unknown_projects", _key_and_stamp, projects=[project.name for project in owners])
+    if not orphans:
+        return changes
+    return changes._replace(missing=changes.missing + orphans) if changes else FileChanges([], orphans, [], [])
 
 
-def write(tx: Tx, request: object, found: FileChanges) -> bool:
+def write(tx: Tx, request: object, diff: FileChanges) -> bool:
     """Takes in the changes, except those that another call has taken in meanwhile; whether there may be more."""
-    for project in found.waiting:
+    for project in diff.waiting:
         journal.settle(tx, project)
     # The check ran in an earlier snapshot: rows that have changed since are left to the next check.
-    held = rows(tx, [_key(change) for change in found.changes] + [key for key, _ in found.missing])
-    changes = [change for change in found.changes if _stored_stamp(held, _key(change)) == change.before]
-    gone = [held[key] for key, before in found.missing if _stored_stamp(held, key) == before]
-    take_in(tx, [(change.project, change.path, change.file) for change in changes], held)
-    drop(tx, [(row.project, row.path, row.content) for row in gone], "gone")
-    for project, path in found.leftovers:
+    stored = rows(tx, [_key(change) for change in diff.changes] + [key for key, _ in diff.missing])
+    changes = [change for change in diff.changes if _stored_stamp(stored, _key(change)) == change.before]
+    missing = [stored[key] for key, before in diff.missing if _stored_stamp(stored, key) == before]
+    take_in(tx, [(change.project, change.path, change.file) for change in changes], stored)
+    drop(tx, [(row.project, row.path, row.content) for row in missing], "gone")
+    for project, path in diff.leftovers:
         delete_leftover(project.root, path)
-    return found.more or bool(found.waiting) or len(changes) + len(gone) < len(found.changes) + len(found.missing)
+    return diff.more or bool(diff.waiting) or len(changes) + len(missing) < len(diff.changes) + len(diff.missing)
 
 
-def texts(found: FileChanges) -> list[str]:
+def texts(diff: FileChanges) -> list[str]:
     """Return the texts that `write` embeds."""
-    return [note_file.index_text(note_file.parse_file(change.path, change.file)) for change in found.changes]
+    return [note_file.index_text(note_file.parse_file(change.path, change.file)) for change in diff.changes]
 
 
 def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
@@ -125,10 +125,10 @@ def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
     return {_key(row): row for row in tx.all("notes.sync.by_keys", FileRow, keys=keys)}
 
 
-def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, FileRow]) -> None:
+def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], stored: Mapping[Key, FileRow]) -> None:
     """Updates rows, index and history from files that were changed or added by hand."""
     for project, path, file in steps(tx, files):
-        row = held.get((project, path))
+        row = stored.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
             _index_by_hand(tx, project, path, file, row and row.content)
         keep_row(tx, project, path, file)
@@ -162,23 +162,23 @@ def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | No
     What is edited was changed when the file was: seldom does a person keep `modified` in the front matter.
     """
     memory = note_file.parse_file(path, file)
-    changed = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
+    updated = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
     text, operation = note_file.decode_lossy(file.data), "found" if before is None else "edited"
-    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, changed))
-    history.append(tx, space(project), path, operation, before=before, after=text, at=changed, by=BY_HAND)
+    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, updated))
+    history.append(tx, space(project), path, operation, before=before, after=text, at=updated, by=BY_HAND)
 
 
 def _put(tx: Tx, where: str, path: str, memory: note_file.ParsedMemory, origin: index.Origin) -> None:
     index.put(tx, where, path, note_file.index_text(memory), scope=memory.memory_type, origin=origin)
 
 
-def drop(tx: Tx, deleted: Sequence[tuple[str, str, str]], operation: str) -> None:
+def drop(tx: Tx, deletions: Sequence[tuple[str, str, str]], operation: str) -> None:
     """Removes rows and index entries of deleted files, given as (project, path, content)."""
     by = BY_HAND if operation == "gone" else None
-    for project, path, content in deleted:
+    for project, path, content in deletions:
         index.drop(tx, space(project), path)
         history.append(tx, space(project), path, operation, before=content, by=by)
-    drop_rows(tx, [item[:2] for item in deleted])
+    drop_rows(tx, [item[:2] for item in deletions])
 
 
 def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
@@ -195,12 +195,12 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Return the index content of some memories."""
-    found = rows(tx, [(where.partition(":")[2], path) for where, path in keys])
-    return (_source(row.project, row.path, row.modified, row.content) for row in found.values())
+    by_key = rows(tx, [(where.partition(":")[2], path) for where, path in keys])
+    return (_source(row.project, row.path, row.modified, row.content) for row in by_key.values())
 
 
-def _source(project: str, path: str, modified: int, content: str) -> IndexSource:
-    memory = note_file.parse_memory(path, content, modified)
+def _source(project: str, path: str, mtime: int, content: str) -> IndexSource:
+    memory = note_file.parse_memory(path, content, mtime)
     concept = Concept(memory.title, body=memory.content, tags=memory.tags)
     return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory), concept=concept)
 
@@ -214,38 +214,40 @@ def scan_project(project: Project) -> Scan | None:
 
 
 def _find_changes(
-    tx: Tx, known: Sequence[Project], *, every: bool = False, skipping: bool = False
+    tx: Tx, owners: Sequence[Project], *, every: bool = False, skipping: bool = False
 ) -> FileChanges | None:
-    found, settled = FileChanges([], [], [], []), list[FileChange]()
-    for project in known:
+    diff, certain = FileChanges([], [], [], []), list[FileChange]()
+    for project in owners:
         start = clock()
         # Takes the snapshot before the scan: a file that a call adds between them would be missing otherwise.
         waiting = journal.is_waiting(tx, project)
         if not (every or waiting) and is_recent(tx.file, project.root):
             continue
-        seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
-        if seen is None:
+        disk = _scan_or_skip(project, alone=len(owners) == 1 and not skipping)
+        if disk is None:
             continue
         if waiting:
-            found.waiting.append(project)
+            diff.waiting.append(project)
             continue
-        held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
+        stored = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
-        found.leftovers.extend((project, path) for path, time in seen.leftovers.items() if _abandoned(tx, time))
-        if held == seen.stamps and not doubtful and not every:
+        diff.leftovers.extend((project, path) for path, time in disk.leftovers.items() if _abandoned(tx, time))
+        if stored == disk.stamps and not doubtful and not every:
             found_no_change(tx.file, project.root, start)
             continue
-        missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
-        part = next(_parts(sorted(missing), held, _WRITE_FILES), list[str]())
-        found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in part)
-        doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
-        parts = _parts(doubted, seen.stamps, _ROWS_PER_QUERY)
-        if len(part) < len(missing) or not _compare(tx, project, parts, held, found, settled):
-            found = found._replace(more=True)
+        missing = [path for path in stored.keys() - disk.stamps.keys() if not _within(path, disk.unlisted)]
+        part = next(_parts(sorted(missing), stored, _WRITE_FILES), list[str]())
+        diff.missing.extend(_key_and_stamp(project.name, path, *stored[path]) for path in part)
+        to_read = [
+            path for path, stamp in disk.stamps.items() if every or path in doubtful or stored.get(path) != stamp
+        ]
+        parts = _parts(to_read, disk.stamps, _ROWS_PER_QUERY)
+        if len(part) < len(missing) or not _compare(tx, project, parts, stored, diff, certain):
+            diff = diff._replace(more=True)
             break
-    if not any(found) and len(settled) <= _MAX_UNWRITTEN_SETTLED:
+    if not any(diff) and len(certain) <= _MAX_UNWRITTEN_SETTLED:
         return None
-    return found._replace(changes=found.changes + settled)
+    return diff._replace(changes=diff.changes + certain)
 
 
 def is_recent(database: str, root: Path) -> bool:
@@ -273,36 +275,36 @@ def _within(path: str, folders: Sequence[str]) -> bool:
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 
-def _path_and_stamp(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:
-    return path, (size, modified, changed)
+def _path_and_stamp(path: str, size: int, mtime: int, ctime: int) -> tuple[str, tuple[int, int, int]]:
+    return path, (size, mtime, ctime)
 
 
-def _key_and_stamp(project: str, path: str, size: int, modified: int, changed: int) -> tuple[Key, Stamp]:
-    return (project, path), Stamp(size, modified, changed)
+def _key_and_stamp(project: str, path: str, size: int, mtime: int, ctime: int) -> tuple[Key, Stamp]:
+    return (project, path), Stamp(size, mtime, ctime)
 
 
 def _compare(
     tx: Tx,
     project: Project,
     parts: Iterator[list[str]],
-    held: Container[str],
-    found: FileChanges,
-    settled: list[FileChange],
+    stored: Container[str],
+    diff: FileChanges,
+    certain: list[FileChange],
 ) -> bool:
     """Reads files and collects those that differ from their rows; False when one transaction has enough."""
     for part in parts:
-        contents = rows(tx, [(project.name, path) for path in part if path in held])
+        contents = rows(tx, [(project.name, path) for path in part if path in stored])
         for path, file in read_all(project.root, part):
             row = contents.get((project.name, path))
             if file is not None:
                 change = FileChange(project.name, path, file, row and _stamp(row))
                 if row is None or row[2:5] != file.stamp or row.content != note_file.decode_lossy(file.data):
-                    found.changes.append(change)
+                    diff.changes.append(change)
                 elif row.doubtful and not _doubtful(tx, file.stamp):
-                    settled.append(change)
+                    certain.append(change)
             elif row is not None:
-                found.missing.append((_key(row), _stamp(row)))
-        if len(found.changes) >= _WRITE_FILES or sum(len(change.file.data) for change in found.changes) > _WRITE_BYTES:
+                diff.missing.append((_key(row), _stamp(row)))
+        if len(diff.changes) >= _WRITE_FILES or sum(len(change.file.data) for change in diff.changes) > _WRITE_BYTES:
             return False
     return True
 
@@ -338,8 +340,8 @@ def _stamp(row: FileRow) -> Stamp:
     return Stamp(row.size, row.modified, row.changed)
 
 
-def _stored_stamp(held: Mapping[Key, FileRow], key: Key) -> Stamp | None:
-    return _stamp(held[key]) if key in held else None
+def _stored_stamp(stored: Mapping[Key, FileRow], key: Key) -> Stamp | None:
+    return _stamp(stored[key]) if key in stored else None
 
 
 def nanoseconds(time: str) -> int:
