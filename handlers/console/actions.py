@@ -71,17 +71,17 @@ async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) 
     One that is immutable takes the field `immutable` and the right to lift that; with the field `observation` only that
     of an entity is deleted.
     """
-    asked = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
-    place = await forget_as_asked(dispatch, visit, asked, fields.get("version", ""))
+    request = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
+    place = await forget_as_asked(dispatch, visit, request, fields.get("version", ""))
     return Done(_memory_page(place, "forgotten"))
 
 
 async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Undoes a call; it takes the permission that the call took."""
     entry = await take_back(dispatch, visit, _number(fields.get("number", "")))
-    touched = audit.targets(entry)
-    if len(touched) == 1:
-        return Done(_memory_page(Place(*touched[0][:2]), "undone"))
+    targets = audit.targets(entry)
+    if len(targets) == 1:
+        return Done(_memory_page(Place(*targets[0][:2]), "undone"))
     return Done("/ui/audit?done=undone")
 
 
@@ -96,29 +96,29 @@ async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields)
 async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Creates a key of the caller's tenant that may do no more than the caller; its secret is shown once."""
     scope, expires = fields.get("scope", ""), fields.get("expires", "").strip()
-    granted = [permission.name for permission in Permission if permission <= visit.caller.grant.permission]
+    scopes = [permission.name for permission in Permission if permission <= visit.caller.grant.permission]
     require(visit, "Keys", Permission.admin)
-    if scope not in granted:
-        raise Fault("invalid", f"scope: choose from {', '.join(granted)}")
-    chosen = fields.get("dialect", "")
-    if chosen and chosen not in {dialect.name for dialect in dispatch.dialects}:
+    if scope not in scopes:
+        raise Fault("invalid", f"scope: choose from {', '.join(scopes)}")
+    dialect_name = fields.get("dialect", "")
+    if dialect_name and dialect_name not in {dialect.name for dialect in dispatch.dialects}:
         raise Fault("invalid", "dialect: there is none of this name")
     now = utc_now()
-    made = Key(
+    draft = Key(
         "",
         Permission[scope].name,  # pyright: ignore[reportArgumentType]  # the names of the permissions
         now,
         tenant=visit.caller.tenant,
         name=fields.get("name", "")[:80],
-        dialects=(chosen,) if chosen else (),
+        dialects=(dialect_name,) if dialect_name else (),
         expires=api_keys.expiry(expires, now) if expires else "",
     )
-    if not manages(visit, made):
+    if not manages(visit, draft):
         raise Forbidden("A key for other dialects", None)
     first = not (site.config.open or await asyncio.to_thread(api_keys.read, site.config.data))
-    if first and (Permission[scope] < Permission.admin or chosen) and fields.get("sure") != "yes":
+    if first and (Permission[scope] < Permission.admin or dialect_name) and fields.get("sure") != "yes":
         raise Fault("invalid", f"This is the first key. {NOT_ADMIN} Choose admin and all dialects, or tick the box.")
-    key, secret = await asyncio.to_thread(_change, site, api_keys.create, made)
+    key, secret = await asyncio.to_thread(_change, site, api_keys.create, draft)
     if not first:
         return Done("/ui/keys", secret)
     clients = await asyncio.to_thread(site.guide.clients, f"{base(site)}/mcp", "KEY")
@@ -132,14 +132,14 @@ def _change(site: Site, change: Callable[..., R], *given: Any) -> R:
 
 async def revoke_key(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     require(visit, "Keys", Permission.admin)
-    given = fields.get("id", "")
-    known = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
-    key = known.get(given)
+    key_id = fields.get("id", "")
+    keys = {key.id: key for key in await asyncio.to_thread(api_keys.read, site.config.data)}
+    key = keys.get(key_id)
     if key is None or not manages(visit, key):
         raise Fault("not_found", "There is no key of this id.")
     if Permission[key.scope] > visit.caller.grant.permission:
         raise Forbidden("This key", Permission[key.scope])
-    await asyncio.to_thread(_change, site, api_keys.revoke, given, utc_now())
+    await asyncio.to_thread(_change, site, api_keys.revoke, key_id, utc_now())
     return Done("/ui/keys?done=revoked")
 
 
@@ -172,9 +172,9 @@ async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entr
     return entry
 
 
-async def editing(dispatch: Dispatch, visit: Visit, given: str) -> tuple[Place, ToolCall, str]:
+async def editing(dispatch: Dispatch, visit: Visit, memory_id: str) -> tuple[Place, ToolCall, str]:
     """Return the place of a memory, the call that edits it, and its text; raises Fault."""
-    place = place_of(visit, given)
+    place = place_of(visit, memory_id)
     curation = await _curation(dispatch, visit, place, "edited")
     if curation.edit is None:
         raise Fault("conflict", f"{_named(place)} cannot be edited because {_without_tool(place, 'edits')}.")
@@ -189,29 +189,29 @@ class Forget(msgspec.Struct, forbid_unknown_fields=True):
     observation: str = ""
 
 
-async def forget_as_asked(dispatch: Dispatch, visit: Visit, asked: Forget, version: str | None = None) -> Place:
+async def forget_as_asked(dispatch: Dispatch, visit: Visit, request: Forget, version: str | None = None) -> Place:
     """Forgets a memory, if it is of this version. Return its place; raises Fault, also if it is still there."""
-    place = place_of(visit, asked.id)
+    place = place_of(visit, request.id)
     curation = await _curation(dispatch, visit, place, "forgotten")
-    call = _call_to_forget(place, curation, asked)
+    call = _call_to_forget(place, curation, request)
     if version is None:
         version = await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place))
     reply = await call_tool(dispatch, visit, place, version, call)
-    if not asked.observation and await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
+    if not request.observation and await read(dispatch, visit, lambda tx: version_of(tx, dispatch, place)):
         raise Fault("conflict", f"It is still there: {_words(reply)}")
     return place
 
 
-def _call_to_forget(place: Place, curation: Curation, asked: Forget) -> ToolCall:
-    if asked.observation:
-        same = (call for text, call in curation.observations.items() if asked.observation in {text, as_shown(text)})
+def _call_to_forget(place: Place, curation: Curation, request: Forget) -> ToolCall:
+    if request.observation:
+        same = (call for text, call in curation.observations.items() if request.observation in {text, as_shown(text)})
         observation = next(same, None)
         if observation is None:
             raise Fault("not_found", f"{_named(place)} has no such observation.")
         return observation
-    if curation.lock and not asked.immutable:
-        said = f"{_named(place)} cannot be forgotten because it is immutable: {curation.lock}. {_LIFTING}"
-        raise Fault("blocked", said if curation.forget_locked else f"{said.removesuffix(_LIFTING).rstrip()}")
+    if curation.lock and not request.immutable:
+        message = f"{_named(place)} cannot be forgotten because it is immutable: {curation.lock}. {_LIFTING}"
+        raise Fault("blocked", message if curation.forget_locked else f"{message.removesuffix(_LIFTING).rstrip()}")
     call = curation.forget_locked if curation.lock else curation.forget
     if call is None:
         why = curation.obstacle or _without_tool(place, "deletes")
@@ -219,7 +219,7 @@ def _call_to_forget(place: Place, curation: Curation, asked: Forget) -> ToolCall
     return call
 
 
-async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Curation:
+async def _curation(dispatch: Dispatch, visit: Visit, place: Place, verb: str) -> Curation:
     """Return the actions that a memory allows a person; raises Fault if it is gone, or its dialect has none."""
 
     def look(tx: Tx) -> tuple[Curation | None, bool]:
@@ -229,9 +229,9 @@ async def _curation(dispatch: Dispatch, visit: Visit, place: Place, done: str) -
     if curation is None and not is_there:
         raise no_memory(place)
     if curation is None:
-        served = any(dialect.name == place.dialect for dialect in dispatch.dialects)
-        why = "it is not there any more" if served else f"this server does not serve {place.dialect}"
-        raise Fault("conflict", f"{_named(place)} cannot be {done} because {why}.")
+        is_served = any(dialect.name == place.dialect for dialect in dispatch.dialects)
+        why = "it is not there any more" if is_served else f"this server does not serve {place.dialect}"
+        raise Fault("conflict", f"{_named(place)} cannot be {verb} because {why}.")
     return curation
 
 
@@ -283,9 +283,9 @@ async def call_for_person(
         faults.append(fault)
         return entry.dialect.fail(fault)
 
-    made = ToolEntry(entry.dialect._replace(fail=fail), _undoable(tool._replace(handler=handle)))
-    made.observers = entry.observers
-    reply = await dispatch.call(made, msgspec.json.encode(call.arguments), visit.caller)
+    once = ToolEntry(entry.dialect._replace(fail=fail), _undoable(tool._replace(handler=handle)))
+    once.observers = entry.observers
+    reply = await dispatch.call(once, msgspec.json.encode(call.arguments), visit.caller)
     if not isinstance(reply, Reply):
         raise Fault("disabled", f"{call.tool} asks back, which only an MCP client can answer.")
     if reply.fault is not None:
@@ -310,20 +310,20 @@ def _check_may_undo(dispatch: Dispatch, visit: Visit, entry: audit.Entry) -> Non
     grant, tool = visit.caller.grant, dispatch.entry(entry.tool)
     if not grant.allows_dialect(entry.dialect):
         raise Forbidden(f"Call {entry.id}", None)
-    needed = max(Permission.write, tool.required.most) if tool else Permission.admin
-    require(visit, f"Undo of {entry.tool}", needed)
+    least = max(Permission.write, tool.required.most) if tool else Permission.admin
+    require(visit, f"Undo of {entry.tool}", least)
 
 
 async def _check_unchanged(dispatch: Dispatch, visit: Visit, number: int) -> None:
     """Raises the Fault for a call of which something has changed again, if a read has the time to see it."""
     try:
-        changed = await read(dispatch, visit, partial(changed_since, number=number))
+        conflict = await read(dispatch, visit, partial(changed_since, number=number))
     except Fault as fault:
         if fault.code != "invalid":
             raise
         return
-    if changed is not None:
-        raise changed
+    if conflict is not None:
+        raise conflict
 
 
 async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], tool: str) -> None:
@@ -337,11 +337,11 @@ def _words(reply: Reply) -> str:
     return reply.body[:_REPLY_CHARS].decode("utf-8", "replace")
 
 
-def _memory_page(place: Place, done: str) -> str:
-    return f"/ui/memory?{urlencode({'id': place.id, 'done': done})}"
+def _memory_page(place: Place, notice: str) -> str:
+    return f"/ui/memory?{urlencode({'id': place.id, 'done': notice})}"
 
 
-def _number(given: str) -> int:
-    if not given.isascii() or not given.isdigit() or len(given) > 18:
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Fault("invalid", "number: is the id of a call in the audit")
-    return int(given)
+    return int(text)

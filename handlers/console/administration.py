@@ -147,30 +147,30 @@ async def _health(site: Site, dispatch: Dispatch, visit: Visit, findings: list[F
 
 async def _metrics(site: Site) -> Metrics | None:
     """Return the tools with most calls first."""
-    seen = None if site.counted is None else await site.counted()
-    if seen is None or isinstance(seen, Fault):
+    snapshot = None if site.counted is None else await site.counted()
+    if snapshot is None or isinstance(snapshot, Fault):
         return None
-    tools = [_times(tool, one) for tool, one in seen.calls.items()]
-    tools.sort(key=lambda one: (-one.calls, one.tool))
+    tools = [_times(tool, calls) for tool, calls in snapshot.calls.items()]
+    tools.sort(key=lambda calls: (-calls.calls, calls.tool))
     bounds = [1000 * bound for bound in SECONDS]
-    return Metrics(bounds, tools[:_MOST_TOOLS], seen.connections, seen.processor, seen.resident)
+    return Metrics(bounds, tools[:_MOST_TOOLS], snapshot.connections, snapshot.processor, snapshot.resident)
 
 
-def _times(tool: str, one: ToolCalls) -> ToolTimes:
-    calls, failed = sum(one.buckets), sum(count for outcome, count in one.outcomes.items() if outcome != "ok")
-    return ToolTimes(tool, calls, failed, 1000 * one.seconds / max(1, calls), one.buckets)
+def _times(tool: str, counts: ToolCalls) -> ToolTimes:
+    calls, failures = sum(counts.buckets), sum(count for outcome, count in counts.outcomes.items() if outcome != "ok")
+    return ToolTimes(tool, calls, failures, 1000 * counts.seconds / max(1, calls), counts.buckets)
 
 
 async def load_keys(site: Site, dispatch: Dispatch, visit: Visit) -> Keys:
     """Return the keys that the caller manages."""
     require(visit, "Keys", Permission.admin)
-    known = await asyncio.to_thread(api_keys.read, site.config.data)
+    keys = await asyncio.to_thread(api_keys.read, site.config.data)
     now, grant = utc_now(), visit.caller.grant
-    shown = [_listed(key, now, site.log.last_used(key.id)) for key in known if manages(visit, key)]
+    rows = [_listed(key, now, site.log.last_used(key.id)) for key in keys if manages(visit, key)]
     tenants = await asyncio.to_thread(_tenants, site.config) if is_operator(visit) else []
     scopes = [permission.name for permission in Permission if permission <= grant.permission]
     dialects = [dialect.name for dialect in dispatch.dialects if grant.allows_dialect(dialect.name)]
-    return Keys(shown, tenants, scopes, dialects, not grant.dialects, site.needs_key())
+    return Keys(rows, tenants, scopes, dialects, not grant.dialects, site.needs_key())
 
 
 def is_operator(visit: Visit) -> bool:

@@ -59,8 +59,8 @@ class CommandRoutes:
             return error_response(404, "not_found", _NO_COMMAND)
         if scope["method"] != "POST":
             return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("as", ["json"])[-1]
-        style = _STYLES.get(given)
+        style_name = parse_qs(scope["query_string"].decode("latin-1")).get("as", ["json"])[-1]
+        style = _STYLES.get(style_name)
         if style is None:
             raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
         body = await read_arguments(headers, receive, self._limits)
@@ -73,10 +73,10 @@ class CommandRoutes:
         return HttpResponse(200, printed(name, result, style).encode("utf-8", "replace"), (), _MEDIA[style])
 
     def _caller(self, headers: Headers) -> Caller:
-        shown = headers.get(TOKEN_HEADER)
-        if shown is None:
+        token = headers.get(TOKEN_HEADER)
+        if token is None:
             return with_client_name(self._access.caller(headers), TERMINAL)
-        if self._local is None or not hmac.compare_digest(shown, self._local.token.encode()):
+        if self._local is None or not hmac.compare_digest(token, self._local.token.encode()):
             raise Unauthenticated("invalid_token", "Another server has written this token")
         tenant = headers.get(TENANT_HEADER, MAIN.encode()).decode("latin-1")
         return local_caller(self._local.data, tenant)

@@ -165,80 +165,82 @@ class Undone(Struct):
     memories: list[str]
 
 
-async def recall(dispatch: Dispatch, visit: Visit, asked: Recall) -> list[Hit]:
+async def recall(dispatch: Dispatch, visit: Visit, request: Recall) -> list[Hit]:
     """Return the memories that the tool of this name finds, with their texts."""
-    page = await ask_recall(dispatch, visit, {**_LIMIT, **_fields(asked), "detail": "text"}, _Page)
+    page = await ask_recall(dispatch, visit, {**_LIMIT, **_fields(request), "detail": "text"}, _Page)
     return page.memories
 
 
-async def list_memories(dispatch: Dispatch, visit: Visit, asked: List) -> list[Hit]:
+async def list_memories(dispatch: Dispatch, visit: Visit, request: List) -> list[Hit]:
     """Return the newest memories, a line of each."""
-    found, cursor, filters = list[Hit](), "", _fields(asked)
-    while len(found) < asked.limit:
-        size = min(_PAGE, asked.limit - len(found))
+    hits, cursor, filters = list[Hit](), "", _fields(request)
+    while len(hits) < request.limit:
+        size = min(_PAGE, request.limit - len(hits))
         asking = {**_LIMIT, **filters, "limit": size, "cursor": cursor, "explain": True}
         page = await ask_recall(dispatch, visit, asking, _Page)
-        found += page.memories
+        hits += page.memories
         cursor = page.cursor or ""
         if not cursor:
             break
-    return found
+    return hits
 
 
-async def show(dispatch: Dispatch, visit: Visit, asked: One) -> Shown:
+async def show(dispatch: Dispatch, visit: Visit, request: One) -> Shown:
     """Return one memory; raises Fault("not_found")."""
-    place = place_of(visit, asked.id)
+    place = place_of(visit, request.id)
     return await read(dispatch, visit, lambda tx: _shown(tx, dispatch, visit, place))
 
 
-async def history(dispatch: Dispatch, visit: Visit, asked: One) -> list[Event]:
+async def history(dispatch: Dispatch, visit: Visit, request: One) -> list[Event]:
     """Return the newest events of a memory, which may be gone; raises Fault("not_found") if there are none."""
-    place = place_of(visit, asked.id)
-    found = await read(dispatch, visit, lambda tx: events(tx, place))
-    if not found:
+    place = place_of(visit, request.id)
+    past = await read(dispatch, visit, lambda tx: events(tx, place))
+    if not past:
         raise no_memory(place)
-    return found[:PAGE_ROWS]
+    return past[:PAGE_ROWS]
 
 
-async def add(dispatch: Dispatch, visit: Visit, asked: Add) -> Changed:
+async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     """Adds a memory with the tool of a dialect."""
-    dialect = _adding(dispatch, visit, asked.dialect)
+    dialect = _adding(dispatch, visit, request.dialect)
     assert dialect.memories.compose is not None
-    call = dialect.memories.compose(asked.text, asked.name.strip() or _name_of(asked.text))
-    touched: list[Target] = []
-    reply = await call_for_person(dispatch, visit, call, after=lambda tx: touched.extend(tx.touched[1]))
-    if not touched:
+    call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
+    targets: list[Target] = []
+    reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
+    if not targets:
         raise Fault("conflict", f"Nothing was added: {reply.body[:_PAGE].decode('utf-8', 'replace')}")
-    return await _changed(dispatch, visit, Place(*touched[0][:2]), "added")
+    return await _changed(dispatch, visit, Place(*targets[0][:2]), "added")
 
 
-async def edit(dispatch: Dispatch, visit: Visit, asked: Edit) -> Changed:
+async def edit(dispatch: Dispatch, visit: Visit, request: Edit) -> Changed:
     """Writes another text, unless the memory has changed since the version."""
-    place, call, before = await editing(dispatch, visit, asked.id)
-    if before == asked.text:
-        return Changed(place.id, _UNCHANGED, 0, asked.version)
-    arguments = {**call.arguments, call.text: asked.text}
-    await call_tool(dispatch, visit, place, asked.version, call._replace(arguments=arguments))
+    place, call, before = await editing(dispatch, visit, request.id)
+    if before == request.text:
+        return Changed(place.id, _UNCHANGED, 0, request.version)
+    arguments = {**call.arguments, call.text: request.text}
+    await call_tool(dispatch, visit, place, request.version, call._replace(arguments=arguments))
     return await _changed(dispatch, visit, place, "edited")
 
 
-async def forget(dispatch: Dispatch, visit: Visit, asked: Forget) -> Changed:
+async def forget(dispatch: Dispatch, visit: Visit, request: Forget) -> Changed:
     """Delete a memory, or an observation of it; an immutable memory only if an admin asks for that."""
-    place = await forget_as_asked(dispatch, visit, asked)
+    place = await forget_as_asked(dispatch, visit, request)
     return await _changed(dispatch, visit, place, "forgotten")
 
 
-async def undo(dispatch: Dispatch, visit: Visit, asked: Undo) -> Undone:
+async def undo(dispatch: Dispatch, visit: Visit, request: Undo) -> Undone:
     """Undo the changes of a call; raises Fault with the reason if that cannot be done."""
-    entry = await take_back(dispatch, visit, asked.call)
+    entry = await take_back(dispatch, visit, request.call)
     memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
     return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
 
 
-async def stats(dispatch: Dispatch, visit: Visit, _asked: Nothing) -> Stats:
+async def stats(dispatch: Dispatch, visit: Visit, _request: Nothing) -> Stats:
     """Return the counts of the memories the caller may see."""
-    seen, sizes = allowed_dialects(visit), dispatch.store.load()
-    return await read(dispatch, visit, lambda tx: overview.stats(tx, seen, sizes, days_until_now(tx, WEEK, seen)))
+    dialects, sizes = allowed_dialects(visit), dispatch.store.load()
+    return await read(
+        dispatch, visit, lambda tx: overview.stats(tx, dialects, sizes, days_until_now(tx, WEEK, dialects))
+    )
 
 
 Result = Struct | list[Any]
@@ -267,15 +269,15 @@ async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: 
     """Return the result of a command; raises Fault, and Forbidden."""
     request, command = COMMANDS[name]
     try:
-        asked: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
+        values: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
     except UNREADABLE as error:
         raise Fault("invalid", f"{name}: {error}") from None
-    return await command(dispatch, Visit(caller, {}), asked)
+    return await command(dispatch, Visit(caller, {}), values)
 
 
-def _fields(asked: Struct) -> dict[str, Any]:
+def _fields(request: Struct) -> dict[str, Any]:
     """Return the fields that were sent, which leaves the defaults to the tool."""
-    return msgspec.to_builtins(asked)
+    return msgspec.to_builtins(request)
 
 
 def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
@@ -304,10 +306,10 @@ def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
         raise Fault("disabled", "No dialect that is served can add a memory.")
     if name and name not in able:
         raise Fault("invalid", f"dialect: choose from {', '.join(able)}")
-    chosen = able[name] if name else next(iter(able.values()))
-    if not visit.caller.grant.allows_dialect(chosen.name):
-        raise Forbidden(chosen.name, None)
-    return chosen
+    dialect = able[name] if name else next(iter(able.values()))
+    if not visit.caller.grant.allows_dialect(dialect.name):
+        raise Forbidden(dialect.name, None)
+    return dialect
 
 
 def _name_of(text: str) -> str:
@@ -316,9 +318,9 @@ def _name_of(text: str) -> str:
     return one_line(first.replace("/", " "), _NAME_CHARS).strip(" #*-.…") or "memory"
 
 
-async def _changed(dispatch: Dispatch, visit: Visit, place: Place, done: str) -> Changed:
+async def _changed(dispatch: Dispatch, visit: Visit, place: Place, verb: str) -> Changed:
     def after(tx: Tx) -> Changed:
         newest = calls_of(tx, place)
-        return Changed(place.id, done, newest[0].number if newest else 0, version_of(tx, dispatch, place))
+        return Changed(place.id, verb, newest[0].number if newest else 0, version_of(tx, dispatch, place))
 
     return await read(dispatch, visit, after)

@@ -44,18 +44,19 @@ class Connect(Struct):
 async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
     """Return the address of the dialects whose names are among the parameters, or of all."""
     query, reading = visit.query, visit.query.get("tools") == "read"
-    chosen = [dialect for dialect in dispatch.dialects if query.get(dialect.name)] or list(dispatch.dialects)
-    path = "/mcp" if len(chosen) == len(dispatch.dialects) else f"/mcp/{','.join(dialect.name for dialect in chosen)}"
+    selection = [dialect for dialect in dispatch.dialects if query.get(dialect.name)] or list(dispatch.dialects)
+    names = ",".join(dialect.name for dialect in selection)
+    path = "/mcp" if len(selection) == len(dispatch.dialects) else f"/mcp/{names}"
     url = f"{base(site)}{path}{'?tools=read' if reading else ''}"
-    tools = [tool for dialect in chosen for tool in dialect.tools if not reading or tool.mode == "read"]
+    tools = [tool for dialect in selection for tool in dialect.tools if not reading or tool.mode == "read"]
     tokens, clients = await asyncio.gather(
         asyncio.to_thread(site.guide.tokens, tools),
         asyncio.to_thread(site.guide.clients, url, _KEY if site.needs_key() else ""),
     )
     counts = site.log.counts(visit.caller.tenant, allowed_dialects(visit))
-    called = [count for count in counts if not count.client.endswith(CONSOLE)]
-    choices = [_choice(dialect, chosen) for dialect in dispatch.dialects]
-    return Connect(url, reading, len(tools), tokens, choices, clients, site.needs_key(), next(iter(called), None))
+    last = next((count for count in counts if not count.client.endswith(CONSOLE)), None)
+    choices = [_choice(dialect, selection) for dialect in dispatch.dialects]
+    return Connect(url, reading, len(tools), tokens, choices, clients, site.needs_key(), last)
 
 
 def base(site: Site) -> str:
@@ -65,5 +66,5 @@ def base(site: Site) -> str:
     return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
 
 
-def _choice(dialect: Dialect, chosen: list[Dialect]) -> Choice:
-    return Choice(dialect.name, dialect.about, len(dialect.tools), dialect in chosen)
+def _choice(dialect: Dialect, selection: list[Dialect]) -> Choice:
+    return Choice(dialect.name, dialect.about, len(dialect.tools), dialect in selection)

@@ -160,9 +160,9 @@ class Console:
 
     async def _act(self, request: Request, name: str) -> Answer:
         """Runs an action for a form of one of our pages."""
-        refused = self._refuse_form(request)
-        if refused is not None:
-            return refused
+        refusal = self._refuse_form(request)
+        if refusal is not None:
+            return refusal
         body = await read_body(request.receive, FORM_BYTES)
         if body is None:
             closing = {"connection": "close"}
@@ -176,11 +176,11 @@ class Console:
             raise Fault("not_found", "There is no such action.")
         try:
             async with self._access.dispatch_of(visit.caller) as dispatch:
-                done = await action(self._site, dispatch, visit, fields)
+                outcome = await action(self._site, dispatch, visit, fields)
         except Fault as fault:
-            shown = {"typed": fields.get("text"), "id": fields.get("id", "")}
-            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, shown=shown)
-        return self._done(request, visit, done)
+            values = {"typed": fields.get("text"), "id": fields.get("id", "")}
+            return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, values=values)
+        return self._done(request, visit, outcome)
 
     def _refuse_form(self, request: Request) -> Answer | None:
         if request.method != "POST":
@@ -191,14 +191,14 @@ class Console:
             return self._failure(request, 415, "invalid", "A form is application/x-www-form-urlencoded.")
         return None
 
-    def _done(self, request: Request, visit: Visit, done: Done) -> Answer:
-        if done.secret:
-            cookie = {"set-cookie": self._visitors.begin(request, done.begins)} if done.begins else {}
-            shown = {"secret": done.secret, "first": bool(done.begins), "clients": done.clients}
-            return self._html("secret", "New key", visit, shown, request)._replace(headers=cookie)
-        if done.health:
-            return self._html("health", "Health", visit, {"model": done.health}, request)
-        return Answer(303, b"", headers={"location": done.location})
+    def _done(self, request: Request, visit: Visit, outcome: Done) -> Answer:
+        if outcome.secret:
+            cookie = {"set-cookie": self._visitors.begin(request, outcome.begins)} if outcome.begins else {}
+            values = {"secret": outcome.secret, "first": bool(outcome.begins), "clients": outcome.clients}
+            return self._html("secret", "New key", visit, values, request)._replace(headers=cookie)
+        if outcome.health:
+            return self._html("health", "Health", visit, {"model": outcome.health}, request)
+        return Answer(303, b"", headers={"location": outcome.location})
 
     def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:
         cookie = self._visitors.log_in(request, fields)
@@ -219,10 +219,10 @@ class Console:
         return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
 
     def _file(self, request: Request, name: str) -> Answer:
-        found = self._renderer.static.get(name)
-        if found is None:
+        file = self._renderer.static.get(name)
+        if file is None:
             return self._failure(request, 404, "not_found", "There is no such file.")
-        return Answer(200, found.body, found.media, _FOREVER)
+        return Answer(200, file.body, file.media, _FOREVER)
 
     def _ask_for_key(self, request: Request, error: Unauthenticated) -> Answer:
         if request.method == "GET" and not request.path.endswith(".json"):
@@ -238,21 +238,21 @@ class Console:
         code: "Code | str",
         message: str,
         headers: Mapping[str, str] = {},
-        shown: Mapping[str, Any] = {},
+        values: Mapping[str, Any] = {},
     ) -> Answer:
         """Return an error, as JSON if JSON was asked for; a text that was typed is shown again."""
         if request.path.endswith(".json"):
             body = msgspec.json.encode({"error": {"code": code, "message": message}})
             return Answer(status, body, _JSON, headers)
-        shown = {"status": status, "message": message, "typed": None, "id": "", **shown}
-        return self._html("failure", "Not done", None, shown, request)._replace(status=status, headers=headers)
+        values = {"status": status, "message": message, "typed": None, "id": "", **values}
+        return self._html("failure", "Not done", None, values, request)._replace(status=status, headers=headers)
 
-    def _html(self, name: str, title: str, visit: Visit | None, shown: Mapping[str, Any], request: Request) -> Answer:
+    def _html(self, name: str, title: str, visit: Visit | None, values: Mapping[str, Any], request: Request) -> Answer:
         grant = None if visit is None else visit.caller.grant
         menu = [
-            (other, page.title)
-            for other, page in PAGES.items()
-            if page.in_menu and grant is not None and (other not in _ADMIN or grant.permission.name in _MANAGING)
+            (page_name, page.title)
+            for page_name, page in PAGES.items()
+            if page.in_menu and grant is not None and (page_name not in _ADMIN or grant.permission.name in _MANAGING)
         ]
         common = {
             "name": name,
@@ -266,7 +266,7 @@ class Console:
             "now": utc_now(),
             "wrong": "",
         }
-        return Answer(200, self._renderer.page(f"{name}.html", {**common, **shown}))
+        return Answer(200, self._renderer.page(f"{name}.html", {**common, **values}))
 
 
 async def _send(send: Send, answer: Answer) -> None:
@@ -276,15 +276,15 @@ async def _send(send: Send, answer: Answer) -> None:
 
 
 def console_of(
-    seen: Seen,
+    parts: Seen,
     guide_of: GuideOf | None,
-    counted: Callable[[], Awaitable[Snapshot | Fault]] | None,
+    counters: Callable[[], Awaitable[Snapshot | Fault]] | None,
     limits: Limits,
     access: AccessControl,
     worker: "Worker | None",
 ) -> Console:
     """Return the console of a server, or of one of several workers, which share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
-    guide = guide_of(seen[0]) if guide_of else NO_GUIDE
-    site = Site(*seen, guide, Checks(guide), counted)
+    guide = guide_of(parts[0]) if guide_of else NO_GUIDE
+    site = Site(*parts, guide, Checks(guide), counters)
     return Console(site, limits, access, Visitors(access.auth, secret, codes))

@@ -36,8 +36,8 @@ def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
     for number, (_, count) in enumerate(days, offset):
         column, row = divmod(number, 7)
         paths[_level(count, top)] += f"M{column * _STEP} {row * _STEP + _CELL / 2:g}h{_CELL}"  # as wide as long
-    numbered = ((number // 7, day) for number, day in enumerate(days, offset))
-    weeks = [[day for _, day in several] for _, several in groupby(numbered, key=lambda one: one[0])]
+    by_week = ((number // 7, day) for number, day in enumerate(days, offset))
+    weeks = [[day for _, day in several] for _, several in groupby(by_week, key=lambda pair: pair[0])]
     return Strip(len(weeks) * _STEP, paths, [(week[0][0], sum(count for _, count in week)) for week in weeks])
 
 

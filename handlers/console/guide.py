@@ -78,8 +78,8 @@ class Checks:
     async def run(self, *, deep: bool) -> list[Finding]:
         """Return the findings of the checks; deep checks read the whole database."""
         async with self._locks[deep]:
-            at, found = self._found.get(deep, (-_FRESH_SECONDS, []))
+            at, findings = self._found.get(deep, (-_FRESH_SECONDS, []))
             if time.monotonic() - at >= _FRESH_SECONDS:
-                found = await asyncio.to_thread(self._guide.findings, deep)
-                self._found[deep] = (time.monotonic(), found)
-            return found
+                findings = await asyncio.to_thread(self._guide.findings, deep)
+                self._found[deep] = (time.monotonic(), findings)
+            return findings

@@ -74,23 +74,23 @@ class Review(Struct):
 
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
     """Return the events or the sessions that the caller may see."""
-    asked = {name: visit.query[name] for name in _TIMELINE_FILTERS if visit.query.get(name)}
-    filters: dict[str, Any] = {"actor": asked.get("actor"), "operation": asked.get("operation")}
-    below, seen = visit.number("before", NEWEST), _dialects(dispatch, visit)
+    choices = {name: visit.query[name] for name in _TIMELINE_FILTERS if visit.query.get(name)}
+    filters: dict[str, Any] = {"actor": choices.get("actor"), "operation": choices.get("operation")}
+    below, dialects = visit.number("before", NEWEST), _dialects(dispatch, visit)
     by_session = visit.query.get("by") == "session"
-    space = _session_space(dispatch, visit) if by_session or "session" in asked else ""
+    space = _session_space(dispatch, visit) if by_session or "session" in choices else ""
 
     def load(tx: Tx) -> Timeline:
-        found, several = list[Event](), list[SessionSummary]()
-        if "session" in asked:
-            found = session_events(tx, below, space, asked["session"], **filters)
+        rows, summaries = list[Event](), list[SessionSummary]()
+        if "session" in choices:
+            rows = session_events(tx, below, space, choices["session"], **filters)
         elif by_session:
-            several = sessions(tx, below, space)
+            summaries = sessions(tx, below, space)
         else:
-            found = timeline(tx, below, dialects=seen, **filters)
-        days = [] if space else days_until_now(tx, _YEAR_DAYS, seen)
-        further = next_page(several or found)
-        return Timeline(_names(dispatch), asked, found[:PAGE_ROWS], several[:PAGE_ROWS], further, days)
+            rows = timeline(tx, below, dialects=dialects, **filters)
+        days = [] if space else days_until_now(tx, _YEAR_DAYS, dialects)
+        further = next_page(summaries or rows)
+        return Timeline(_names(dispatch), choices, rows[:PAGE_ROWS], summaries[:PAGE_ROWS], further, days)
 
     return await read(dispatch, visit, load)
 
@@ -109,27 +109,29 @@ def _session_space(dispatch: Dispatch, visit: Visit) -> str:
 
 async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     """Return the calls of the dialects the caller may call."""
-    asked = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
-    below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), asked.get("actor")
-    checked = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
-    if checked is None:
+    choices = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
+    below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), choices.get("actor")
+    depth = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
+    if depth is None:
         require(visit, "A check of the whole chain", Permission.admin)
 
     def load(tx: Tx) -> tuple[list[Call], int | None]:
-        return calls(tx, below, PAGE_ROWS + 1, dialects=seen, actor=actor), audit.first_broken(tx, checked)
+        return calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor), audit.first_broken(tx, depth)
 
-    found, broken = await read(dispatch, visit, load)
-    return Audit(_names(dispatch), asked, found[:PAGE_ROWS], next_page(found), checked, broken)
+    rows, first_broken = await read(dispatch, visit, load)
+    return Audit(_names(dispatch), choices, rows[:PAGE_ROWS], next_page(rows), depth, first_broken)
 
 
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
     """Return the newest calls that pass the filters of the page, as comma-separated values."""
-    below, seen, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
-    found = await read(dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=seen, actor=actor or None))
+    below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
+    entries = await read(
+        dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=dialects, actor=actor or None)
+    )
     text = StringIO()
     rows = csv.writer(text)
     rows.writerow(("call", "at", "dialect", "tool", "actor", "outcome", "touched", "memories"))
-    for call in found:
+    for call in entries:
         memories = " ".join(f"{target.id} {target.operation}" for target in call.targets)
         row = (call.number, call.at, call.dialect, call.tool, call.actor, call.outcome, call.touched, memories)
         rows.writerow([_cell(value) for value in row])
@@ -143,9 +145,9 @@ def _cell(value: object) -> object:
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
     """Return the quarantined memories, in the dialects the caller may call."""
-    below, seen = visit.number("before", NEWEST), allowed_dialects(visit)
-    found = await read(dispatch, visit, lambda tx: held(tx, below, seen))
-    return Review(found[:PAGE_ROWS], next_page(found))
+    below, dialects = visit.number("before", NEWEST), allowed_dialects(visit)
+    rows = await read(dispatch, visit, lambda tx: held(tx, below, dialects))
+    return Review(rows[:PAGE_ROWS], next_page(rows))
 
 
 def _names(dispatch: Dispatch) -> list[str]:
@@ -154,11 +156,11 @@ def _names(dispatch: Dispatch) -> list[str]:
 
 def _dialects(dispatch: Dispatch, visit: Visit) -> list[str] | None:
     """Return the dialects to show: the one that is asked for, or all the caller may call."""
-    asked = visit.query.get("dialect", "")
-    if not asked:
+    name = visit.query.get("dialect", "")
+    if not name:
         return allowed_dialects(visit)
-    if asked not in _names(dispatch):
+    if name not in _names(dispatch):
         raise Fault("invalid", f"dialect: choose from {', '.join(_names(dispatch))}")
-    if not visit.caller.grant.allows_dialect(asked):
-        raise Forbidden(asked, None)
-    return [asked]
+    if not visit.caller.grant.allows_dialect(name):
+        raise Forbidden(name, None)
+    return [name]

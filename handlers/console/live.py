@@ -49,16 +49,16 @@ async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
 
 def live(site: Site, visit: Visit) -> Live:
     """Return the present state of the page."""
-    tenant, seen, log = visit.caller.tenant, allowed_dialects(visit), site.log
-    calls = log.newest(tenant, seen)
+    tenant, dialects, log = visit.caller.tenant, allowed_dialects(visit), site.log
+    calls = log.newest(tenant, dialects)
     number = visit.number("number", 0)
     call = next((call for call in calls if call.number == number), None)
     if number and call is None:
         raise Fault("not_found", f"Call {number} is not kept.")
     if call is not None and visit.caller.grant.permission < Permission.admin:
         call = _without_texts(call)
-    shown = [_without_texts(one) for one in calls[:PAGE_ROWS]]
-    return Live(log.keeps, log.since, log.counts(tenant, seen)[:PAGE_ROWS], shown, call)
+    rows = [_without_texts(row) for row in calls[:PAGE_ROWS]]
+    return Live(log.keeps, log.since, log.counts(tenant, dialects)[:PAGE_ROWS], rows, call)
 
 
 def _without_texts(call: SeenCall) -> SeenCall:
@@ -75,36 +75,36 @@ class Streams:
     def require_room(self, caller: Caller) -> None:
         """Raises Fault if too many are open, of the caller or of all."""
         mine = self._open[caller.tenant, caller.key]
-        for most, found in ((_MOST_OF_CALLER, mine), (_MOST_STREAMS, self._open.total())):
-            if found >= most:
+        for most, count in ((_MOST_OF_CALLER, mine), (_MOST_STREAMS, self._open.total())):
+            if count >= most:
                 raise Fault("busy", f"{most} pages follow the calls already.")
 
     async def serve(self, caller: Caller, visit: Callable[[], Visit], receive: Receive, send: Send) -> None:
         """Send the state of the page after every call, until the client leaves or may not see it any more."""
         owner = caller.tenant, caller.key
         self._open[owner] += 1
-        gone = asyncio.ensure_future(_disconnected(receive))
+        leaving = asyncio.ensure_future(_disconnected(receive))
         try:
             await _start(send)
-            await self._follow(visit, gone, send)
+            await self._follow(visit, leaving, send)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._open -= Counter([owner])  # keeps none at zero
-            gone.cancel()
+            leaving.cancel()
 
-    async def _follow(self, visit: Callable[[], Visit], gone: "asyncio.Future[None]", send: Send) -> None:
-        log, shown, spoken = self._site.log, -1, time.monotonic()
-        while not gone.done() and not self._site.stopping():
+    async def _follow(self, visit: Callable[[], Visit], leaving: "asyncio.Future[None]", send: Send) -> None:
+        log, number, last = self._site.log, -1, time.monotonic()
+        while not leaving.done() and not self._site.stopping():
             try:
                 visitor = visit()
             except Unauthenticated:
                 return
-            if await log.changed(shown, _WAIT_SECONDS):
-                shown, spoken = log.number, time.monotonic()
+            if await log.changed(number, _WAIT_SECONDS):
+                number, last = log.number, time.monotonic()
                 await _send(send, b"data: %b\n\n" % msgspec.json.encode(live(self._site, visitor)))
                 await asyncio.sleep(_GAP_SECONDS)
-            elif time.monotonic() - spoken > _HEARTBEAT_SECONDS:
-                spoken = time.monotonic()
+            elif time.monotonic() - last > _HEARTBEAT_SECONDS:
+                last = time.monotonic()
                 await _send(send, _PING)
 
 

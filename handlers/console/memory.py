@@ -137,12 +137,12 @@ def _short_observations(curation: Curation) -> list[str]:
     return list(islice(short, _SHOWN_OBSERVATIONS))
 
 
-def _moment(given: str) -> str:
+def _moment(text: str) -> str:
     """Return a date or time in the form of the history; empty for none."""
-    found = utc_time(given) if given else ""
-    if found is None:
+    moment = utc_time(text) if text else ""
+    if moment is None:
         raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
-    return found
+    return moment
 
 
 def links_of(tx: Tx, visit: Visit, curation: Curation) -> list[Linked]:
@@ -152,9 +152,9 @@ def links_of(tx: Tx, visit: Visit, curation: Curation) -> list[Linked]:
 
 def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
     place = Place(link.space, link.key)
-    known = link.space and visit.caller.grant.allows_dialect(place.dialect) and find_document(tx, place, _NAME_CHARS)
-    name = known.text.partition("\n")[0] if known else link.key
-    return Linked(link.relation, link.outgoing, place.id if known else "", name or link.key)
+    document = link.space and visit.caller.grant.allows_dialect(place.dialect) and find_document(tx, place, _NAME_CHARS)
+    name = document.text.partition("\n")[0] if document else link.key
+    return Linked(link.relation, link.outgoing, place.id if document else "", name or link.key)
 
 
 def find_document(tx: Tx, place: Place, chars: int) -> Document | None:
@@ -202,8 +202,8 @@ def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:
     if entry is None or call is None:
         return False
     actions = entry.required.actions
-    needed = actions.get(str(call.arguments.get("action", "")), entry.required.most)
-    return visit.caller.grant.allows_dialect(entry.dialect.name) and needed <= visit.caller.grant.permission
+    least = actions.get(str(call.arguments.get("action", "")), entry.required.most)
+    return visit.caller.grant.allows_dialect(entry.dialect.name) and least <= visit.caller.grant.permission
 
 
 def _fits_form(text: str) -> bool:
@@ -212,5 +212,5 @@ def _fits_form(text: str) -> bool:
     """
     if len(text) > _FORM_ROOM or "\0" in text:
         return False
-    sent = as_shown(text).replace("\n", CRLF)
-    return len(quote_plus(sent, errors="replace")) <= _FORM_ROOM
+    form_text = as_shown(text).replace("\n", CRLF)
+    return len(quote_plus(form_text, errors="replace")) <= _FORM_ROOM

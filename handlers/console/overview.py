@@ -67,18 +67,18 @@ class Overview(Struct):
 
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     """Return the overview of the caller's tenant."""
-    seen, sizes = allowed_dialects(visit), dispatch.store.load()
-    hour = site.log.last_hour(visit.caller.tenant, seen)
-    return await read(dispatch, visit, lambda tx: _overview(tx, seen, sizes, hour))
+    dialects, sizes = allowed_dialects(visit), dispatch.store.load()
+    hour = site.log.last_hour(visit.caller.tenant, dialects)
+    return await read(dispatch, visit, lambda tx: _overview(tx, dialects, sizes, hour))
 
 
 def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) -> Stats:
     """Return the counts of dialects; `days` end with today."""
     spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
     counts = [day.memories for day in days]
-    held = tx.one("kernel.console.held", int, dialects=dialects) or 0
+    waiting = tx.one("kernel.console.held", int, dialects=dialects) or 0
     memories = sum(space.memories for space in spaces)
-    return Stats(memories, counts[-1], sum(counts[-WEEK:]), held, spaces, sizes.file_bytes, sizes.wal_bytes)
+    return Stats(memories, counts[-1], sum(counts[-WEEK:]), waiting, spaces, sizes.file_bytes, sizes.wal_bytes)
 
 
 def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
@@ -108,5 +108,5 @@ def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
     """Return the last days up to now, the oldest first, each with the number of memories last written on it."""
     today = datetime.fromisoformat(tx.now).date()
     names = [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
-    known = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
-    return [known.get(name) or Day(name, 0) for name in names]
+    by_name = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
+    return [by_name.get(name) or Day(name, 0) for name in names]

@@ -87,8 +87,8 @@ class _Lines:
 
     def _shown(self, row: Shown) -> Iterator[str]:
         yield self._id(row.id)
-        written = f"{_minute(row.created_at)} by {one_word(row.actor)} with {row.tool}"
-        yield self._paint(_DIM, f"  written {written}, last changed {_minute(row.updated_at)}")
+        origin = f"{_minute(row.created_at)} by {one_word(row.actor)} with {row.tool}"
+        yield self._paint(_DIM, f"  written {origin}, last changed {_minute(row.updated_at)}")
         if row.scope:
             yield self._paint(_DIM, f"  in {_line(row.scope)}")
         if row.quarantined:
@@ -120,7 +120,7 @@ class _Lines:
 
     def _undone(self, row: Undone) -> Iterator[str]:
         yield f"undone call {row.call}, {row.tool} at {row.at}"
-        yield from (f"  {self._id(one)}" for one in row.memories)
+        yield from (f"  {self._id(memory_id)}" for memory_id in row.memories)
 
     def _stats(self, row: Stats) -> Iterator[str]:
         yield f"{row.memories} memories, {row.today} changed today, {row.week} within seven days"
@@ -130,8 +130,8 @@ class _Lines:
             yield self._paint(_YELLOW, f"{row.quarantined} suspected of prompt injection, see `quipu quarantine`")
         yield f"{row.file_bytes / _MEBIBYTE:.1f} MiB, and {row.log_bytes / _MEBIBYTE:.1f} MiB of log"
 
-    def _id(self, given: str) -> str:
-        return self._paint(_BOLD, visible(given.replace("\n", " ").replace("\t", " ")))
+    def _id(self, text: str) -> str:
+        return self._paint(_BOLD, visible(text.replace("\n", " ").replace("\t", " ")))
 
     def _paint(self, code: int, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._in_colour else text

@@ -70,18 +70,18 @@ def allowed_dialects(visit: Visit) -> list[str] | None:
     return sorted(visit.caller.grant.dialects) or None
 
 
-def place_of(visit: Visit, given: str) -> Place:
+def place_of(visit: Visit, memory_id: str) -> Place:
     """Return the place of an id; raises Fault for no id, and Forbidden for a dialect the caller may not call."""
-    space, slash, key = given.partition("/")
+    space, slash, key = memory_id.partition("/")
     if not slash:
         raise Fault("invalid", "id: a memory is named by its space and key, such as paths/notes/today")
     place = Place(space, key)
     if not visit.caller.grant.allows_dialect(place.dialect):
-        raise Forbidden(given[:80], None)
+        raise Forbidden(memory_id[:80], None)
     return place
 
 
-def require(visit: Visit, what: str, needed: Permission) -> None:
+def require(visit: Visit, what: str, least: Permission) -> None:
     """Raises Forbidden if the caller lacks a permission."""
-    if visit.caller.grant.permission < needed:
-        raise Forbidden(what, needed)
+    if visit.caller.grant.permission < least:
+        raise Forbidden(what, least)

@@ -88,11 +88,11 @@ class Held(Struct):
 def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
     """Return the events of one memory, newest first, each with its comparison."""
     where = {"space": place.space, "key": place.key}
-    found = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
-    for event in found[:_COMPARED_EVENTS]:
+    past = tx.all("kernel.console.versions", _event, **where, below=below, limit=PAGE_ROWS + 1, chars=SHOWN_CHARS)
+    for event in past[:_COMPARED_EVENTS]:
         tx.check_time()
         event.diff = compare(event.before, event.after)
-    return found
+    return past
 
 
 def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
@@ -154,7 +154,7 @@ def _event(
 
 def _call(*values: Any) -> Call:
     entry = audit.Entry(*values)
-    touched = [TouchedMemory(f"{space}/{key}", done) for space, key, done in audit.targets(entry)]
+    targets = [TouchedMemory(f"{space}/{key}", operation) for space, key, operation in audit.targets(entry)]
     return Call(
         entry.id,
         entry.at,
@@ -163,7 +163,7 @@ def _call(*values: Any) -> Call:
         entry.actor,
         entry.outcome,
         entry.touched,
-        touched,
+        targets,
         bool(entry.undoable),
     )
 

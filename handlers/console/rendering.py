@@ -35,11 +35,11 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 def highlight(text: str, query: str) -> Markup:
     """Return the text, escaped, with the words that begin like one of the query in <mark>."""
-    wanted = _beginning_with(query)
+    pattern = _beginning_with(query)
     parts, end = list[str](), 0
-    for found in wanted.finditer(text) if wanted else ():
-        parts += [escape(visible(text[end : found.start()])), "<mark>", escape(visible(found[0])), "</mark>"]
-        end = found.end()
+    for match in pattern.finditer(text) if pattern else ():
+        parts += [escape(visible(text[end : match.start()])), "<mark>", escape(visible(match[0])), "</mark>"]
+        end = match.end()
     return Markup("".join([*parts, escape(visible(text[end:]))]))  # noqa: S704  # each part is escaped
 
 
@@ -111,12 +111,12 @@ class Renderer:
             "bars": bars,
         }
         self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
-        self._files = {file: f"/ui/static/{found.name}" for file, found in by_file.items()}
+        self._files = {file: f"/ui/static/{static_file.name}" for file, static_file in by_file.items()}
 
-    def page(self, template: str, shown: Mapping[str, Any]) -> bytes:
+    def page(self, template: str, values: Mapping[str, Any]) -> bytes:
         """Return a page as HTML."""
         return (
             self._templates.get_template(template)
-            .render(static=self._files, weights=WEIGHTS, **shown)
+            .render(static=self._files, weights=WEIGHTS, **values)
             .encode("utf-8", "replace")
         )

@@ -60,8 +60,8 @@ class Visit(NamedTuple):
 
     def number(self, name: str, default: int) -> int:
         """Return a parameter that is a whole number."""
-        given = self.query.get(name, "")
-        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else default
+        text = self.query.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 
 
 def is_same_origin(headers: Headers, public: str) -> bool:
@@ -100,23 +100,23 @@ def parameters(raw: bytes) -> dict[str, str]:
     return {name: value.replace(CRLF, "\n") for name, value in pairs}
 
 
-def with_line_ends_of(before: str, typed: str) -> str:
+def with_line_ends_of(before: str, text: str) -> str:
     """Return a text from a form with the line ends of the text that the form showed, since a browser makes all of them
     one.
 
     Where lines were added or removed, those around them end as most lines of the text before.
     """
-    old, new = _lines(before), _lines(typed)
-    shown = _lines(as_shown(before))
-    start = _equal(shown, new)
-    rest = _equal(shown[start:][::-1], new[start:][::-1])
-    gone, changed = old[start : len(old) - rest], new[start : len(new) - rest]
+    old, new = _lines(before), _lines(text)
+    old_as_shown = _lines(as_shown(before))
+    start = _equal(old_as_shown, new)
+    rest = _equal(old_as_shown[start:][::-1], new[start:][::-1])
+    removed, added = old[start : len(old) - rest], new[start : len(new) - rest]
     counts = Counter(end for line in old if (end := _end(line)))
     usual = max(counts, key=lambda end: counts[end], default="\n")
-    ends = [_end(line) or usual for line in gone] if len(gone) == len(changed) else [usual] * len(changed)
-    changed = [line.replace("\n", end) for line, end in zip(changed, ends, strict=True)]
-    made = "".join((*old[:start], *changed, *old[len(old) - rest :]))
-    return made if as_shown(made) == typed else typed  # a CR before an LF would be one end of two
+    ends = [_end(line) or usual for line in removed] if len(removed) == len(added) else [usual] * len(added)
+    added = [line.replace("\n", end) for line, end in zip(added, ends, strict=True)]
+    result = "".join((*old[:start], *added, *old[len(old) - rest :]))
+    return result if as_shown(result) == text else text  # a CR before an LF would be one end of two
 
 
 def as_shown(text: str) -> str:
@@ -133,6 +133,6 @@ def _lines(text: str) -> list[str]:
     return list(StringIO(text, newline=""))
 
 
-def _equal(some: Sequence[str], others: Sequence[str]) -> int:
+def _equal(left: Sequence[str], right: Sequence[str]) -> int:
     """Return how many of both are equal from the start."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))

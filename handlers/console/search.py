@@ -64,15 +64,15 @@ class Hit(Struct):
     @property
     def signals(self) -> list[Signal]:
         """Return the parts of the score that are not 0."""
-        seen = self.explained
-        if seen is None:
+        parts_of_score = self.explained
+        if parts_of_score is None:
             return []
         parts = {
-            "words": seen.words,
-            "meaning": seen.meaning,
-            "word by word": seen.late,
-            "neighbours": seen.neighbours,
-            "recency": seen.recency,
+            "words": parts_of_score.words,
+            "meaning": parts_of_score.meaning,
+            "word by word": parts_of_score.late,
+            "neighbours": parts_of_score.neighbours,
+            "recency": parts_of_score.recency,
         }
         return [Signal(name, share) for name, share in parts.items() if share > 0]
 
@@ -100,13 +100,13 @@ class Found(Struct):
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
     """Return the hits of recall; raises Fault with its words, and Forbidden for a key that may not call it."""
-    asked = visit.query
-    known = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
-    filters = {name: asked[name] for name in known if asked.get(name)}
-    found = await ask_recall(dispatch, visit, _arguments(asked.get("q", ""), filters), Recalled)
+    query = visit.query
+    names_of_filters = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
+    filters = {name: query[name] for name in names_of_filters if query.get(name)}
+    answer = await ask_recall(dispatch, visit, _arguments(query.get("q", ""), filters), Recalled)
     names = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects]
     filters.pop("cursor", None)
-    return Found(asked.get("q", ""), names, filters, found.memories, found.signals, found.omitted, found.cursor)
+    return Found(query.get("q", ""), names, filters, answer.memories, answer.signals, answer.omitted, answer.cursor)
 
 
 async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:
@@ -126,16 +126,16 @@ def _arguments(query: str, filters: dict[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"query": query, "detail": "text", "limit": _HITS, "max_tokens": _TOKENS}
     arguments["explain"] = True
     arguments.update((name, filters[name]) for name in _TEXTS if name in filters)
-    for one, many in (("dialect", "dialects"), ("space", "spaces")):
-        if one in filters:
-            arguments[many] = [filters[one]]
+    for singular, plural in (("dialect", "dialects"), ("space", "spaces")):
+        if singular in filters:
+            arguments[plural] = [filters[singular]]
     weights = {name: _weight(name, filters[name]) for name in WEIGHTS if name in filters}
     more = {"quarantined": True} if filters.get("quarantined") else {}
     return {**arguments, **more, **({"weights": weights} if weights else {})}
 
 
-def _weight(name: str, given: str) -> float:
+def _weight(name: str, text: str) -> float:
     try:
-        return float(given)
+        return float(text)
     except ValueError:
         raise Fault("invalid", f"{name}: a weight is a number from 0 to 1") from None

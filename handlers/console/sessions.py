@@ -47,22 +47,22 @@ class _OfKey:
         self._begun: dict[str, int] = {}
         self._ended: set[str] = set()
 
-    def note(self, id_: str, begun: int) -> None:
+    def note(self, id_: str, start: int) -> None:
         """Keeps a session; the oldest of too many is over."""
-        self._begun[id_] = begun
+        self._begun[id_] = start
         if len(self._begun) > MOST_OF_KEY:
             oldest = min(self._begun, key=self._begun.__getitem__)
             self.over = self._begun.pop(oldest)
             self._ended.discard(oldest)
 
-    def end(self, id_: str, begun: int) -> None:
+    def end(self, id_: str, start: int) -> None:
         """Ends a session."""
         self._ended.add(id_)
-        self.note(id_, begun)
+        self.note(id_, start)
 
-    def goes_on(self, id_: str, begun: int) -> bool:
+    def goes_on(self, id_: str, start: int) -> bool:
         """Return whether a session has not ended."""
-        return begun > self.over and id_ not in self._ended
+        return start > self.over and id_ not in self._ended
 
 
 class Sessions:
@@ -86,13 +86,13 @@ class Sessions:
 
     def find(self, cookie: str) -> Session | None:
         """Return the session of a cookie, unless it was forged, has expired or was ended."""
-        found = _VALUE.fullmatch(cookie)
-        if found is None or not hmac.compare_digest(found[6], self._sign(cookie.rpartition(".")[0])):
+        match = _VALUE.fullmatch(cookie)
+        if match is None or not hmac.compare_digest(match[6], self._sign(cookie.rpartition(".")[0])):
             return None
-        age = time.monotonic() - int(found[4])
-        session = Session(found[1], found[2], int(found[3]), age, found[5] == _SECURE)
-        known = self._keys.get(session.key)
-        goes_on = known is None or known.goes_on(session.id, session.begun)
+        age = time.monotonic() - int(match[4])
+        session = Session(match[1], match[2], int(match[3]), age, match[5] == _SECURE)
+        of_key = self._keys.get(session.key)
+        goes_on = of_key is None or of_key.goes_on(session.id, session.begun)
         return session if goes_on and age < _SECONDS else None
 
     def end(self, session: Session) -> None:
@@ -180,8 +180,8 @@ class Visitors:
     def _session(self, headers: Headers) -> Session | None:
         return self._sessions.find(given_cookie(headers.get(b"cookie", b"").decode("latin-1")))
 
-    def _key_of(self, given: str) -> str | None:
-        bearer = f"Bearer {given.strip()}".encode("latin-1", "replace")
+    def _key_of(self, key: str) -> str | None:
+        bearer = f"Bearer {key.strip()}".encode("latin-1", "replace")
         try:
             return self._auth.caller({b"authorization": bearer}).key
         except Unauthenticated:

@@ -92,11 +92,11 @@ def value(page: Page, key: str) -> Value:
     return _value(entries[-1].lines) if entries else None
 
 
-def to_list(given: Value) -> list[str]:
+def to_list(texts: Value) -> list[str]:
     """Return a list written as a list, as one text with commas, or as a list inside a text."""
-    if isinstance(given, str):
-        given = _flow(given) if given.lstrip().startswith("[") else given.split(",")
-    return [part for part in (part.strip() for part in given or []) if part]
+    if isinstance(texts, str):
+        texts = _flow(texts) if texts.lstrip().startswith("[") else texts.split(",")
+    return [part for part in (part.strip() for part in texts or []) if part]
 
 
 def _count_leading_comments(entries: Sequence[Entry]) -> int:

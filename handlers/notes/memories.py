@@ -280,9 +280,9 @@ def _skip_reason(owners: Sequence[Project], name: str) -> str:
     return "" if all(is_memory(path) for _, path in places) else f"Skipped {name}: not a memory file"
 
 
-def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: dict[str, None]) -> str:
-    for project, path in candidate_files(known, given):
-        if (name := absolute(project, path)) in deleted:
+def _forget(tx: Tx, owners: Sequence[Project], target: str, deletions: dict[str, None]) -> str:
+    for project, path in candidate_files(owners, target):
+        if (name := absolute(project, path)) in deletions:
             continue
         journal.settle(tx, project)
         try:
@@ -292,12 +292,12 @@ def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: dict[str, Non
             continue
         except OSError as error:
             if error.errno in LINK_ERRNOS:
-                return f"Skipped {given}: not within .mnemonics/"
-            return f"Error deleting {given}: {error.strerror}"
+                return f"Skipped {target}: not within .mnemonics/"
+            return f"Error deleting {target}: {error.strerror}"
         sync.drop(tx, [(project.name, path, note_file.decode_lossy(before.data))], "deleted")
-        deleted[name] = None
+        deletions[name] = None
         return ""
-    return f"Skipped {given}: file not found"
+    return f"Skipped {target}: file not found"
 
 
 def _paths(value: list[str] | str) -> list[str]:
