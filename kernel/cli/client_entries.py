@@ -145,11 +145,11 @@ def url_of(entry: Entry) -> str:
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
 
 
-def is_local(url: str, port: int) -> bool:
-    """Return whether a URL is of a server on this port of this machine."""
+def is_local(url: str, port: int | None = None) -> bool:
+    """Return whether a URL is of this machine, and of this port."""
     try:
         parts = urlsplit(url)
-        return on_loopback(parts.hostname or "") and parts.port == port
+        return on_loopback(parts.hostname or "") and port in (None, parts.port)
     except ValueError:
         return False
 
@@ -175,13 +175,13 @@ def describe_target(entry: Entry) -> str:
 
 def find_entry(client: Client, file: Path, name: str) -> Entry | None:
     """Return the entry called `name` in a client's file, or None; raises Fault if the file cannot be read or parsed."""
-    document = _read(client, _decoded(file, _bytes(file)))
+    document = _read(client, text_of(file))
     return _table(_value_at(document, (*_keys(client, document), name)))
 
 
 def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]) -> str | None:
     """Return the name of the first entry whose command names any of these programs; raises Fault as `find_entry`."""
-    document = _read(client, _decoded(file, _bytes(file)))
+    document = _read(client, text_of(file))
     entries = _table(_value_at(document, _keys(client, document))) or {}
     for name, entry in entries.items():
         words = [f"/{word.translate(_PATH_ENDS)}/" for word in argv_of(_table(entry) or {})]
@@ -190,23 +190,15 @@ def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]
     return None
 
 
-def is_loopback(url: str) -> bool:
-    """Return whether a URL is of this machine."""
-    try:
-        return on_loopback(urlsplit(url).hostname or "")
-    except ValueError:
-        return False
-
-
 def text_of(file: Path) -> str:
     """Return the content of a client's file, empty without one; raises Fault if it cannot be read."""
     return _decoded(file, _bytes(file))
 
 
 def replace_content(file: Path, before: bytes, after: bytes) -> Path | None:
-    """Replaces a client's file, unless it has changed since it was read; returns the copy of its old content."""
+    """Replace a client's file, unless it has changed since it was read; return the copy of its old content."""
     try:
-        return _replace(_target_of(file), before, after)
+        return _replace(Path(os.path.realpath(file)), before, after)
     except OSError as error:
         raise Fault("storage", f"Cannot write {file}: {error.strerror}") from None
 
@@ -218,20 +210,17 @@ def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyRes
     """
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A name is 1 to 64 letters, digits, underscores and hyphens")
-    return _edit(_target_of(file), lambda text: _with_entry(client, text, name, entry))
+    return _edit(file, lambda text: _with_entry(client, text, name, entry))
 
 
 def remove_entry(client: Client, file: Path, name: str) -> ApplyResult:
     """Remove an entry from a client's file; raises Fault, with the file unchanged, if it cannot be edited safely."""
-    return _edit(_target_of(file), lambda text: _without_entry(client, text, name))
-
-
-def _target_of(file: Path) -> Path:
-    """Return the file at the end of links, which stay; links in a circle are refused when it is read."""
-    return Path(os.path.realpath(file))
+    remove = config_files.remove_toml if client.syntax == "toml" else config_files.remove_json
+    return _edit(file, lambda text: remove(text, (*_keys(client, _read(client, text)), name)))
 
 
 def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
+    file = Path(os.path.realpath(file))  # links stay; links in a circle are refused when the file is read
     before = _bytes(file)
     text = _decoded(file, before)
     try:
@@ -250,12 +239,6 @@ def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     keys = (*_keys(client, document), name)
     edit = config_files.set_toml if client.syntax == "toml" else config_files.set_json
     return edit(text, keys, _merged(client, _table(_value_at(document, keys)) or {}, entry))
-
-
-def _without_entry(client: Client, text: str, name: str) -> str:
-    keys = (*_keys(client, _read(client, text)), name)
-    remove = config_files.remove_toml if client.syntax == "toml" else config_files.remove_json
-    return remove(text, keys)
 
 
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:

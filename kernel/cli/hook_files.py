@@ -152,7 +152,7 @@ def _options(arguments: argparse.Namespace, config: Config, platform: str) -> Se
     """Return the options for address, file of the key and data directory, unless they are the defaults."""
     address = (arguments.url or config.public or f"http://127.0.0.1:{config.port}").removesuffix("/")
     url = address.partition("/mcp")[0]
-    if not (url.startswith("https://") or client_entries.is_loopback(url)):
+    if not (url.startswith("https://") or client_entries.is_local(url)):
         raise Fault("invalid", f"{url}: hooks go to this machine or to an https address")
     words = [] if url == f"http://127.0.0.1:{DEFAULT_PORT}" else ["--url", url]
     if arguments.key:

@@ -94,13 +94,12 @@ def serve(_arguments: argparse.Namespace, settings: config.Config) -> int:
     gc.disable()  # objects made at startup stay alive; kernel.server.server enables collection after it
     from kernel.server import server
 
-    return server.http(settings, _guide)
+    def guide(settings: config.Config) -> "Guide":
+        from kernel.cli import console_guide
 
+        return console_guide.guide(settings)
 
-def _guide(settings: config.Config) -> "Guide":
-    from kernel.cli import console_guide
-
-    return console_guide.guide(settings)
+    return server.http(settings, guide)
 
 
 def stdio(arguments: argparse.Namespace, settings: config.Config) -> int:

@@ -68,9 +68,19 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
 _DONE = {"install": "installed and started", "start": "started", "stop": "stopped", "remove": "stopped and removed"}
 
 
+def _run(command: Sequence[str]) -> int:
+    try:
+        return subprocess.run(command, check=False).returncode  # noqa: S603  the words are ours
+    except FileNotFoundError:
+        raise Fault("invalid", f"{command[0]} is not installed, so that this system has no services of users") from None
+
+
 def define(config: Config, program: LaunchCommand, platform: str) -> Service:
     """Return the service for this configuration on a platform; raises Fault if there is no service manager."""
-    words = _words(config, program)
+    words = [*program.words, "serve", "--data", str(config.data.absolute())]
+    words += ["--host", config.host, "--port", str(config.port)]
+    if config.environment.get("QUIPU_MODEL"):
+        words += ["--model", str(config.model.absolute()) if config.model else "none"]
     env = {**program.env, **client_entries.settings_without(config, _NOT_PASSED_ON)}
     home = Path(config.environment.get("HOME") or config.environment.get("USERPROFILE") or ".")
     if platform == "darwin":
@@ -80,14 +90,6 @@ def define(config: Config, program: LaunchCommand, platform: str) -> Service:
     if platform == "linux":
         return _systemd(home, words, env, config.environment)
     raise Fault("invalid", f"there is no service manager for {platform}: start `{' '.join(words)}` yourself")
-
-
-def _words(config: Config, program: LaunchCommand) -> list[str]:
-    words = [*program.words, "serve", "--data", str(config.data.absolute())]
-    words += ["--host", config.host, "--port", str(config.port)]
-    if config.environment.get("QUIPU_MODEL"):
-        words += ["--model", str(config.model.absolute()) if config.model else "none"]
-    return words
 
 
 def _systemd(home: Path, words: Sequence[str], env: Mapping[str, str], values: Mapping[str, str]) -> Service:
@@ -189,10 +191,3 @@ _TASK_SETTINGS = {
     "ExecutionTimeLimit": "PT0S",  # without a limit, a task ends after three days
     "Hidden": "true",
 }
-
-
-def _run(command: Sequence[str]) -> int:
-    try:
-        return subprocess.run(command, check=False).returncode  # noqa: S603  the words are ours
-    except FileNotFoundError:
-        raise Fault("invalid", f"{command[0]} is not installed, so that this system has no services of users") from None

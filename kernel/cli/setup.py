@@ -28,8 +28,16 @@ _WITH_HOOKS = {client.name for client in HOOK_CLIENTS}
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Write, print or remove the entry of clients, or list the supported clients; return the exit status."""
     _check(arguments)
-    clients = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
-    if not clients:
+    clients: list[Client] = []
+    if arguments.client:
+        if arguments.client not in BY_NAME:
+            raise Fault("invalid", f"{arguments.client} is not a supported client: {', '.join(BY_NAME)}")
+        clients = [BY_NAME[arguments.client]]
+    elif arguments.all:
+        clients = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
+        if not clients:
+            raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
+    else:
         if arguments.remove:
             raise Fault("invalid", "--remove needs --client NAME or --all")
         for client in CLIENTS:
@@ -52,19 +60,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise Fault("invalid", "--hooks goes with neither --remove, which removes them, nor --link: leave one out")
     if arguments.hooks and arguments.client:
         hook_files.of_client(arguments.client)
-
-
-def _client(name: str) -> Client:
-    if name not in BY_NAME:
-        raise Fault("invalid", f"{name} is not a supported client: {', '.join(BY_NAME)}")
-    return BY_NAME[name]
-
-
-def _installed(config: Config, platform: str) -> list[Client]:
-    clients = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
-    if not clients:
-        raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
-    return clients
 
 
 def describe(client: Client, values: Mapping[str, str], platform: str, name: str) -> str:

@@ -84,7 +84,9 @@ def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext
 
 def compact_store(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
-    before = _timestamp(arguments.forget) if arguments.forget else None
+    before: str | None = utc_time(arguments.forget) if arguments.forget else None
+    if arguments.forget and before is None:
+        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
     if arguments.forget_undo:
         _confirm_end_of_undo(config, context, yes=arguments.yes)
     elif arguments.yes:
@@ -120,13 +122,6 @@ def _confirm_end_of_undo(config: Config, context: StoreContext, *, yes: bool) ->
         raise Fault("invalid", "--forget-undo needs --yes where nobody can be asked. Nothing was changed.")
     if input("End their undo? [y/N] ").strip().lower() not in {"y", "yes"}:
         raise Fault("invalid", "Nothing was changed.")
-
-
-def _timestamp(text: str) -> str:
-    moment = utc_time(text)
-    if moment is None:
-        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
-    return moment
 
 
 def show_calls(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:

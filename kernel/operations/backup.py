@@ -162,7 +162,8 @@ def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = 
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in _files_below(source):
         with suppress(FileNotFoundError):  # deleted meanwhile
-            stamp = _stamp(source / name)
+            status = (source / name).lstat()
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
             if before.get(name) != stamp:
                 _copy_file(source / name, target / name)
             stamps[name] = stamp
@@ -202,11 +203,6 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 def _is_inside(at: str) -> bool:
     return not PurePosixPath(at).is_absolute() and ".." not in PurePosixPath(at).parts and "\0" not in at
-
-
-def _stamp(path: Path) -> Stamp:
-    status = path.lstat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _copy_file(source: Path, target: Path) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from kernel.core.times import later
 from kernel.engines.sqlite.connection import Connection, open_writer
 from kernel.engines.yielding import Turns
+from kernel.operations.index_check import Key
 from kernel.search import ann_storage, dropped, index
 from kernel.search.semantic import load_vectors
 from kernel.store import audit, introspection
@@ -16,19 +18,13 @@ from kernel.store.long_work import Steps
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
-R = TypeVar("R")
+Write = Callable[[Callable[[Tx], int]], int]  # runs work in a write transaction of its own
 _DOCS_PER_DELETION = 4  # blocks are renewed once deletions exceed a quarter of the documents
 _BATCH_ROWS = 512  # of the log of deletions, deleted in one transaction
 _STEP_EVENTS = 512  # of the history, looked at between two looks at the clock
 _MERGED_PAGES = 16  # of the full-text index, in one step
 _LEAST_CHANGES = 2  # of a merge that has not come to its end (https://sqlite.org/fts5.html#the_merge_command)
 _AFTER_ALL = "9"  # of times in ISO 8601
-
-
-class Write(Protocol):
-    """Runs `work(tx)` in a write transaction of its own."""
-
-    def __call__(self, work: Callable[[Tx], R], /) -> R: ...
 
 
 class Freed(NamedTuple):
@@ -54,11 +50,6 @@ class Choice(NamedTuple):
     undo_hours: int = 0
 
 
-class _Memory(NamedTuple):
-    space: str
-    key: str
-
-
 def compact(
     file: Path, context: StoreContext, report: Callable[[str], None], choice: Choice = Choice(), *, alone: bool = True
 ) -> Freed:
@@ -76,7 +67,12 @@ def compact(
             report(f"{_renew_blocks(turns.write, lambda: False)} blocks of sketches made anew")
         if choice.forget is not None:
             report(f"{turns.run(_forgetting_steps(choice.forget))} deleted memories forgotten")
-        _end_undo(turns, choice, report)
+        if choice.forget_undo:
+            calls = turns.write(audit.kept_undo).calls
+            turns.run(_expiring_steps(0))
+            report(f"{calls} calls can no longer be undone")
+        elif choice.undo_hours:
+            turns.run(_expiring_steps(choice.undo_hours))
         turns.run(_merging_steps(db))
         report("full text merged")
         db.checkpoint(truncate=alone)
@@ -84,34 +80,18 @@ def compact(
             turns.write(introspection.vacuum_after_commit)
             db.checkpoint(truncate=True)
         undoable = turns.write(audit.kept_undo).calls
-        return Freed(before, file.stat().st_size, _free_bytes(db), undoable)
-
-
-def _end_undo(turns: Turns, choice: Choice, report: Callable[[str], None]) -> None:
-    if choice.forget_undo:
-        undo_data = turns.write(audit.kept_undo)
-        turns.run(_expiring_steps(0))
-        report(f"{undo_data.calls} calls can no longer be undone")
-    elif choice.undo_hours:
-        turns.run(_expiring_steps(choice.undo_hours))
-
-
-def _free_bytes(db: Connection) -> int:
-    return db.pragma("freelist_count") * db.pragma("page_size")
+        free = db.pragma("freelist_count") * db.pragma("page_size")
+        return Freed(before, file.stat().st_size, free, undoable)
 
 
 def _merging_steps(db: Connection) -> Steps[None]:
     """Merge the segments of each full-text index."""
-    merges: tuple[Callable[[Tx, int], int], ...] = (
-        lambda tx, pages: tx.run("kernel.compact.merge_full_text", pages=pages),
-        lambda tx, pages: tx.run("kernel.compact.merge_parts", pages=pages),
-    )
     tx = yield
-    for merge in merges:
+    for statement in ("kernel.compact.merge_full_text", "kernel.compact.merge_parts"):
         pages, changes = -_MERGED_PAGES, _LEAST_CHANGES
         while changes >= _LEAST_CHANGES:
             before = db.total_changes()
-            merge(tx, pages)
+            tx.run(statement, pages=pages)
             changes = db.total_changes() - before
             pages = _MERGED_PAGES
             tx = yield
@@ -132,7 +112,7 @@ def _forgetting_steps(before: str) -> Steps[int]:
     count = 0
     for after in range(0, last, _STEP_EVENTS):
         memories = tx.all(
-            "kernel.compact.finished_histories", _Memory, before=before, after=after, upto=after + _STEP_EVENTS
+            "kernel.compact.finished_histories", Key, before=before, after=after, upto=after + _STEP_EVENTS
         )
         if memories:
             tx.run("kernel.compact.delete_histories", keys=memories)
@@ -142,8 +122,8 @@ def _forgetting_steps(before: str) -> Steps[int]:
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
-    """Add sketches to blocks, renews all blocks once many of their vectors are deleted, and takes words of deleted
-    documents out of full text, while calls are served.
+    """Add sketches to blocks, renew all blocks after many deletions of vectors, and take words of deleted documents out
+    of full text, while calls are served.
     """
     if (removal := store.read_sync(dropped.removal)) is not None:
         store.write_later(removal, CallContext(), exclusive=True)
@@ -163,9 +143,9 @@ def _needs_renewal(tx: Tx) -> bool:
 
 def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
     """Rewrite every block and delete the log of deletions, which none needs any more; return the number of blocks."""
-    upto: int = write(ann_storage.last_deletion_id)
+    upto = write(ann_storage.last_deletion_id)
     blocks = after = 0
-    while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):
+    while not stop() and (after := write(partial(_renew_block, after=after))):
         blocks += 1
     while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
         pass

@@ -99,7 +99,9 @@ def _look(
     tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
 ) -> list[Finding]:
     """Return the differences between rows and data derived from them; `differing` gets the memories to index anew."""
-    findings = _vectors(tx) + _audit(tx)
+    findings = _vectors(tx)
+    broken_row = audit.first_broken(tx)
+    findings.append(Finding("audit", int(broken_row is not None), "rows that do not follow from the one before"))
     findings.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
@@ -188,10 +190,6 @@ def _identity(tx: Tx) -> str:
     return model[0] if model else ""
 
 
-def _keep_place(tx: Tx, place: _Place) -> None:
-    tx.run("kernel.consistency.set_embedded", value=f"{place.doc} {place.last} {place.vector} {_identity(tx)}")
-
-
 def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
     """Embed every document anew, then deletes the rest of the vectors before; returns the number of documents.
 
@@ -205,7 +203,8 @@ def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
     while rows := _documents_after(tx, place.doc, place.last, _STEP_ROWS):
         _replace_vectors(tx, rows, {})
         place = place._replace(doc=rows[-1].doc)
-        _keep_place(tx, place)
+        value = f"{place.doc} {place.last} {place.vector} {_identity(tx)}"
+        tx.run("kernel.consistency.set_embedded", value=value)
         count += len(rows)
         if progress:
             progress(count, max(count, total))
@@ -248,13 +247,13 @@ class _Ahead:
         return self._known
 
 
-def _next_documents(tx: Tx) -> "list[_Pending]":
+def _next_documents(tx: Tx) -> list[_Pending]:
     place = _place(tx)
     after, upto = (place.doc, place.last) if place else (0, index.last_doc_id(tx))
     return _documents_after(tx, after, upto, _AHEAD_ROWS)
 
 
-def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> "list[_Pending]":
+def _documents_after(tx: Tx, doc: int, upto: int, limit: int) -> list[_Pending]:
     return tx.all("kernel.consistency.documents_after", _Pending, after=doc, upto=upto, limit=limit, bytes=SLICE_BYTES)
 
 
@@ -327,7 +326,3 @@ def _vectors(tx: Tx) -> list[Finding]:
         lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
         findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
     return findings
-
-
-def _audit(tx: Tx) -> list[Finding]:
-    return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]

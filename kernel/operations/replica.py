@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from kernel.calls.dialect import Dialect
 from kernel.core.config import Config
@@ -44,9 +44,8 @@ def is_replica(data: Path) -> bool:
 
 def source_of(data: Path) -> str:
     """Return the data directory that a copy follows."""
-    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-        return str(json.loads(read_bytes(data / MARK))["source"])
-    return "another data directory"
+    mark = _mark_of(data)
+    return str(cast("dict[str, str]", mark).get("source")) if isinstance(mark, dict) else "another data directory"
 
 
 def _mark_of(data: Path) -> object:

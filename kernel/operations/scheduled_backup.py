@@ -91,14 +91,11 @@ class BackupLoop:
         """Make backups until `stopping` is set; a failure is logged, and tried again."""
         wait = 0.0
         while not stopping.wait(wait):
-            due = time_of_newest(self.schedule.to) + self.schedule.every - _now()
+            now = datetime.fromisoformat(utc_now()).timestamp()
+            due = time_of_newest(self.schedule.to) + self.schedule.every - now
             wait = min(_POLL_SECONDS, max(due, 0.0))
             if due <= 0 and self._take():
-                wait = (
-                    min(_POLL_SECONDS, self.schedule.every)
-                    if self._made()
-                    else min(_RETRY_SECONDS, self.schedule.every)
-                )
+                wait = min(_POLL_SECONDS if self._made() else _RETRY_SECONDS, self.schedule.every)
             elif due <= 0:
                 wait = _POLL_SECONDS
 
@@ -111,7 +108,3 @@ class BackupLoop:
             return False
         _log.info("backup %s", folder.name)
         return True
-
-
-def _now() -> float:
-    return datetime.fromisoformat(utc_now()).timestamp()

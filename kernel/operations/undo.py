@@ -19,13 +19,17 @@ from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
-from kernel.store.long_work import Steps, run_steps
+from kernel.store.long_work import Steps
 from kernel.store.transaction import Target, Tx
 
 Key = tuple[str, str]
 UNDO_HOURS = 168  # the default of QUIPU_UNDO_HOURS
 IMPORT = "import "  # begins the name of the tool of an import
 _STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut between steps
+# These begin the outcomes of an undo in the audit: of all of it, and of the first of several slices.
+_UNDID, _BEGAN = "undid ", "began to undo "
+_MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
+_MOST_NAMED = 3
 _HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
 
@@ -40,8 +44,7 @@ def undo(
 ) -> audit.Entry:
     """Undo a call in a file that others may have open: in slices, as `undo_steps` says, with the index after them.
 
-    Raises the Faults of `undo_steps`. Conflicts are looked for first, so that as a rule nothing is changed
-    then.
+    Raises the Faults of `undo_steps`. Conflicts are looked for first, so that as a rule nothing is changed then.
     """
     limits = context.call_limits._replace(milliseconds=BOUNDS["store_milliseconds"].high)
     origin = CallContext("kernel", "undo")
@@ -59,17 +62,12 @@ def undo(
         return undone.entry
 
 
-def undo_call(tx: Tx, dialects: Sequence[Dialect], number: int, *, hours: int = UNDO_HOURS) -> audit.Entry:
-    """Undo a call in one transaction, which must be rolled back on a Fault; returns its entry.
+def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
+    """Undo a call in steps, for a server; raises the Faults of `undo_steps`.
 
     The index is compared with the memories that the call touched, since other calls wait meanwhile: with all of its
-    dialect if not all that it touched are known. Raises the Faults of `undo_steps`.
+    dialect, in one step, if not all that it touched are known.
     """
-    return run_steps(tx, whole_undo(dialects, number, hours))
-
-
-def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[audit.Entry]:
-    """Return the same in steps, for a server; the checks of the whole call are one step."""
     undone = yield from undo_steps(dialects, number, hours)
     if not undone.finished:
         tx = yield
@@ -81,15 +79,15 @@ def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[au
 
 def changed_since(tx: Tx, number: int) -> Fault | None:
     """Return the Fault for a call of which something has been changed again; references to it are not looked at."""
-    call = audit.undo_call(tx, number)
-    if call is None or tx.can_revert(partial(_changes, tx, call)):
+    if (call := audit.undo_call(tx, number)) is None:
         return None
-    part = next(audit.undo_parts(tx, call))
-    return _conflict_of(tx, number, part.targets)
 
+    def changes() -> Iterator[bytes]:
+        return (part.changes for part in audit.undo_parts(tx, call) if part.changes != audit.REVERTED)
 
-def _changes(tx: Tx, call: str) -> Iterator[bytes]:
-    return (part.changes for part in audit.undo_parts(tx, call) if part.changes != audit.REVERTED)
+    if tx.can_revert(changes):
+        return None
+    return _conflict_of(tx, number, next(audit.undo_parts(tx, call)).targets)
 
 
 class _Undone(NamedTuple):
@@ -117,10 +115,12 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
     are kept, for the reason that is told.
     """
     tx = yield
-    entry, call = undoable(tx, dialects, number, hours)
+    entry = called(tx, number)
+    if (call := audit.undo_call(tx, number)) is None:
+        raise _nothing_kept(tx, dialects, entry, hours)
     by_name = {dialect.name: dialect for dialect in dialects}
     of_call = _served(by_name, number, {entry.dialect})
-    ongoing = is_resumed = audit.first_with_outcome(tx, _begun_of(number), after=number) is not None
+    ongoing = is_resumed = audit.first_with_outcome(tx, f"{_BEGAN}{number}", after=number) is not None
     count = changes = 0
     first: list[Target] = []
     while (part := audit.last_part(tx, call)) is not None:
@@ -134,7 +134,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
         if not audit.has_parts(tx, call):
             break
         if not ongoing:
-            audit.record(tx, _begun_of(number))
+            audit.record(tx, f"{_BEGAN}{number}")
             ongoing = True
         tx = yield
     undone = _Undone(
@@ -170,7 +170,7 @@ def _index(tx: Tx, entry: audit.Entry, call: str, part: audit.UndoPart, of_call:
 
 
 def _finish(tx: Tx, undone: _Undone) -> None:
-    audit.record(tx, _outcome_of(undone.entry.id), touched=(undone.touched, undone.first))
+    audit.record(tx, f"{_UNDID}{undone.entry.id}", touched=(undone.touched, undone.first))
     audit.delete_undo(tx, undone.entry.id)
 
 
@@ -189,32 +189,20 @@ def _dialect_of(space: str) -> str:
 def _restore_outside(tx: Tx, of_call: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
     """Let the dialects restore files outside the database."""
     if any(dialect.files.after_undo for dialect in of_call.values()):
-        events = _events(tx, targets).items()
+        restored = [Restored(*key, event.before, event.after) for key, (event, _) in _events(tx, targets).items()]
         for name, dialect in of_call.items():
             if dialect.files.after_undo is not None:
-                own = [
-                    Restored(*key, event.before, event.after)
-                    for key, (event, _) in events
-                    if _dialect_of(key[0]) == name
-                ]
-                dialect.files.after_undo(tx, own)
+                dialect.files.after_undo(tx, [it for it in restored if _dialect_of(it.space) == name])
 
 
 def called(tx: Tx, number: int) -> audit.Entry:
     """Return the entry of a call; raises Fault("not_found")."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
-        raise _no_call(tx, number)
+        newest = next(iter(audit.read(tx, 1)), None)
+        reason = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
+        raise Fault("not_found", f"There is no call {number} in the audit: {reason}.")
     return entry
-
-
-def undoable(tx: Tx, dialects: Sequence[Dialect], number: int, hours: int) -> tuple[audit.Entry, str]:
-    """Return the entry of a call that can be undone, and the name under which its changes are kept; raises Fault."""
-    entry = called(tx, number)
-    call = audit.undo_call(tx, number)
-    if call is None:
-        raise _nothing_kept(tx, dialects, entry, hours)
-    return entry, call
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
@@ -250,26 +238,6 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *
             index.set_provenance(tx, space, key, (dialect, tool, actor), first.at, at)
 
 
-_UNDID = "undid "  # begins the outcome of an undo
-_MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
-_MOST_NAMED = 3
-
-
-def _outcome_of(number: int) -> str:
-    return f"{_UNDID}{number}"
-
-
-def _begun_of(number: int) -> str:
-    """Return the outcome in the audit of the first of several slices of the undo of a call."""
-    return f"began to undo {number}"
-
-
-def _no_call(tx: Tx, number: int) -> Fault:
-    newest = next(iter(audit.read(tx, 1)), None)
-    reason = "no call has changed anything yet" if newest is None else f"the newest is call {newest.id}"
-    return Fault("not_found", f"There is no call {number} in the audit: {reason}.")
-
-
 def _nothing_kept(tx: Tx, dialects: Sequence[Dialect], entry: audit.Entry, hours: int) -> Fault:
     """Return the Fault for a call of which nothing is kept; `hours` is how long that is done now, 0 for never."""
     tool = _tool(dialects, entry)
@@ -278,7 +246,7 @@ def _nothing_kept(tx: Tx, dialects: Sequence[Dialect], entry: audit.Entry, hours
 
 
 def _undone(tx: Tx, entry: audit.Entry) -> str:
-    if undone := audit.first_with_outcome(tx, _outcome_of(entry.id), after=entry.id):
+    if undone := audit.first_with_outcome(tx, f"{_UNDID}{entry.id}", after=entry.id):
         return f"call {undone.id} of {one_word(undone.actor)} undid it at {undone.at}"
     undid = entry.outcome.removeprefix(_UNDID)
     return "" if undid == entry.outcome else f"it is itself the undo of call {undid}"
@@ -325,13 +293,11 @@ def _conflict_of(tx: Tx, number: int, targets: Sequence[Target]) -> Fault:
 
 
 def _tool(dialects: Sequence[Dialect], entry: audit.Entry) -> Tool | None:
-    dialect = next((candidate for candidate in dialects if candidate.name == entry.dialect), None)
-    tools = (
-        ()
-        if dialect is None
-        else (*dialect.tools, *dialect.memories.curating, *(method.tool for method in dialect.rest))
-    )
-    return next((tool for tool in tools if tool.name == entry.tool), None)
+    for dialect in dialects:
+        if dialect.name == entry.dialect:
+            tools = (*dialect.tools, *dialect.memories.curating, *(method.tool for method in dialect.rest))
+            return next((tool for tool in tools if tool.name == entry.tool), None)
+    return None
 
 
 def _added(tx: Tx, entry: audit.Entry) -> list[str]:

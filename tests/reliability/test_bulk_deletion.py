@@ -20,7 +20,6 @@ from kernel.calls import call as calls
 from kernel.core.config import Config
 from kernel.operations import consistency
 from kernel.operations.compact import tidy
-from kernel.operations.undo import undo_call
 from kernel.search import dropped
 from kernel.server import app
 from kernel.server.app import Kernel
@@ -29,6 +28,7 @@ from kernel.store.context import CallContext
 from kernel.store.long_work import Slices
 from kernel.store.transaction import Tx
 from tests.conftest import Call, Rows, everything
+from tests.support.operations_undo import undo_call
 
 MANY = dropped.LEAST + 20
 NAMES = [f"{number:03}" for number in range(MANY)]
@@ -176,7 +176,7 @@ def test_undo_brings_all_back_while_words_are_left(
         cut_off()
         finish(kernel)
     entry = kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0]
-    kernel.store.write_sync(partial(undo_call, dialects=app.DIALECTS, number=entry.id), CallContext("kernel", "undo"))
+    kernel.store.write_sync(partial(undo_call, number=entry.id), CallContext("kernel", "undo"))
     assert bool(pending(kernel)) is not finished
     assert rows(kernel) == before
     assert found(call)

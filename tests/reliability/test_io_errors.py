@@ -13,7 +13,6 @@ import apsw
 import pytest
 
 from kernel.operations import consistency
-from kernel.operations.undo import undo_call
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import audit
@@ -22,6 +21,7 @@ from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.reliability.disk_images import Countdown, Faulty, used
 from tests.reliability.write_scenario import STORY, Kept, Step
+from tests.support.operations_undo import undo_call
 
 EVERY = os.environ.get("IO_ERRORS") == "all"
 RECORDS = ("doc", "history", "audit", "undo", "sqlite_")  # of tables in which a call that was undone leaves rows
@@ -91,7 +91,7 @@ def take_back(kernel: Kernel) -> None:
     """Undoes the last call, which was cut off between two of its slices."""
     entry = kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0]
     assert (entry.outcome, entry.undoable) == ("begun", True)
-    kernel.store.write_sync(partial(undo_call, dialects=app.DIALECTS, number=entry.id), CallContext("kernel", "undo"))
+    kernel.store.write_sync(partial(undo_call, number=entry.id), CallContext("kernel", "undo"))
 
 
 def test_a_vacuum_without_room_keeps_what_can_be_undone(

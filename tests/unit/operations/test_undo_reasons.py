@@ -9,12 +9,11 @@ import pytest
 from kernel.calls.tools import Tool
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-from kernel.operations.undo import undo_call
 from kernel.server import app
 from kernel.server.app import Kernel, open_kernel
 from kernel.store import audit
 from tests.conftest import Call, Clock, everything
-from tests.support.operations_undo import last_call, memories, online
+from tests.support.operations_undo import last_call, memories, online, undo_call
 
 TOOLS = [
     tool for one in app.DIALECTS for tool in (*one.tools, *one.memories.curating, *(method.tool for method in one.rest))
@@ -194,7 +193,7 @@ def test_nothing_is_kept_where_the_setting_says_so(kernel: Kernel, call: Call) -
     assert "it changed too much at once, or what was kept has been deleted since" in refusal(kernel, 2)
     kernel.store.close()
     kept_none = open_kernel(Config(data=kernel.config.data, undo_hours=0))
-    work = partial(undo_call, dialects=app.DIALECTS, number=2, hours=kept_none.store.undo_hours)
+    work = partial(undo_call, number=2, hours=kept_none.store.undo_hours)
     with pytest.raises(Fault, match="nothing is kept for it, as QUIPU_UNDO_HOURS=0 asks"):
         kept_none.store.write_sync(work)
     kept_none.store.close()
