@@ -15,8 +15,19 @@ from kernel.core.data_dir import MAIN
 from kernel.engines.postgres import database
 from tests.postgres import stores
 from tests.postgres.calls import add, ask, chain_is_whole
-from tests.support.postgres_servers import MOVED, Open, contents, faults, loaded, move_process, moved, places
+from tests.support.postgres_servers import (
+    MOVED,
+    Open,
+    contents,
+    faults,
+    loaded,
+    move_process,
+    moved,
+    opened,
+    places,
+)
 
+__all__ = ["opened"]
 pytestmark = pytest.mark.postgres
 KILLS = max(6, int(os.environ.get("POSTGRES_KILL_ROUNDS", "6")) // 7)  # of a tenant that grows meanwhile
 Run = Callable[..., int]
