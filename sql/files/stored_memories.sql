@@ -12,25 +12,26 @@ LIMIT :limit;
 -- name: children
 -- The memories directly below a prefix of :prefix characters, and one prefix for all that lies deeper in a directory,
 -- by path from :low on. Each step finds the first path after an item: no path has a control character, and 0 follows
--- the slash.
+-- the slash. Items have numbers, since PostgreSQL has no LIMIT inside a recursion.
 WITH RECURSIVE
-item (first) AS (
-    SELECT min(path) FROM files_memory WHERE store = :store AND path >= :low AND path < :high
+item (first, number) AS (
+    SELECT min(path), 1 FROM files_memory WHERE store = :store AND path >= :low AND path < :high
     UNION ALL
-    SELECT (
-        SELECT min(m.path)
-        FROM files_memory AS m
-        WHERE
-            m.store = :store
-            AND m.path >= CASE instr(substr(i.first, :prefix + 1), '/')
-                WHEN 0 THEN i.first || char(1)
-                ELSE substr(i.first, 1, :prefix - 1 + instr(substr(i.first, :prefix + 1), '/')) || '0'
-            END
-            AND m.path < :high
-    )
+    SELECT
+        (
+            SELECT min(m.path)
+            FROM files_memory AS m
+            WHERE
+                m.store = :store
+                AND m.path >= CASE instr(substr(i.first, :prefix + 1), '/')
+                    WHEN 0 THEN i.first || char(1)
+                    ELSE substr(i.first, 1, :prefix - 1 + instr(substr(i.first, :prefix + 1), '/')) || '0'
+                END
+                AND m.path < :high
+        ),
+        i.number + 1
     FROM item AS i
-    WHERE i.first IS NOT NULL
-    LIMIT :limit
+    WHERE i.first IS NOT NULL AND i.number < :limit
 )
 SELECT
     CASE f.deep WHEN 0 THEN f.first ELSE substr(f.first, 1, :prefix + f.deep) END AS path, m.id,
