@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kernel.calls.tools import Reply
-from kernel.engines.postgres import bounds, commit_outcome
+from kernel.engines.postgres import connection
 from kernel.server.app import Kernel
 from tests.postgres import stores
 from tests.postgres.calls import add, ask, chain_is_whole, paths
@@ -58,14 +58,14 @@ def test_an_answer_says_that_nobody_knows_where_the_database_stays_away(
     opened: Callable[[str], Kernel],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounds, "FATE_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "OUTCOME_SECONDS", 0.5)
     kernel = opened(behind(proxy, address))
     proxy.cut(how, away=True)
 
     doubted = add(kernel, "doubted")
     refused = add(kernel, "refused")
 
-    assert (doubted.fault, commit_outcome.UNKNOWN in doubted.body.decode()) == ("storage", True)
+    assert (doubted.fault, connection.UNKNOWN in doubted.body.decode()) == ("storage", True)
     assert (refused.fault, "Cannot reach the database" in refused.body.decode()) == ("busy", True)
     proxy.away = False
     until(lambda: add(kernel, "later").fault is None, "an answer")  # the pool rests after its attempts
@@ -114,7 +114,7 @@ def test_no_doubt_is_settled_before_a_synchronous_standby_has_the_commit(
 def test_a_writer_that_stands_still_gives_its_lock_to_others(
     address: str, proxy: Proxy, opened: Callable[[str], Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "IDLE_MILLISECONDS", 500)
+    monkeypatch.setattr(connection, "IDLE_MILLISECONDS", 500)
     other, still = opened(address), opened(behind(proxy, address))
     proxy.cut(Cut.HELD)
     call = Calling(still, "still")
@@ -131,7 +131,7 @@ def test_a_writer_that_stands_still_gives_its_lock_to_others(
 def test_who_waits_too_long_for_the_lock_is_told_to_try_again(
     address: str, proxy: Proxy, opened: Callable[[str], Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "BUSY_MILLISECONDS", 1500)  # more than a statement may take
+    monkeypatch.setattr(connection, "BUSY_MILLISECONDS", 1500)  # more than a statement may take
     other, still = opened(address), opened(behind(proxy, address))
     proxy.cut(Cut.HELD)
     call = Calling(still, "still")

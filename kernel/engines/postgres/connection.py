@@ -1,43 +1,93 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kernel.core.errors import CatchFaults, Fault
-from kernel.engines.postgres import bounds, commit_outcome
-from kernel.engines.postgres.changes import Recorder
-from kernel.engines.postgres.driver import load_driver
-from kernel.engines.postgres.errors import as_fault, is_lost
+from kernel.engines.postgres.driver import as_fault, is_lost, load_driver
 from kernel.engines.postgres.full_text import rebuild_steps
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
-from kernel.engines.postgres.rows import NO_ROWS, Budget, Pages, Row, Rows
 from kernel.engines.postgres.session import Session
 from kernel.engines.postgres.statements import Statement, values_of
-from kernel.engines.postgres.table_rows import TableRows
+from kernel.engines.postgres.table_rows import PAGE, TableRows
 from kernel.engines.postgres.tenants.placement import TenantPlace
-from kernel.engines.postgres.word_index import WordIndex
-from kernel.engines.postgres.word_reader import WordReader
+from kernel.engines.postgres.word_index import Seen, WordIndex
+from kernel.engines.sqlite.tokenizers import Tokenizers
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine_types import Cursor, Params
+from kernel.store.engine_types import Cursor, Params, Token
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
+Row = tuple[Any, ...]
 
+UNKNOWN = "It is not known whether the change was recorded: the connection to the database was lost."
+OUTCOME_SECONDS = 30.0  # for the outcome of a commit that was not answered
+_OUTCOME_PAUSE = 0.1
+_MARKS_FORGOTTEN = 64  # one commit of so many deletes old marks
+BUSY_MILLISECONDS = 5000  # for the writer of another process
+IDLE_MILLISECONDS = 60_000  # between two statements of a writer: a process that stands still gives its lock to others
+_LARGE_FACTOR = 60  # times the usual time limits, for a call with a transaction of its own
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class Connection(WordReader):
-    """The engine of a tenant's transactions; it holds a connection of the pool while one is open.
+class Rows:
+    """The rows of a statement; those of a stream are read as they are needed."""
 
-    A tenant that is at home is read from the `replica`, if there is one: by a connection that is `reading`. Others tell
-    it how far it has to be.
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def fetchall(self) -> list[Row]:
+        return list(self._rows)
+
+
+_NO_ROWS = Rows(())
+
+
+class Budget:
+    """The flags of a transaction; PostgreSQL's statement_timeout limits its calls."""
+
+    new_statement = False
+    streamed = False
+
+
+class Recorder:
+    """Records the changes of a call, as images of rows that triggers keep, in parts of at most `limit_bytes`."""
+
+    def __init__(self, db: "Connection", limit_bytes: int) -> None:
+        self._db = db
+        self._limit = limit_bytes
+        db.command("SET LOCAL quipu.undo = 'on'")
+
+    def take(self) -> bytes | None:
+        """Return the changes since the last time; None if they are larger than the limit."""
+        ((text,),) = self._db.query("engine.changes.take")
+        changes = (text or "").encode()
+        return changes if len(changes) <= self._limit else None
+
+    def close(self) -> None:
+        """Stops recording; a transaction that has failed has stopped by itself."""
+        with suppress(Fault, load_driver().Error):
+            self._db.command("SET LOCAL quipu.undo = 'off'")
+
+
+class Connection:
+    """The engine of a tenant's transactions; it holds a connection of the pool during each.
+
+    A connection that is `reading` reads a tenant at home from the `replica`, if there is one. Others tell the replica
+    how far it has to be. `words` holds the words that committed transactions have added, for transactions that read.
     """
 
     def __init__(
@@ -51,7 +101,8 @@ class Connection(WordReader):
         reading: bool = False,
         words: WordIndex | None = None,
     ) -> None:
-        super().__init__(words or WordIndex())
+        self.words = words or WordIndex()
+        self.reading = False  # in this transaction
         self.context = context
         self.filename = filename
         self.budget = Budget()
@@ -68,6 +119,8 @@ class Connection(WordReader):
         self._called = False  # in this transaction
         self.tables = TableRows(self)
         self._streams = itertools.count()
+        self._seen: Seen | None = None
+        self._tokenizers = Tokenizers()
 
     def changes(self) -> int:
         """Return the number of rows the last statement changed."""
@@ -82,7 +135,7 @@ class Connection(WordReader):
         if not isinstance(text, Statement):
             limit = self.context.call_limits.milliseconds
             self._begin(_READING, f"SET LOCAL statement_timeout = {limit}")
-            return NO_ROWS
+            return _NO_ROWS
         if text.answered is not None:
             before = self._total
             rows = list(text.answered(self, params or {}))
@@ -91,7 +144,7 @@ class Connection(WordReader):
         values = values_of(text, params or {})
         if self.budget.streamed:
             self.budget.streamed = False
-            return Pages(self.stream(text, bounds.PAGE, values))
+            return Rows(self.stream(text, PAGE, values))
         return self._run(text, values)
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
@@ -114,7 +167,7 @@ class Connection(WordReader):
         else:
             self._count = max(0, cursor.rowcount)
             self._total += self._count
-        return Rows(rows) if rows else NO_ROWS
+        return Rows(rows) if rows else _NO_ROWS
 
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query in pages, so that not all are in memory; they stay readable for this
@@ -147,30 +200,46 @@ class Connection(WordReader):
         return self._session.pool
 
     def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
-        self.begin_reading(reading=kind == _READING)
+        self.reading = kind == _READING
+        self._seen = None
         self._session.begin(kind, *settings, wait=wait)
 
     def _begin_writing(self, *, large: bool = False) -> None:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
-        factor = bounds.LARGE_FACTOR if large else 1
+        factor = _LARGE_FACTOR if large else 1
         self._begin(
             "",
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
-            f"SET LOCAL idle_in_transaction_session_timeout = {bounds.IDLE_MILLISECONDS * factor}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MILLISECONDS * factor}",
             f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
-            wait=bounds.BUSY_MILLISECONDS,
+            wait=BUSY_MILLISECONDS,
         )
+
+    @property
+    def seen(self) -> Seen:
+        """Return the words as a transaction that reads sees them."""
+        if self._seen is None:
+            self._seen = Seen(*self.query("engine.full_text.seen")[0])
+        return self._seen
+
+    def tokenize(self, text: str) -> list[Token]:
+        """Return the full-text tokens of `text`."""
+        return self._tokenizers.tokens(text)
+
+    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
+        """Return the stems of `text`, or its trigrams."""
+        return self._tokenizers.stems(text, trigrams=trigrams)
 
     def clock(self) -> int:
         """Return nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.
 
-        A writer reads it when it has the lock, and adds what has passed since: who has the lock next reads a later one.
+        A writer reads it when it has the lock, and adds the time since: the next writer reads a later time.
         """
         return self._session.ahead + time.monotonic_ns()
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open, if only a failed one."""
+        """Return whether a transaction is open, even a failed transaction."""
         return self._session.in_transaction
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
@@ -186,7 +255,7 @@ class Connection(WordReader):
     ) -> R | Fault:
         """Runs one call under its own savepoint; a Fault is rolled back."""
         tx.begin_call(call_context)
-        # The savepoint of the call before goes with the command of this one: a round trip less. COMMIT ends the last.
+        # The same command releases the savepoint of the call before: a round trip less. COMMIT ends the last savepoint.
         self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
         self._called = True
         answer = catch_faults(tx.within, self.context.call_limits.milliseconds / 1000 * budget, work)
@@ -200,14 +269,14 @@ class Connection(WordReader):
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        mark = commit_outcome.add_mark(self) if self._total != self._changes_before else None
+        mark = self._add_mark() if self._total != self._changes_before else None
         try:
-            ended = self._end()
+            status = self._end()
         except self._psycopg.Error as error:
             self._settle(mark, error)
-            ended = "COMMIT"
-        if ended != "COMMIT":  # a statement had failed, and its call went on
-            raise RuntimeError(f"the transaction ended with {ended}")
+            status = "COMMIT"
+        if status != "COMMIT":  # a statement had failed, and its call went on
+            raise RuntimeError(f"the transaction ended with {status}")
         self._open_tx = None
         self._session.release()
 
@@ -217,29 +286,50 @@ class Connection(WordReader):
             return self._session.held.execute("COMMIT", prepare=False).statusmessage
         position = self.context.statements[f"engine.replica.{'flushed' if self._durable else 'inserted'}"]
         cursor = self._session.held.execute(f"COMMIT; {str.__str__(position)}", prepare=False)
-        ended = cursor.statusmessage
+        status = cursor.statusmessage
         cursor.nextset()
         self.replica.wrote(cursor.fetchone()[0])
-        return ended
+        return status
+
+    def _add_mark(self) -> int:
+        """Marks the transaction before it commits, so that its outcome can be looked up if the commit has no answer."""
+        mark = int.from_bytes(os.urandom(8)) >> 1
+        self.query("engine.transaction.end", mark=mark)
+        if mark % _MARKS_FORGOTTEN == 0:
+            self.query("engine.transaction.forget_marks")
+        return mark
 
     def _settle(self, mark: int | None, error: Exception) -> None:
         """Determine the outcome of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._session.held.closed or is_lost(error)):
             raise fault or error
-        committed = mark is not None and commit_outcome.has_committed(self, mark)
-        if committed is None:
-            raise Fault("storage", commit_outcome.UNKNOWN) from error
-        if not committed:
+        outcome = mark is not None and self._has_committed(mark)
+        if outcome is None:
+            raise Fault("storage", UNKNOWN) from error
+        if not outcome:
             raise fault from error
 
-    def begin_again(self) -> None:
-        """Opens a transaction with the lock of the tenant, on another connection of the pool."""
-        self._session.release()
-        self._begin_writing()
+    def _has_committed(self, mark: int) -> bool | None:
+        """Return whether the transaction with this mark has committed; None if the database does not answer for long.
+
+        The lock of the tenant waits for a transaction that may still write the mark. A mark that is there is written
+        again: this commit waits until a synchronous standby has everything that was committed before. A standby, which
+        may lack the mark yet, refuses to write.
+        """
+        end = time.monotonic() + OUTCOME_SECONDS
+        while time.monotonic() < end:
+            with suppress(Fault, self._psycopg.Error):
+                self._session.release()
+                self._begin_writing()
+                marks = self.query("engine.transaction.find_mark", mark=mark)
+                self.command("COMMIT")
+                return bool(marks)
+            time.sleep(_OUTCOME_PAUSE)
+        return None
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one, and the effects of its calls outside the database."""
+        """Rolls back an open transaction, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         try:
             if self.in_transaction:
@@ -271,7 +361,7 @@ class Connection(WordReader):
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
-        """A write transaction that commits at the end of the block and rolls back on any exception."""
+        """Open a write transaction that commits at the end of the block and rolls back on any exception."""
         tx = self.begin(call_context, large=True)
         try:
             yield tx
@@ -284,10 +374,10 @@ class Connection(WordReader):
 
     def record_changes(self, limit_bytes: int) -> Recorder:
         """Record changes from now on, as images of rows of at most `limit_bytes`."""
-        return Recorder(self.command, self.query, limit_bytes)
+        return Recorder(self, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Return only reverting them tells."""
+        """Return True: only the attempt to revert them tells."""
         return True
 
     def revert_changes(self, changes: bytes) -> bool:
@@ -295,9 +385,9 @@ class Connection(WordReader):
         if not changes:
             return True
         self.command("SAVEPOINT revert")
-        ((done,),) = self.query("engine.changes.revert", changes=changes.decode())
-        self.command("RELEASE revert" if done else "ROLLBACK TO revert; RELEASE revert")
-        return bool(done)
+        ((reverted_all,),) = self.query("engine.changes.revert", changes=changes.decode())
+        self.command("RELEASE revert" if reverted_all else "ROLLBACK TO revert; RELEASE revert")
+        return bool(reverted_all)
 
     def check_full_text(self) -> tuple[bool, bool]:
         """Return whether there are words and trigrams of each document, and of no other."""
@@ -315,19 +405,19 @@ class Connection(WordReader):
     def orphans(self) -> int:
         """Return the number of rows that refer to a row that is not there."""
         with self.writing():
-            ((found,),) = self.query("engine.changes.orphans")
-        return found
+            ((orphans,),) = self.query("engine.changes.orphans")
+        return orphans
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copy committed rows into a file of SQLite, without writes of the open transaction."""
-        from kernel.engines.postgres.file_copy import copy_to_file
+        from kernel.engines.postgres.copy_end import copy_to_file
 
         patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
-        other = Connection(self._finder, patient, self.filename)
+        connection = Connection(self._finder, patient, self.filename)
         try:
-            other.read(CallContext(), lambda tx: copy_to_file(tx, other, target, progress))
+            connection.read(CallContext(), lambda tx: copy_to_file(tx, connection, target, progress))
         finally:
-            other.close()
+            connection.close()
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""

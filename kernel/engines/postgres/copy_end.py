@@ -1,10 +1,18 @@
-"""A tenant in PostgreSQL as the source or the target of a copy."""
+"""A tenant in PostgreSQL as the source or the target of a copy, and its copy in a file of SQLite."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel.engines.migrations import migrate
 from kernel.engines.postgres.driver import escape
-from kernel.store.tenant_copy import Row, Table
+from kernel.engines.sqlite.connection import Connection as FileConnection
+from kernel.engines.sqlite.copy_end import FileEnd
+from kernel.engines.sqlite.unfinished import finish, unfinished
+from kernel.store.context import StoreContext
+from kernel.store.statements import load
+from kernel.store.tenant_copy import Row, Table, copy
+from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:
     from kernel.engines.postgres.connection import Connection
@@ -13,7 +21,7 @@ _PAGE = 100  # rows of which each may be a megabyte
 
 
 class TenantEnd:
-    """A connection in a transaction; its tables are compared with those of a file, which knows what belongs to one."""
+    """A connection in a transaction; a copy compares its tables with those of a file."""
 
     def __init__(self, db: "Connection") -> None:
         self._db = db
@@ -26,7 +34,7 @@ class TenantEnd:
             columns.setdefault(name, []).append(column)
             if is_key:
                 keys.setdefault(name, []).append(column)
-        return {name: Table(tuple(found), tuple(keys.get(name, ()))) for name, found in columns.items()}
+        return {name: Table(tuple(names), tuple(keys.get(name, ()))) for name, names in columns.items()}
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
         """Yield the rows in pages."""
@@ -36,15 +44,15 @@ class TenantEnd:
     def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
         """Writes rows as a stream."""
         self._db.command(f'DELETE FROM quipu."{name}"')
-        escaped = (tuple(escape(one) if isinstance(one, str) else one for one in row) for row in rows)
-        self._db.copy_in(f'COPY quipu_data."{name}" ({_list(table.columns)}) FROM STDIN', escaped)
+        values = (tuple(escape(value) if isinstance(value, str) else value for value in row) for row in rows)
+        self._db.copy_in(f'COPY quipu_data."{name}" ({_list(table.columns)}) FROM STDIN', values)
 
     def last_ids(self) -> Mapping[str, int]:
         """Return the counters of the tenant."""
         return dict(self._db.query("engine.copy.last_ids"))
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:
-        """Of tables that never give an id twice."""
+        """Set the counters of tables that never give an id twice."""
         for name, last in ids.items():
             self._db.query("engine.copy.set_last_id", name=name, last=last)
 
@@ -56,3 +64,28 @@ class TenantEnd:
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
+
+
+def copy_to_file(tx: Tx, db: "Connection", target: Path, progress: Callable[[int, int], None] | None) -> None:
+    """Copy the rows that the connection sees; the file appears when it is whole."""
+    tx.one("kernel.setting.count_migrations", int)  # takes the snapshot
+    texts = {name: statement.text for name, statement in load().items()}
+    copied_rows = 0
+
+    def report(_table: str, rows: int) -> None:
+        nonlocal copied_rows
+        copied_rows += rows
+        if progress is not None:
+            progress(copied_rows, copied_rows)
+
+    with unfinished(target) as part:
+        part.touch(mode=0o600)
+        file = FileConnection(part, StoreContext(texts), readonly=False)
+        try:
+            migrate(file)
+            with file.writing():
+                copy(TenantEnd(db), FileEnd(file), report)
+            file.pragma("journal_mode", "delete")
+        finally:
+            file.close()
+        finish(part, target)

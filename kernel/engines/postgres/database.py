@@ -1,6 +1,6 @@
 """One tenant in PostgreSQL as a Store uses it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -59,16 +59,18 @@ def postgres_context(
 ) -> StoreContext:
     """Return the context of a tenant in a database, which it connects to when it is first needed.
 
-    `address` is the home, whose directory says where the tenant is. `file` stands for the tenant if a path is
+    `address` is the home, whose directory has the address of the tenant. `file` stands for the tenant if a path is
     needed; there is nothing at it. Without `durable` a crash of the database may lose the last commits. If a
     `replica` of the home is named, reads of tenants that are there go to it.
     """
 
     place, words = TenantPlace(address, tenant, pool_of), WordIndex()
 
-    def connect(used: StoreContext, *, reading: bool = False) -> Connection:
-        found = _replica_of(replica) if replica else None
-        return Connection(place, used, str(file), durable=durable, replica=found, reading=reading, words=words)
+    def connect(opened_context: StoreContext, *, reading: bool = False) -> Connection:
+        reads = _replica_of(replica) if replica else None
+        return Connection(
+            place, opened_context, str(file), durable=durable, replica=reads, reading=reading, words=words
+        )
 
     return context._replace(statements=texts(), connect=connect)
 
@@ -100,27 +102,20 @@ class PostgresDatabase:
         assert self.context.connect is not None
         return self.context.connect(self.context, reading=reading)
 
-    @property
-    def after_commit(self) -> Callable[[Any], None]:
-        """Do nothing: nothing is due after a commit."""
-        return _nothing_due
+    def after_commit(self, _writer: Any) -> None:
+        """Do nothing: PostgreSQL writes its checkpoints itself."""
 
-    @property
-    def probe(self) -> Callable[[], Mapping[str, str]]:
-        """Tells whether a primary or a standby answers, and of a replica whether it does, is away or is behind."""
-        return self._answering
-
-    def _answering(self) -> dict[str, str]:
+    def probe(self) -> dict[str, str]:
+        """Tells whether a primary or a standby answers, and whether the replica answers, is away or is behind."""
         writer = self.writer()
-        found = {"store": _role(writer)}
-        if writer.replica is None:
-            return found
-        role = _role(self.reader())
-        state = writer.replica.state
-        return {**found, "read_store": role if state == "standby" else state}
+        roles = {"store": _role(writer)}
+        if writer.replica is not None:
+            role, state = _role(self.reader()), writer.replica.state
+            roles["read_store"] = role if state == "standby" else state
+        return roles
 
     def sizes(self) -> tuple[int, int]:
-        """Nothing: the database tells its sizes itself."""
+        """Return zeros: the database tells its sizes itself."""
         return 0, 0
 
     def close(self, writer: Connection | None) -> None:
@@ -139,7 +134,3 @@ def _role(db: Connection) -> str:
         return str(db.query("engine.transaction.role")[0][0])
     finally:
         db.rollback()
-
-
-def _nothing_due(_writer: Any) -> None:
-    """PostgreSQL writes its checkpoints itself."""

@@ -7,7 +7,8 @@ import json
 from importlib import import_module
 from typing import Any
 
-from kernel.core.errors import Fault
+from kernel.core.errors import NO_SPACE, Code, Fault
+from kernel.store.engine_types import TOO_LONG
 
 _MARK = "\ue000"
 _SETTINGS = (
@@ -17,7 +18,7 @@ _SETTINGS = (
     "SET enable_seqscan = off; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000"
 )
-# Both ends notice within half a minute that the machine of the other one is gone, if the address says nothing else.
+# Both ends notice within half a minute that the machine at the other end is gone, if the address says nothing else.
 PATIENCE = 10  # seconds for a new connection
 _KEEPALIVE = {
     "keepalives_idle": 15,
@@ -28,6 +29,26 @@ _KEEPALIVE = {
 _UNKNOWN_TYPE = 705  # of a literal in the columns of a result
 PREPARED = 1000  # more than sql/ has
 Loaded = Any
+CONSTRAINTS = "23"  # the class of violated constraints
+_CANCELED = "57014"
+UNREACHABLE = "Cannot reach the database."
+_LOST = {"08", "57", "58"}  # connections, shutdowns and cancelling, the system beneath
+# Faults by SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+_FAULTS: dict[str, tuple[Code, str]] = {
+    "40001": ("busy", "The store is busy, try again."),
+    "40P01": ("busy", "The store is busy, try again."),
+    "55P03": ("busy", "The store is busy, try again."),
+    "53200": ("busy", "Too little memory is free, try again."),
+    "53300": ("busy", "The database has no connection left, try again."),
+    "25P03": ("busy", "The call stood still for too long, try again."),
+    "53100": ("storage", NO_SPACE),
+    "25006": ("storage", "The database is a standby, which only reads."),
+    "42501": ("storage", "The role of the store lacks a right that it needs."),
+    "54000": ("invalid", "A key or a value is longer than PostgreSQL can hold."),
+    "22003": ("invalid", "A number is too large, or a text is not valid."),
+    "22021": ("invalid", "A number is too large, or a text is not valid."),
+    "22P05": ("invalid", "A number is too large, or a text is not valid."),
+}
 
 
 def load_driver() -> Any:
@@ -55,9 +76,9 @@ def unescape(text: str) -> str:
 def connect(address: str, patience: int = PATIENCE) -> Any:
     """Return a new connection with the settings and types of the store; psycopg's errors are its own."""
     psycopg = load_driver()
-    given = psycopg.conninfo.conninfo_to_dict(address)
-    known = {"connect_timeout": patience, **_KEEPALIVE}
-    defaults = {name: value for name, value in known.items() if name not in given}
+    parameters = psycopg.conninfo.conninfo_to_dict(address)
+    settings = {"connect_timeout": patience, **_KEEPALIVE}
+    defaults = {name: value for name, value in settings.items() if name not in parameters}
     connection = psycopg.connect(address, autocommit=True, prepare_threshold=0, **defaults)
     connection.prepared_max = PREPARED
     connection.execute(_SETTINGS, prepare=False)
@@ -72,8 +93,27 @@ def failure(result: Any) -> Exception | None:
         return None
     message = bytes(result.error_message).decode(errors="replace")
     state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
-    kind = psycopg.errors.lookup(state.decode()) if state else psycopg.OperationalError  # without one it was lost
+    kind = psycopg.errors.lookup(state.decode()) if state else psycopg.OperationalError  # it was lost
     return kind(message.removeprefix("ERROR:").strip())
+
+
+def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
+    """Return the Fault for an error of psycopg; None for a bug, which callers must not see."""
+    state: Any = getattr(error, "sqlstate", None)
+    if state == _CANCELED:
+        return Fault("busy", "The call was cancelled.") if cancelled else Fault("invalid", TOO_LONG)
+    if state in _FAULTS:
+        return Fault(*_FAULTS[state])
+    return Fault("busy", UNREACHABLE) if is_lost(error) else None
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether the connection is gone, or its server is going: the command may have been done without an
+    answer.
+    """
+    state: Any = getattr(error, "sqlstate", None)
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return (state is None or state[:2] in _LOST) and bool(kinds & {"OperationalError", "InterfaceError"})
 
 
 def adapt(psycopg: Any, connection: Any) -> None:
@@ -89,7 +129,7 @@ def adapt(psycopg: Any, connection: Any) -> None:
 
 
 def _dumpers(psycopg: Any) -> dict[type, Any]:
-    """Numbers and text go without a type, so that each takes the one of its place in the statement."""
+    """Numbers and text go without a type, so that each takes the type of its place in the statement."""
 
     class Number(psycopg.adapt.Dumper):
         def dump(self, obj: Any) -> bytes:

@@ -2,16 +2,15 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kernel.core.text import json_text
 from kernel.engines.postgres.matching import (
     PHRASE,
-    Engine,
     Params,
     Row,
     matching,
@@ -20,6 +19,9 @@ from kernel.engines.postgres.matching import (
     place_element,
 )
 from kernel.store.long_work import Steps
+
+if TYPE_CHECKING:
+    from kernel.engines.postgres.connection import Connection
 
 _K1, _B = 1.2, 0.75  # as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
 _LEAST_IDF = 1e-6  # of a term in more than half of the rows, in FTS5
@@ -36,39 +38,39 @@ _DROPPED = (
 )
 
 
-def match_with_tf(db: Engine, params: Params) -> list[Row]:
+def match_with_tf(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.lexical.match_with_tf, match_with_tf_in and match_with_tf_of."""
     import numpy as np
 
     match = parse(params["query"], db.stems)
-    asked = match.phrases[params.get("skip", 0) :]
+    phrases = match.phrases[params.get("skip", 0) :]
     docs, size = _totals(db)
     mean = (size + docs) / docs - 1 if docs else 0.0
-    some = {name: _list(params.get(name)) for name in ("partitions", "ids")}
-    found = matching(db, match, asked, params.get("limit", _NO_LIMIT), some["partitions"], some["ids"])
-    table = np.zeros(len(found.docs), [("length", "<u4"), ("mean", "<f4"), ("tf", np.uint8, (len(asked),))])
-    table["length"], table["mean"], table["tf"] = found.sizes, mean, np.minimum(found.counts, _MOST_TF)
-    return list(zip(found.docs.tolist(), [row.tobytes() for row in table], strict=True))
+    lists = {name: _list(params.get(name)) for name in ("partitions", "ids")}
+    hits = matching(db, match, phrases, params.get("limit", _NO_LIMIT), lists["partitions"], lists["ids"])
+    table = np.zeros(len(hits.docs), [("length", "<u4"), ("mean", "<f4"), ("tf", np.uint8, (len(phrases),))])
+    table["length"], table["mean"], table["tf"] = hits.sizes, mean, np.minimum(hits.counts, _MOST_TF)
+    return list(zip(hits.docs.tolist(), [row.tobytes() for row in table], strict=True))
 
 
-def ranked(db: Engine, params: Params) -> list[Row]:
+def ranked(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.lexical.newest_by_bm25, match_by_bm25 and match_by_bm25_in."""
     import numpy as np
 
     match = parse(params["query"], db.stems)
     words = [phrase for phrase in match.phrases if not phrase.startswith(":")]
-    found = matching(db, match, words, params.get("newest", _NO_LIMIT), _list(params.get("partitions")))
-    if not len(found.docs):
+    hits = matching(db, match, words, params.get("newest", _NO_LIMIT), _list(params.get("partitions")))
+    if not len(hits.docs):
         return []
     docs, size = _totals(db)
-    held = _frequencies(db, sorted(set(words)))
+    frequencies = _frequencies(db, sorted(set(words)))
     mean = (size + docs) / docs
-    norms = _K1 * (1.0 - _B + _B * (found.sizes + 1) / mean)
-    scores = np.zeros(len(found.docs))
-    for word, counts in zip(words, found.counts.T, strict=True):
-        scores += _idf(docs, held.get(word, 0)) * ((counts * (_K1 + 1.0)) / (counts + norms))
-    best = np.lexsort((found.docs, -scores))[: params.get("best")]
-    return list(zip(found.docs[best].tolist(), scores[best].tolist(), strict=True))
+    norms = _K1 * (1.0 - _B + _B * (hits.sizes + 1) / mean)
+    scores = np.zeros(len(hits.docs))
+    for word, counts in zip(words, hits.counts.T, strict=True):
+        scores += _idf(docs, frequencies.get(word, 0)) * ((counts * (_K1 + 1.0)) / (counts + norms))
+    best = np.lexsort((hits.docs, -scores))[: params.get("best")]
+    return list(zip(hits.docs[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def _idf(docs: int, hits: int) -> float:
@@ -76,47 +78,47 @@ def _idf(docs: int, hits: int) -> float:
     return weight if weight > 0.0 else _LEAST_IDF
 
 
-def _frequencies(db: Engine, stems: list[str]) -> dict[str, int]:
+def _frequencies(db: "Connection", stems: list[str]) -> dict[str, int]:
     """Return the number of documents that hold each stem."""
-    known = occurrences(db, stems)
-    if known is not None:
-        return {stem: len(one.docs) for stem, one in known.items()}
+    words = occurrences(db, stems)
+    if words is not None:
+        return {stem: len(word.docs) for stem, word in words.items()}
     return dict(db.query("engine.full_text.frequencies", stems=stems))
 
 
-def document_frequencies(db: Engine, params: Params) -> list[Row]:
+def document_frequencies(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.lexical.document_frequencies and kernel.as_of.document_frequencies."""
     stems: list[str] = _list(params["stems"]) or []
     places = {stem: place_element(stem[len(_PLACE) :]) for stem in stems if stem.startswith(_PLACE)}
     counts = _frequencies(db, [stem for stem in dict.fromkeys(stems) if stem not in places])
     if places:  # large as a rule, and not worth reading for a number
-        found = dict(db.query("engine.full_text.frequencies", stems=list(places.values())))
-        counts |= {stem: found[element] for stem, element in places.items()}
+        rows = dict(db.query("engine.full_text.frequencies", stems=list(places.values())))
+        counts |= {stem: rows[element] for stem, element in places.items()}
     return [(stem, counts[stem]) for stem in stems if counts[stem]]
 
 
-def insert(db: Engine, params: Params) -> list[Row]:
+def insert(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.fts_insert."""
     _add(db, db.query("engine.full_text.documents", ids=params["ids"]))
     return []
 
 
-def _add(db: Engine, documents: Iterable[Row]) -> None:
+def _add(db: "Connection", documents: Iterable[Row]) -> None:
     rows: list[tuple[int, int, str, str]] = []
     for doc, text, grams, place in documents:
         words = db.stems(text) + db.stems(grams)
         counts = Counter(words)
         counts.update(f"{word[0]}*" for word in words if not word.isascii())
-        held = [str(min(_MOST, count)) for count in counts.values()]
+        numbers = [str(min(_MOST, count)) for count in counts.values()]
         stems = [*counts, place_element(place)]
-        rows.append((doc, len(words), " ".join(stems), " ".join([*held, "1"])))  # no word has a blank
+        rows.append((doc, len(words), " ".join(stems), " ".join([*numbers, "1"])))  # no word has a blank
     if rows:
-        named = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
-        db.query("engine.full_text.add", **named)
+        columns = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
+        db.query("engine.full_text.add", **columns)
         db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
 
 
-def delete(db: Engine, params: Params) -> list[Row]:
+def delete(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.fts_delete."""
     sizes = [size for (size,) in db.query("engine.full_text.delete", ids=params["ids"], era=_era())]
     if sizes:
@@ -124,51 +126,52 @@ def delete(db: Engine, params: Params) -> list[Row]:
     return []
 
 
-def rebuild(db: Engine, _params: Params) -> list[Row]:
+def rebuild(db: "Connection", _params: Params) -> list[Row]:
     """Answers kernel.consistency.rebuild_full_text."""
     db.query("engine.full_text.clear")
     db.query("engine.full_text.clear_totals")
     db.query("engine.full_text.begin_era", era=_era())
-    after = 0
-    while page := db.query("engine.full_text.documents_after", after=after, limit=_PAGE):
+    for page in _pages(db, "engine.full_text.documents_after", _PAGE):
         _add(db, page)
-        after = page[-1][0]
     return []
 
 
-def insert_parts(db: Engine, params: Params) -> list[Row]:
+def insert_parts(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.parts_insert."""
     _add_parts(db, db.query("engine.full_text.part_texts", ids=params["ids"]))
     return []
 
 
-def _add_parts(db: Engine, texts: Iterable[Row]) -> None:
+def _add_parts(db: "Connection", texts: Iterable[Row]) -> None:
     rows = [(doc, sorted(set(db.stems(text, trigrams=True)))) for doc, text in texts]
     if rows:
         db.query("engine.full_text.add_parts", rows=json_text(rows))
 
 
-def rebuild_parts(db: Engine, _params: Params) -> list[Row]:
+def rebuild_parts(db: "Connection", _params: Params) -> list[Row]:
     """Answers kernel.consistency.rebuild_parts."""
     db.query("engine.full_text.clear_parts")
-    after = 0
-    while page := db.query("engine.full_text.part_texts_after", after=after, limit=_PAGE):
+    for page in _pages(db, "engine.full_text.part_texts_after", _PAGE):
         _add_parts(db, page)
-        after = page[-1][0]
     return []
 
 
-def rebuild_steps(db: Engine) -> Steps[None]:
+def _pages(db: "Connection", name: str, limit: int) -> Iterator[list[Row]]:
+    after = 0
+    while page := db.query(name, after=after, limit=limit):
+        yield page
+        after = page[-1][0]
+
+
+def rebuild_steps(db: "Connection") -> Steps[None]:
     """Makes the words and trigrams of each document anew, then drops those without a document."""
     yield
-    after = 0
-    while page := db.query("engine.full_text.documents_after", after=after, limit=_STEP_ROWS):
+    for page in _pages(db, "engine.full_text.documents_after", _STEP_ROWS):
         ids = {"ids": json_text([row[0] for row in page])}
         delete(db, ids)
         _add(db, page)
         db.query("engine.full_text.delete_parts", **ids)
         insert_parts(db, ids)
-        after = page[-1][0]
         yield
     while orphans := db.query("engine.full_text.without_document", limit=_PAGE):
         delete(db, {"ids": json_text([doc for (doc,) in orphans])})
@@ -179,30 +182,28 @@ def rebuild_steps(db: Engine) -> Steps[None]:
     db.query("engine.full_text.count", docs=docs, size=size)
 
 
-def match_trigrams(db: Engine, params: Params) -> list[Row]:
+def match_trigrams(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.trigrams.match_trigrams."""
-    wanted = {
+    trigrams = {
         trigram
         for word, _, _ in PHRASE.findall(params["query"])
         for trigram in db.stems(word.replace('""', '"'), trigrams=True)
     }
-    return db.query("engine.full_text.holding_parts", trigrams=sorted(wanted), partitions=params["partitions"])
+    return db.query("engine.full_text.holding_parts", trigrams=sorted(trigrams), partitions=params["partitions"])
 
 
-def _named(name: str) -> Callable[[Engine, Params], list[Row]]:
-    def answer(db: Engine, params: Params) -> list[Row]:
-        return db.query(name, **params)
-
-    return answer
+def delete_parts(db: "Connection", params: Params) -> list[Row]:
+    """Answers kernel.index.parts_delete."""
+    return db.query("engine.full_text.delete_parts", **params)
 
 
-def nothing(_db: Engine, _params: Params) -> list[Row]:
+def nothing(_db: "Connection", _params: Params) -> list[Row]:
     """Answer a statement that only SQLite needs."""
     return []
 
 
-def sequences(db: Engine, _params: Params) -> list[Row]:
-    """Answers kernel.index.sequences; what is read of words by the way is used by the statements that follow."""
+def sequences(db: "Connection", _params: Params) -> list[Row]:
+    """Answers kernel.index.sequences; the statements that follow use the rest of the row."""
     if db.reading:
         return [db.seen.ids]
     return db.query("engine.full_text.sequences")
@@ -213,7 +214,7 @@ def _era() -> int:
     return int.from_bytes(os.urandom(8)) >> 1
 
 
-def _totals(db: Engine) -> tuple[int, int]:
+def _totals(db: "Connection") -> tuple[int, int]:
     if db.reading:
         return db.seen.docs, db.seen.size
     ((docs, size),) = db.query("engine.full_text.totals")
@@ -233,7 +234,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.index.fts_insert": insert,
     "kernel.index.fts_delete": delete,
     "kernel.index.parts_insert": insert_parts,
-    "kernel.index.parts_delete": _named("engine.full_text.delete_parts"),
+    "kernel.index.parts_delete": delete_parts,
     "kernel.index.sequences": sequences,
     "kernel.lexical.document_frequencies": document_frequencies,
     "kernel.lexical.match_by_bm25": ranked,

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.engines.postgres.word_index import Held, Seen, WordIndex
+from kernel.engines.postgres.word_index import Held
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kernel.engines.postgres.connection import Connection
 
     Numbers = NDArray[np.int64]
 
@@ -18,26 +20,6 @@ Params = Mapping[str, Any]
 _NO_LIMIT = 2**31
 _CLAUSE = re.compile(r'(place|\{text grams\}) : \(((?:"(?:[^"]|"")*+"|[^"()])*+)\)')
 PHRASE = re.compile(r'"((?:[^"]|"")*)"(\*?)|quipuplace(\d+)')
-
-
-class Engine(Protocol):
-    """The part of a connection that full text needs: `words` and `seen` only while it is `reading`."""
-
-    words: WordIndex
-    reading: bool
-
-    @property
-    def seen(self) -> Seen:
-        """Return the words as the transaction sees them."""
-        ...
-
-    def query(self, name: str, /, **params: Any) -> list[Row]:
-        """Return the rows of a statement of `sql/postgres/engine`."""
-        ...
-
-    def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """Return the tokens of a text."""
-        ...
 
 
 class Match(NamedTuple):
@@ -57,7 +39,7 @@ def place_element(place: object) -> str:
 def parse(expression: str, stems: Callable[[str], list[str]]) -> Match:
     """Reads an expression as `kernel/search/query.py` writes them: clauses that all hold, of terms in one relation."""
     every: list[str] = []
-    some: list[list[str]] = []
+    alternatives: list[list[str]] = []
     places: list[str] | None = None
     phrases: list[str] = []
     for column, body in _CLAUSE.findall(expression):
@@ -65,21 +47,21 @@ def parse(expression: str, stems: Callable[[str], list[str]]) -> Match:
             places = [place_element(number) for _, _, number in PHRASE.findall(body)]
             phrases += places
             continue
-        held = [_element(word, star, stems) for word, star, _ in PHRASE.findall(body)]
-        phrases += held
+        stems_of_clause = [_element(word, star, stems) for word, star, _ in PHRASE.findall(body)]
+        phrases += stems_of_clause
         if '" AND "' in body or '"* AND "' in body:
-            every += held
+            every += stems_of_clause
         else:
-            some.append(held)
-    return Match(every or None, some, places, phrases)
+            alternatives.append(stems_of_clause)
+    return Match(every or None, alternatives, places, phrases)
 
 
 def _element(word: str, star: str, stems: Callable[[str], list[str]]) -> str:
     word = word.replace('""', '"')
     if star:
         return f"{word}*"
-    found = stems(word)
-    return found[0] if found else word
+    tokens = stems(word)
+    return tokens[0] if tokens else word
 
 
 class Found(NamedTuple):
@@ -90,15 +72,15 @@ class Found(NamedTuple):
     counts: "Numbers"
 
 
-def occurrences(db: Engine, words: Iterable[str]) -> Held | None:
-    """Return where words occur, from memory; None if the database has to be asked, as in a transaction that writes."""
+def occurrences(db: "Connection", words: Iterable[str]) -> Held | None:
+    """Return the documents of words from memory; None if only the database has them, as while writing."""
     return db.words.occurrences(db, db.seen, words) if db.reading else None
 
 
 def matching(
-    db: Engine,
+    db: "Connection",
     match: Match,
-    asked: Sequence[str],
+    phrases: Sequence[str],
     limit: int = _NO_LIMIT,
     places: Sequence[int] | None = None,
     ids: Sequence[int] | None = None,
@@ -106,39 +88,39 @@ def matching(
     """Return the newest documents that match."""
     import numpy as np
 
-    within = [place_element(one) for one in places] if places is not None else match.places
+    within = [place_element(place) for place in places] if places is not None else match.places
     groups = [[stem] for stem in match.every or ()] + match.some + ([within] if within is not None else [])
-    known = occurrences(db, [*(stem for group in groups for stem in group), *asked]) if groups else None
-    if known is not None:
-        return _from_memory(known, groups, asked, limit, ids)
-    rows = _rows(db, match._replace(places=within), asked, limit, ids)
-    counts = np.array([row[2] for row in rows], np.int64).reshape(len(rows), len(asked))
+    words = occurrences(db, [*(stem for group in groups for stem in group), *phrases]) if groups else None
+    if words is not None:
+        return _from_memory(words, groups, phrases, limit, ids)
+    rows = _rows(db, match._replace(places=within), phrases, limit, ids)
+    counts = np.array([row[2] for row in rows], np.int64).reshape(len(rows), len(phrases))
     return Found(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int64), counts)
 
 
 def _from_memory(
-    known: Held, groups: Sequence[Sequence[str]], asked: Sequence[str], limit: int, ids: Sequence[int] | None
+    words: Held, groups: Sequence[Sequence[str]], phrases: Sequence[str], limit: int, ids: Sequence[int] | None
 ) -> Found:
     """Return the documents that hold a word of each group."""
     import numpy as np
 
-    parts = [_union([known[stem].docs for stem in group]) for group in groups]
+    parts = [_union([words[stem].docs for stem in group]) for group in groups]
     if ids is not None:
         parts.append(np.unique(np.array(ids, np.int64)))
     docs = reduce(_both, sorted(parts, key=len))[::-1][:limit]
     sizes = np.zeros(len(docs), np.int64)
-    counts = np.zeros((len(docs), len(asked)), np.int64)
+    counts = np.zeros((len(docs), len(phrases)), np.int64)
     columns: dict[str, list[int]] = {}
-    for at, stem in enumerate(asked):
+    for at, stem in enumerate(phrases):
         columns.setdefault(stem, []).append(at)
-    for stem, one in known.items():
-        if not len(one.docs):
+    for stem, word in words.items():
+        if not len(word.docs):
             continue
-        at = one.docs.searchsorted(docs)
-        hits = one.docs.take(at, mode="clip") == docs
-        np.copyto(sizes, one.sizes.take(at, mode="clip"), where=hits)
+        at = word.docs.searchsorted(docs)
+        hits = word.docs.take(at, mode="clip") == docs
+        np.copyto(sizes, word.sizes.take(at, mode="clip"), where=hits)
         if stem in columns:
-            counts[:, columns[stem]] = np.where(hits, one.counts.take(at, mode="clip"), 0)[:, None]
+            counts[:, columns[stem]] = np.where(hits, word.counts.take(at, mode="clip"), 0)[:, None]
     return Found(docs, sizes, counts)
 
 
@@ -148,20 +130,20 @@ def _union(parts: Sequence["Numbers"]) -> "Numbers":
     return parts[0] if len(parts) == 1 else np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
 
 
-def _both(one: "Numbers", other: "Numbers") -> "Numbers":
-    """Return the documents of the shorter list that the longer one has too."""
-    return one[other.take(other.searchsorted(one), mode="clip") == one] if len(other) else other
+def _both(shorter: "Numbers", longer: "Numbers") -> "Numbers":
+    """Return the documents that both lists have."""
+    return shorter[longer.take(longer.searchsorted(shorter), mode="clip") == shorter] if len(longer) else longer
 
 
-def _rows(db: Engine, match: Match, asked: Sequence[str], limit: int, ids: Sequence[int] | None) -> list[Row]:
-    some = [*match.some, None, None]
+def _rows(db: "Connection", match: Match, phrases: Sequence[str], limit: int, ids: Sequence[int] | None) -> list[Row]:
+    alternatives = [*match.some, None, None]
     return db.query(
         "engine.full_text.matching",
         every=match.every,
-        some=some[0],
-        other=some[1],
+        some=alternatives[0],
+        other=alternatives[1],
         places=match.places,
         ids=list(ids) if ids is not None else None,
-        asked=list(asked),
+        asked=list(phrases),
         limit=limit,
     )

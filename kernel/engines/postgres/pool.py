@@ -2,23 +2,24 @@
 
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import PATIENCE, connect, load_driver
-from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+from kernel.engines.postgres.driver import PATIENCE, UNREACHABLE, as_fault, connect, load_driver
 
 MOST = 16  # connections of a process, however many tenants it serves
 BUSY = "The server is busy, try again."
 _WAIT_SECONDS = 5.0
 _ATTEMPTS = 5  # of a new connection, with pauses that double: half a second in all
 _FIRST_PAUSE = 0.03
-# After these the database is not asked again for a while: whoever opens one of its tenants keeps others waiting.
+# For so long after these no connection is tried: a thread that opens a tenant keeps others waiting.
 _REST_SECONDS = 0.25
 
 
 class Pool:
-    """At most `most` connections; the one given back last is taken first, since its statements are prepared.
+    """At most `most` connections; the connection given back last is taken first, since its statements are prepared.
 
     A new connection is tried `attempts` times, each for `patience` seconds if the address says nothing else.
     """
@@ -33,31 +34,45 @@ class Pool:
         self._away_until = 0.0
 
     def take(self) -> Any:
-        """Return a connection that is not in a transaction; raises Fault if none is free or the database is not
-        there.
+        """Return a connection that is not in a transaction; raises Fault if none is free or the database does
+        not answer.
         """
         if not self._room.acquire(timeout=_WAIT_SECONDS):
             raise Fault("busy", BUSY)
-        taken: Any = None
+        connection: Any = None
         try:
             with self._lock:
-                found = self._free.pop() if self._free else None
-            taken = found if found is not None and not found.closed else self._connected()
+                free = self._free.pop() if self._free else None
+            connection = free if free is not None and not free.closed else self._connected()
         finally:
-            if taken is None:
+            if connection is None:
                 self._room.release()
-        return taken
+        return connection
 
     def give(self, connection: Any) -> None:
-        """Returns a connection; one that is broken or in a transaction is closed."""
+        """Returns a connection, which is closed if it is broken or in a transaction."""
         idle = not connection.closed and connection.info.transaction_status == 0
         if idle:
             with self._lock:
                 self._free.append(connection)
         else:
             connection.close()
-            self._drop_broken()
+            self.close()  # the connections that are free were most likely lost too
         self._room.release()
+
+    @contextmanager
+    def transaction(self, lock_milliseconds: int = 0) -> Generator[Any]:
+        """Yield a connection in a transaction; errors of the database are Faults."""
+        connection = self.take()
+        try:
+            with connection.transaction():
+                if lock_milliseconds:
+                    connection.execute(f"SET LOCAL lock_timeout = {lock_milliseconds}")
+                yield connection
+        except load_driver().Error as error:
+            raise as_fault(error) or Fault("storage", UNREACHABLE) from error
+        finally:
+            self.give(connection)
 
     def close(self) -> None:
         """Closes the connections that are free."""
@@ -65,10 +80,6 @@ class Pool:
             free, self._free = self._free, []
         for connection in free:
             connection.close()
-
-    def _drop_broken(self) -> None:
-        """Where one connection was lost, the others that are free most likely were too."""
-        self.close()
 
     def _connected(self) -> Any:
         psycopg = load_driver()

@@ -8,21 +8,21 @@ from typing import Any, Literal
 from kernel.core.errors import Fault
 from kernel.engines.postgres.driver import load_driver
 from kernel.engines.postgres.pool import BUSY, Pool
-from kernel.engines.postgres.tenants.named import run
+from kernel.engines.postgres.statements import run
 
 State = Literal["standby", "away", "behind"]
 
 _log = logging.getLogger("quipu")
 _REST_SECONDS = 2.0  # before a replica that was away or behind is tried again, by one read
-_LAG_SECONDS = 1.0  # what the replica has received must be replayed after so long
+_LAG_SECONDS = 1.0  # the log that the replica receives must be replayed after so long
 _WAITS = (0.002, 0.005, 0.01, 0.02, 0.05)  # seconds for a replica that is a little behind
 
 
 class Replica:
     """The connections to a replica, how far it has to be, and whether reads go there.
 
-    It has to hold all that this process has written, and what it received itself a second ago: one that stands still
-    would else answer "not found" without end.
+    It has to hold everything that this process has written, and the log that it received itself a second ago: a replica
+    that stands still would else answer "not found" without end.
     """
 
     def __init__(self, address: str) -> None:
@@ -67,23 +67,23 @@ class Replica:
         return connection
 
     def _is_current(self, connection: Any) -> bool:
-        """Return whether the server of a connection holds what it has to, for which it is given a moment."""
+        """Return whether the server of a connection is far enough in the log, for which it has a moment."""
         if self._holds(getattr(connection, "quipu_replayed", 0)) and time.monotonic() < self._looked + _LAG_SECONDS:
             return True
         for pause in (*_WAITS, 0.0):
-            replayed, received = run(connection, "engine.replica.positions").fetchone()
-            connection.quipu_replayed = replayed
+            position, received_position = run(connection, "engine.replica.positions").fetchone()
+            connection.quipu_replayed = position
             with self._lock:
                 if time.monotonic() >= self._looked + _LAG_SECONDS:
                     self._needed = max(self._needed, self._received)
-                    self._received, self._looked = received, time.monotonic()
-            if self._holds(replayed):
+                    self._received, self._looked = received_position, time.monotonic()
+            if self._holds(position):
                 return True
             time.sleep(pause)
         return False
 
-    def _holds(self, replayed: int) -> bool:
-        return replayed >= self._needed
+    def _holds(self, position: int) -> bool:
+        return position >= self._needed
 
     def _turn(self, state: State, why: str) -> None:
         with self._lock:

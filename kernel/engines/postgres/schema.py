@@ -7,8 +7,7 @@ from typing import Any
 
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.engines.postgres.driver import load_driver
-from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+from kernel.engines.postgres.driver import as_fault, load_driver
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.tables import references, translate_index, translate_table
 from kernel.engines.sqlite.changesets import is_recorded
@@ -32,8 +31,10 @@ _NOTE_REFERENCE = (
     "INSERT INTO quipu.reference (source, source_column, target, target_column) VALUES (%s, %s, %s, %s) "
     "ON CONFLICT DO NOTHING"
 )
+_FIND = "SELECT id FROM quipu.directory WHERE name = %s"
+_ADD = "INSERT INTO quipu.directory (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
 _TABLES = "0002_tables"
-_TABLES_AS_OF = 21  # the last migration of sql/schema that _TABLES corresponds to; later ones have counterparts
+_TABLES_AS_OF = 21  # the last migration of sql/schema that _TABLES corresponds to; later migrations have counterparts
 # Digests of earlier texts with the same effect, in which tables and references were written out.
 _EARLIER = {
     "0002_tables": "84078e50cb4b57afc87264a43f06416d2135f606f6b8567d62ef9c022965ae8b",
@@ -56,7 +57,8 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
         with connection.transaction():
             return _migrate(connection, root)
     except psycopg.Error as error:
-        raise as_fault(error) or Fault("storage", f"Cannot make the schema: {_first_line(error)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise as_fault(error) or Fault("storage", f"Cannot make the schema: {reason}") from error
     finally:
         pool.give(connection)
 
@@ -64,15 +66,15 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
 def _migrate(connection: Any, root: Path) -> int:
     files = {file.stem: file.read_text(encoding="utf-8") for file in migrations(root / "postgres")}
     connection.execute("SET LOCAL lock_timeout = 60000")
-    applied = _applied(connection)
-    if applied.keys() == files.keys() and not _differences(applied, files):
+    digests = _applied(connection)
+    if digests.keys() == files.keys() and not _differences(digests, files):
         return 0
     connection.execute(_LOCK.replace("0x51554950", str(0x51554950)))
     connection.execute(_CLAIM, prepare=False)
-    applied = _applied(connection)
-    for name in _differences(applied, files):
+    digests = _applied(connection)
+    for name in _differences(digests, files):
         raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")
-    missing = [name for name in files if name not in applied]
+    missing = [name for name in files if name not in digests]
     for name in missing:
         if name == _TABLES:
             connection.execute(_tables(), prepare=False)
@@ -100,11 +102,11 @@ def _references(root: Path) -> list[tuple[str, str, str, str]]:
     return [reference for name, sql in tables for reference in references(name, sql)]
 
 
-def _differences(applied: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
+def _differences(digests: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
     """List the applied migrations that are not those of the files."""
     return [
         name
-        for name, digest in applied.items()
+        for name, digest in digests.items()
         if name not in files or digest not in (_digest(files[name]), _EARLIER.get(name))
     ]
 
@@ -121,31 +123,17 @@ def _note(connection: Any, statement: str, name: str, text: str) -> None:
 
 def tenant_id(pool: Pool, name: str, root: Path = ROOT) -> int:
     """Return the number of a tenant, which is made if it does not exist; raises Fault."""
-    connection = pool.take()
-    psycopg = load_driver()
-    try:
-        with connection.transaction():
-            if found := connection.execute("SELECT id FROM quipu.directory WHERE name = %s", (name,)).fetchone():
-                return found[0]
-            add = "INSERT INTO quipu.directory (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
-            added = connection.execute(add, (name,)).fetchone()
-            (number,) = (
-                added or connection.execute("SELECT id FROM quipu.directory WHERE name = %s", (name,)).fetchone()
-            )
-            connection.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
-            if added:
-                connection.execute((root / _SEEDS).read_text(encoding="utf-8"), prepare=False)
-                connection.execute("SELECT quipu.keep_ids()")
-            return number
-    except psycopg.Error as error:
-        raise as_fault(error) or Fault("storage", UNREACHABLE) from error
-    finally:
-        pool.give(connection)
+    with pool.transaction() as connection:
+        if row := connection.execute(_FIND, (name,)).fetchone():
+            return row[0]
+        new = connection.execute(_ADD, (name,)).fetchone()
+        (number,) = new or connection.execute(_FIND, (name,)).fetchone()
+        connection.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
+        if new:
+            connection.execute((root / _SEEDS).read_text(encoding="utf-8"), prepare=False)
+            connection.execute("SELECT quipu.keep_ids()")
+        return number
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,13 +1,11 @@
-"""The connection of the pool that a transaction holds, to the database where its tenant is."""
+"""The connection of the pool that a transaction holds, to the database of its tenant."""
 
 import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres import bounds
-from kernel.engines.postgres.driver import failure, load_driver
-from kernel.engines.postgres.errors import CONSTRAINTS, as_fault
+from kernel.engines.postgres.driver import CONSTRAINTS, as_fault, failure, load_driver
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
@@ -20,13 +18,12 @@ _HERE = (
     "SELECT NOT EXISTS (SELECT FROM quipu.directory WHERE id = {} AND (moved_to IS NOT NULL OR mover IS NOT NULL)), "
     "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 )
+_CANCEL_SECONDS = 2.0  # for the database to take note that a statement is to stop
 _MOST_PLACES = 4  # in which a transaction looks for its tenant
 
 
 class Session:
-    """Holds a connection while a transaction is open; one that reads goes to the `replica` of the home for a tenant
-    that is there.
-    """
+    """Holds a connection while a transaction is open; reads of a tenant at home go to the `replica`."""
 
     def __init__(self, finder: TenantPlace, replica: Replica | None) -> None:
         self._finder = finder
@@ -37,7 +34,7 @@ class Session:
         self._cancelled = False
         self.held: Any = None
         self.cursor: Any = None
-        self.ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic one
+        self.ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic clock
 
     @property
     def pool(self) -> Pool:
@@ -46,17 +43,19 @@ class Session:
 
     @property
     def on_replica(self) -> bool:
-        """Return whether the connection is one to the replica."""
+        """Return whether the connection is to the replica."""
         return self._replica is not None and self.held is not None and self._owner is self._replica.pool
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open, if only a failed one."""
+        """Return whether a transaction is open, even a failed transaction."""
         return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
 
     def begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
-        """Opens a transaction where the tenant is. One that may `wait`, for so many milliseconds, writes: nobody else
-        does until its end, and the tenant cannot leave. What the settings limit does not count while it waits.
+        """Opens a transaction on the database of the tenant.
+
+        A transaction that may `wait` so many milliseconds writes: nobody else does until its end, and the tenant cannot
+        leave. The limits of the settings begin after the wait.
         """
         for _ in range(_MOST_PLACES):
             number = self._place.number
@@ -67,9 +66,9 @@ class Session:
                 *settings,
                 _HERE.format(number),
             )
-            begun = self._send("; ".join(commands))
-            if begun.get_value(0, 0) == b"t":
-                self.ahead = int(begun.get_value(0, 1)) * 1000 - time.monotonic_ns()
+            result = self._send("; ".join(commands))
+            if result.get_value(0, 0) == b"t":
+                self.ahead = int(result.get_value(0, 1)) * 1000 - time.monotonic_ns()
                 return
             self.command("ROLLBACK")
             self.release()
@@ -77,41 +76,39 @@ class Session:
         raise Fault("busy", MOVING)
 
     def _send(self, text: str) -> Any:
-        """Sends the first command on a connection of the pool, on another one if that was lost while it was free."""
+        """Sends the first command on a connection of the pool, and on another if it was lost while it was free."""
+        if self.held is None:
+            self._take()
         try:
-            return self._send_once(text)
+            return self.command(text)
         except Fault:
             if self.held is None or not self.held.closed:
                 raise
-            self.release()
-            return self._send_once(text)
-
-    def _send_once(self, text: str) -> Any:
-        if self.held is None:
-            self._take()
-            self.cursor = self._psycopg.RawCursor(self.held)
+        self.release()
+        self._take()
         return self.command(text)
 
     def _take(self) -> None:
         replica = self._replica if not self._place.address else None  # which follows the home alone
-        taken = replica.take() if replica is not None else None
-        if replica is not None and taken is not None:
-            self.held, self._owner = taken, replica.pool
+        connection = replica.take() if replica is not None else None
+        if replica is not None and connection is not None:
+            self.held, self._owner = connection, replica.pool
         else:
             self.held, self._owner = self._place.pool.take(), self._place.pool
+        self.cursor = self._psycopg.RawCursor(self.held)
 
     def command(self, text: str) -> Any:
         """Runs commands without parameters in one round trip, past psycopg, which forgets its plans at a ROLLBACK.
 
-        The result is that of the last one.
+        Returns the result of the last command.
         """
         try:
             result = self.held.pgconn.exec_(text.encode())
-            failed = failure(result)
+            command_error = failure(result)
         except self._psycopg.Error as error:
             self.fail(error)
-        if failed is not None:
-            self.fail(failed)
+        if command_error is not None:
+            self.fail(command_error)
         return result
 
     def fail(self, error: Exception) -> NoReturn:
@@ -126,14 +123,14 @@ class Session:
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs."""
-        held = self.held
-        if held is not None:
+        connection = self.held
+        if connection is not None:
             self._cancelled = True
             with suppress(self._psycopg.Error):  # if it cannot be reached, the statement ends by its time limit
-                held.cancel_safe(timeout=bounds.CANCEL_SECONDS)
+                connection.cancel_safe(timeout=_CANCEL_SECONDS)
 
     def release(self) -> None:
         """Gives the connection back; safe to call twice."""
-        held, self.held, self.cursor = self.held, None, None
-        if held is not None:
-            self._owner.give(held)
+        connection, self.held, self.cursor = self.held, None, None
+        if connection is not None:
+            self._owner.give(connection)

@@ -9,8 +9,7 @@ from typing import Any
 
 from kernel.core.data_dir import make_private, replace
 from kernel.core.errors import CatchFaults, Fault
-from kernel.engines.postgres.driver import escape, load_driver
-from kernel.engines.postgres.errors import UNREACHABLE, as_fault
+from kernel.engines.postgres.driver import escape
 from kernel.engines.postgres.pool import Pool
 
 _POLL_SECONDS = 0.25
@@ -36,13 +35,15 @@ class SharedFile:
         self._following: threading.Thread | None = None
 
     def pull(self) -> None:
-        """Writes the file where the row has changed since the last time."""
-        with self._transaction(_READING) as db:
+        """Writes the file if the row has changed since the last time."""
+        with self._pool.transaction() as db:
+            db.execute(_READING)
             self._pull(db)
 
     def adopt(self) -> None:
-        """`pull`; a file of this machine becomes the row where there is none."""
-        with self._transaction(_READING) as db:
+        """Pulls; if there is no row, a file of this machine becomes the row."""
+        with self._pool.transaction() as db:
+            db.execute(_READING)
             (adopts,) = db.execute(_CAN_ADOPT, (self._path.name,)).fetchone()
             self._pull(db)
         if adopts and self._path.exists():
@@ -51,20 +52,21 @@ class SharedFile:
 
     @contextmanager
     def changing(self) -> Generator[None]:
-        """Nobody else changes the file meanwhile; after the block it is the row for everybody."""
+        """Hold others off the file during the block, and make it the row for everybody afterwards."""
         before: str | None = None
-        changed = False
+        complete = False
         try:
-            with self._transaction(_CHANGING) as db:
+            with self._pool.transaction() as db:
+                db.execute(_CHANGING)
                 self._pull(db)
                 before = self._content()
                 yield
                 after = self._content()
                 if after is not None and (not self._version or after != before):
                     db.execute(_STORE, (self._path.name, escape(after)))
-            changed = True
+            complete = True
         finally:
-            if not changed and before is not None and before != self._content():
+            if not complete and before is not None and before != self._content():
                 self._write(before)
 
     def follow(self, catch_faults: CatchFaults) -> None:
@@ -83,19 +85,6 @@ class SharedFile:
         if self._following is not None:
             self._following.join()
 
-    @contextmanager
-    def _transaction(self, lock: str) -> Generator[Any]:
-        psycopg = load_driver()
-        connection = self._pool.take()
-        try:
-            with connection.transaction():
-                connection.execute(lock)
-                yield connection
-        except psycopg.Error as error:
-            raise as_fault(error) or Fault("storage", UNREACHABLE) from error
-        finally:
-            self._pool.give(connection)
-
     def _pull(self, db: Any) -> None:
         row: tuple[int, str] | None = db.execute(_ROW, (self._path.name,)).fetchone()
         if row is not None and row[0] != self._version:
@@ -109,11 +98,11 @@ class SharedFile:
         return None
 
     def _write(self, content: str) -> None:
-        written = self._path.with_name(f".{self._path.name}.{os.getpid()}.{threading.get_ident()}")
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             make_private(self._path.parent)
-            written.touch(mode=0o600)
-            written.write_text(content, encoding="utf-8")
-            replace(written, self._path)
+            part.touch(mode=0o600)
+            part.write_text(content, encoding="utf-8")
+            replace(part, self._path)
         except OSError as error:
             raise Fault("storage", f"Cannot write {self._path.name}: {error.strerror}") from None

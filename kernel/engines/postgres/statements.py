@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from kernel.engines.postgres.driver import escape
+from kernel.engines.postgres.driver import escape, load_driver
 from kernel.store.statements import ROOT, load, load_postgres
 
 _ENGINE = "engine."  # statements of the engine itself
@@ -42,8 +43,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 class Statement(str):
     """The text of a statement for PostgreSQL, with numbered parameters.
 
-    `names` are its parameters in their order. One that is `answered` is no SQL: the function is called with the
-    connection and the parameters, and gives the rows.
+    `names` are its parameters in their order. If it is `answered`, there is no SQL: the function is called with
+    the connection and the parameters, and returns the rows.
     """
 
     names: tuple[str, ...]
@@ -63,7 +64,7 @@ def values_of(text: Statement, params: Mapping[str, Any]) -> list[Any]:
 def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return escape(value)
-    return [_escaped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+    return [_escaped(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def translate(text: str) -> Statement:
@@ -71,14 +72,14 @@ def translate(text: str) -> Statement:
     names: list[str] = []
     strings: list[str] = []
 
-    def keep(found: re.Match[str]) -> str:
-        if found[1] is None:
+    def keep(match: re.Match[str]) -> str:
+        if match[1] is None:
             return ""
-        strings.append(found[1])
+        strings.append(match[1])
         return f"\0{len(strings) - 1}\0"
 
-    def numbered(found: re.Match[str]) -> str:
-        names.append(found[1])
+    def numbered(match: re.Match[str]) -> str:
+        names.append(match[1])
         return f"${len(names)}"
 
     code = _STRING_OR_COMMENT.sub(keep, text.replace("x''", "CAST('' AS bytea)"))
@@ -93,26 +94,26 @@ def _ordered(code: str) -> str:
     """Joins as subqueries that cannot be taken apart.
 
     In SQLite a join is a loop, mostly in the order of the text, inside which an index is used. PostgreSQL would choose
-    by what it knows of the tables, which is nothing while a store is new.
+    by its statistics of the tables, which are empty while a store is new.
     """
-    while found := _JOIN.search(code):
-        end = _end_of_condition(code, found.end())
-        condition = code[found.end() : end].rstrip()
-        gap = code[found.end() + len(condition) : end]
-        table, alias = found[1], found[2]
+    while join := _JOIN.search(code):
+        end = _end_of_condition(code, join.end())
+        condition = code[join.end() : end].rstrip()
+        gap = code[join.end() + len(condition) : end]
+        table, alias = join[1], join[2]
         query = f"CROSS JOIN LATERAL (SELECT * FROM {table} AS {alias} WHERE{condition} OFFSET 0) AS {alias}"
-        code = code[: found.start()] + query + gap + code[end:]
+        code = code[: join.start()] + query + gap + code[end:]
     return code
 
 
 def _end_of_condition(code: str, start: int) -> int:
     depth = 0
-    for found in _END.finditer(code, start):
-        if found[0] == "(":
+    for match in _END.finditer(code, start):
+        if match[0] == "(":
             depth += 1
         elif depth == 0:
-            return found.start()
-        elif found[0] == ")":
+            return match.start()
+        elif match[0] == ")":
             depth -= 1
     return len(code)
 
@@ -125,3 +126,19 @@ def statements(answered: Mapping[str, Answered], root: Path = ROOT) -> dict[str,
         raise ValueError(f"PostgreSQL has texts for {', '.join(sorted(unknown))}, which sql/ has not")
     found: dict[str, str] = {name: translate(text) for name, text in {**texts, **own}.items()}
     return found | {name: Statement(name, answered=function) for name, function in answered.items()}
+
+
+def run(db: Any, name: str, /, **params: Any) -> Any:
+    """Run a statement of `sql/postgres/engine` on a connection that is in no transaction of a tenant.
+
+    Returns the cursor with its rows; errors are those of psycopg.
+    """
+    text = _of_the_engine()[name]
+    cursor = load_driver().RawCursor(db)
+    cursor.execute(str.__str__(text), values_of(text, params))
+    return cursor
+
+
+@cache
+def _of_the_engine() -> Mapping[str, Statement]:
+    return {name: translate(statement.text) for name, statement in load_postgres().items() if name.startswith(_ENGINE)}

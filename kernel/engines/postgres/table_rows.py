@@ -1,38 +1,25 @@
 """Whole rows of any table of a tenant, in the order in which a file of SQLite has tables, columns and rows."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from kernel.engines.postgres.bounds import PAGE
-from kernel.engines.postgres.rows import Row
 from kernel.engines.postgres.statements import Statement
 from kernel.engines.sqlite import table_rows
 from kernel.engines.sqlite.schema_tables import schema_tables
-from kernel.store.engine_types import Cursor, Params
+
+if TYPE_CHECKING:
+    from kernel.engines.postgres.connection import Connection
 
 Value = table_rows.Value
 
 
-class Connection(Protocol):
-    """The part of a connection that this needs."""
-
-    def execute(self, text: str, params: Params | None) -> Cursor:
-        """Runs one statement."""
-        ...
-
-    def query(self, name: str, /, **params: Any) -> list[Row]:
-        """Return the rows of a statement of `sql/postgres/engine`."""
-        ...
-
-    def stream(self, text: str, page: int) -> Iterator[Row]:
-        """Return the rows of a query in pages."""
-        ...
+PAGE = 200  # rows of a result that is read as it is needed
 
 
 class TableRows:
     """The tables of a tenant. Names of tables and columns are those of the schema, never input."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: "Connection") -> None:
         self._db = db
         self._unique: dict[str, list[list[str]]] = {}
         self._counted: dict[str, str] = {}
@@ -52,14 +39,14 @@ class TableRows:
         return self._db.stream(text, PAGE)
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
-        """Return the row with the primary key of this one, with the columns of this one; None if there is none."""
+        """Return the stored row with the primary key and the columns of a row, if there is such a row."""
         key = schema_tables().key(table)
         text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
         rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
     def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
-        """Writes a row; one with its primary key or with a unique value of it is in the way unless it is replaced."""
+        """Writes a row; a row with its primary key or a unique value of it is in the way unless it is replaced."""
         self._describe(table)
         for key in self._unique[table] if replace else ():
             if all(row.get(name) is not None for name in key):
@@ -67,8 +54,8 @@ class TableRows:
         places = ", ".join(f"${at}" for at in range(1, len(row) + 1))
         text = f"INSERT INTO {_view(table)} ({table_rows.listed([*row])}) VALUES ({places})"
         self._db.execute(Statement(text, [*row]), row)
-        if (given := row.get(self._counted[table])) is not None:
-            self._db.query("engine.rows.give", table=table, id=given)
+        if (number := row.get(self._counted[table])) is not None:
+            self._db.query("engine.rows.give", table=table, id=number)
 
     def _describe(self, table: str) -> None:
         if table not in self._unique:

@@ -1,16 +1,18 @@
-"""Where words occur, kept in memory between reads: the documents that hold each word that was asked for.
+"""The documents of words, in memory between reads: of each word that a query had.
 
-A deletion, of any process, begins a new era, which drops everything; what was added since the last read is read before
-the next one.
+A deletion, of any process, begins a new era, which drops everything; documents added since the last read are read
+before the next.
 """
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kernel.engines.postgres.connection import Connection
 
     Numbers = NDArray[np.int64]
 
@@ -57,14 +59,6 @@ class Seen(NamedTuple):
         return self[:3]
 
 
-class Engine(Protocol):
-    """The part of a connection that this needs."""
-
-    def query(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement of `sql/postgres/engine`."""
-        ...
-
-
 class Occurrences(NamedTuple):
     """The documents that hold a word, in rising order, their sizes in words, and how often they hold it."""
 
@@ -73,17 +67,17 @@ class Occurrences(NamedTuple):
     counts: "Numbers"
 
     def until(self, last: int) -> "Occurrences":
-        """Without later documents."""
+        """Leave later documents out."""
         if not len(self.docs) or self.docs[-1] <= last:
             return self
         end = int(self.docs.searchsorted(last, "right"))
         return Occurrences(self.docs[:end], self.sizes[:end], self.counts[:end])
 
-    def followed_by(self, added: Sequence[tuple[int, int, int]]) -> "Occurrences":
-        """With later documents."""
+    def followed_by(self, rows: Sequence[tuple[int, int, int]]) -> "Occurrences":
+        """Add later documents."""
         import numpy as np
 
-        more = np.array(added, np.int64).T
+        more = np.array(rows, np.int64).T
         return Occurrences(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
     @property
@@ -106,51 +100,46 @@ class WordIndex:
         self._last: int = 0
         self._reads: int = 0
 
-    def occurrences(self, db: Engine, seen: Seen, words: Iterable[str]) -> Held | None:
-        """Return where the words occur, as the transaction sees it; None if the database has to be asked."""
-        wanted = set(words)
+    def occurrences(self, db: "Connection", view: Seen, words: Iterable[str]) -> Held | None:
+        """Return the documents of the words, as the transaction sees them; None if only the database has them."""
+        distinct = set(words)
         with self._lock:
-            self._follow(db, seen)
-            missing = [word for word in wanted if word not in self._held]
-            older = seen.last < self._last  # words read now would lack rows that are held of other words
+            self._follow(db, view)
+            missing = [word for word in distinct if word not in self._held]
+            older = view.last < self._last  # words read now would lack rows that are held of other words
             if self._reads <= _SETTLED or len(missing) > _MOST_WORDS or (missing and older):
                 return None
-            if not self._large.isdisjoint(wanted) or (missing and not self._read(db, missing)):
+            if not self._large.isdisjoint(distinct) or (missing and not self._read(db, missing)):
                 return None
-            found = {word: self._held.pop(word) for word in wanted}
-            self._held |= found  # words used last are forgotten last
+            hits = {word: self._held.pop(word) for word in distinct}
+            self._held |= hits  # words used last are forgotten last
             self._forget()
-        return {word: one.until(seen.last) for word, one in found.items()}
+        return {word: documents.until(view.last) for word, documents in hits.items()}
 
-    def close(self) -> None:
-        """Lets everything go."""
-        with self._lock:
-            self._clear()
-
-    def _follow(self, db: Engine, seen: Seen) -> None:
+    def _follow(self, db: "Connection", view: Seen) -> None:
         """Bring held words to the state that the transaction sees, or beyond it."""
-        if seen.era != self._era:
+        if view.era != self._era:
             self._clear()
-            self._era, self._last, self._reads = seen.era, seen.last, 0
-        elif seen.last > self._last:
+            self._era, self._last, self._reads = view.era, view.last, 0
+        elif view.last > self._last:
             rows = db.query("engine.full_text.added", after=self._last, limit=_MOST_ADDED + 1)
             if len(rows) > _MOST_ADDED:
                 self._clear()
             else:
                 self._append(rows)
-            self._last = seen.last
+            self._last = view.last
         self._reads += 1
 
     def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        added: dict[str, list[tuple[int, int, int]]] = {}
+        rows_of_stem: dict[str, list[tuple[int, int, int]]] = {}
         for doc, size, stems, counts in rows:
             for stem, count in zip(stems, counts, strict=True):
                 if stem in self._held:
-                    added.setdefault(stem, []).append((doc, size, count))
-        for stem, more in added.items():
+                    rows_of_stem.setdefault(stem, []).append((doc, size, count))
+        for stem, more in rows_of_stem.items():
             self._put(stem, self._held[stem].followed_by(more))
 
-    def _read(self, db: Engine, words: list[str]) -> bool:
+    def _read(self, db: "Connection", words: list[str]) -> bool:
         """Reads the words; whether none of them has more than `MOST_DOCS` documents."""
         import numpy as np
 
@@ -163,10 +152,10 @@ class WordIndex:
             self._put(word, Occurrences(*(table[name].astype(np.int64) for name, _ in _RECORD)))
         return self._large.isdisjoint(words)
 
-    def _put(self, word: str, one: Occurrences) -> None:
+    def _put(self, word: str, documents: Occurrences) -> None:
         before = self._held.get(word)
-        self._held[word] = one
-        _memory.take(one.bytes - (before.bytes if before else 0))
+        self._held[word] = documents
+        _memory.take(documents.bytes - (before.bytes if before else 0))
 
     def _forget(self) -> None:
         while self._held and _memory.bytes > _MOST_BYTES:
@@ -174,6 +163,6 @@ class WordIndex:
             _memory.take(-self._held.pop(oldest).bytes)
 
     def _clear(self) -> None:
-        _memory.take(-sum(one.bytes for one in self._held.values()))
+        _memory.take(-sum(word.bytes for word in self._held.values()))
         self._held = {}
         self._large = set()

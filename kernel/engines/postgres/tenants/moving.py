@@ -1,4 +1,4 @@
-"""Moves a tenant to another database while it is written, so that at any time one of the two is right."""
+"""Moves a tenant to another database while it is written, so that one of the two databases is right at any time."""
 
 import os
 import time
@@ -7,9 +7,8 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import connect, load_driver
-from kernel.engines.postgres.errors import as_fault
-from kernel.engines.postgres.tenants.named import run
+from kernel.engines.postgres.driver import as_fault, connect, load_driver
+from kernel.engines.postgres.statements import run
 from kernel.engines.postgres.tenants.placement import (
     HOME,
     Place,
@@ -21,7 +20,7 @@ from kernel.engines.postgres.tenants.placement import (
 )
 from kernel.engines.postgres.tenants.row_diff import Difference, Table, forget_rows
 
-_ROUNDS = 2  # before writes are paused: the second has what was written during the first
+_ROUNDS = 2  # before writes are paused: the second copies the writes during the first
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
 _LOCK_SECONDS, _LOCK_STEP = 5.0, 0.1  # a mover's statements are short
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
@@ -49,14 +48,14 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
             return Moved(0, 0.0)
         pool_of(to or home)  # its schema is current
         with _session(home, place.address) as source, _session(home, to) as target:
-            done = _Move(source, target, tenant, place, report).run(to)
+            moved = _Move(source, target, tenant, place, report).run(to)
     except load_driver().Error as error:
         if (fault := as_fault(error)) is None:
             raise
         raise fault from error
     repoint(pool_of(home), tenant, place.address, to)
     _clear(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
-    return done
+    return moved
 
 
 @contextmanager
@@ -97,10 +96,10 @@ class _Move:
             with self._reading():
                 self._copy(difference)
         with self._paused() as began:
-            copied = self._copy(difference)
+            tables = self._copy(difference)
             with self._target.transaction():
                 self._check_claim()
-                if copied and difference.tables(copied):
+                if tables and difference.tables(tables):
                     raise Fault("storage", _DIFFERENT)
                 run(self._source, "engine.moving.leave", address=to, number=number)
                 self._source.execute("COMMIT")  # from here on the target is right
@@ -108,13 +107,13 @@ class _Move:
         return Moved(self._rows, round(time.monotonic() - began, 3))
 
     def _lock(self) -> None:
-        """Keeps other movers out; waits for the session of one that was killed, which ends with its statement."""
-        waited = 0.0
+        """Keeps other movers out; waits for the session of a killed mover, which ends with its statement."""
+        seconds = 0.0
         while not run(self._source, "engine.moving.lock", number=self._place.number).fetchone()[0]:
-            if waited >= _LOCK_SECONDS:
+            if seconds >= _LOCK_SECONDS:
                 raise Fault("conflict", _TAKEN)
             time.sleep(_LOCK_STEP)
-            waited += _LOCK_STEP
+            seconds += _LOCK_STEP
 
     def _claim(self, moves: int) -> None:
         """Makes the target expect the tenant, from this mover alone."""
@@ -150,7 +149,7 @@ class _Move:
 
     @contextmanager
     def _paused(self) -> Generator[float]:
-        """Writers wait, as for another one, from the time that is given until the end of the transaction."""
+        """Make writers wait until the end of the transaction; yield the time of the beginning."""
         self._source.execute("BEGIN")
         self._source.execute(f"SET LOCAL lock_timeout = {_PAUSE_MILLISECONDS}")
         self._source.execute(f"SET LOCAL idle_in_transaction_session_timeout = {_PAUSE_MILLISECONDS}")
@@ -159,7 +158,7 @@ class _Move:
 
 
 def _clear(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
-    """Deletes the rows that a tenant has left behind where it was last, which is needed for nothing but room."""
+    """Deletes the rows that a tenant has left in its last database, which only take room."""
     with ExitStack() as stack:
         here = stack.enter_context(transaction(place.pool))
         (came_from,) = run(here, "engine.moving.came_from", number=place.number).fetchone()

@@ -1,17 +1,15 @@
-"""On which database each tenant is: the home, which servers are started with, has the directory of all of them."""
+"""The database of each tenant: the home, which servers are started with, has the directory of all tenants."""
 
 import os
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import load_driver
-from kernel.engines.postgres.errors import UNREACHABLE, as_fault
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.schema import tenant_id
-from kernel.engines.postgres.tenants.named import run
+from kernel.engines.postgres.statements import run
 
 HOME = ""  # the address of the home in its own tables
 _MOST_HOPS = 4
@@ -48,13 +46,13 @@ class TenantPlace:
         self._found: Place | None = None
 
     def find(self) -> Place:
-        """Return where the tenant was found last; raises Fault."""
+        """Return the last place of the tenant; raises Fault."""
         if self._found is None:
             self._found = self._look()
         return self._found
 
     def find_again(self, left: Place) -> Place:
-        """Return where the tenant is now, after it moved; other tenants open connections there again."""
+        """Return the place of the tenant after it moved; other tenants of the old place open connections again."""
         left.pool.close()
         if self._found is left or self._found is None:
             self._found = None
@@ -71,7 +69,7 @@ class TenantPlace:
                 moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
                 return Place(address, pool, number)
-            # What has left is whole where it has gone: it arrives there even if who moved it is no more.
+            # A tenant that has left is whole in its new database, and arrives there even if its mover was killed.
             with transaction(self._pool_of(moved_to or self._home)) as db:
                 run(db, "engine.directory.arrive", tenant=self._tenant, moves=moves + 1)
             repoint(home, self._tenant, address, moved_to)
@@ -80,37 +78,37 @@ class TenantPlace:
 
 
 def _placed(home: Pool, tenant: str) -> str:
-    """Return the address of a tenant; a new one goes where the fewest are."""
+    """Return the address of a tenant; a new tenant goes to the database with the fewest."""
     with transaction(home) as db:
-        if (found := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
-            return found[0]
+        if (row := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
+            return row[0]
         run(db, "engine.directory.lock")
-        found = run(db, "engine.directory.find", tenant=tenant).fetchone()
-        if found is None:
-            found = run(db, "engine.directory.fewest").fetchone()
-            if found is None:
+        row = run(db, "engine.directory.find", tenant=tenant).fetchone()
+        if row is None:
+            row = run(db, "engine.directory.fewest").fetchone()
+            if row is None:
                 raise Fault("storage", _NO_SERVER)
-            run(db, "engine.directory.place", tenant=tenant, address=found[0])
-        return found[0]
+            run(db, "engine.directory.place", tenant=tenant, address=row[0])
+        return row[0]
 
 
 def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
-    """Notes in the directory where a tenant has gone."""
+    """Notes in the directory that a tenant has moved."""
     with transaction(home) as db:
         run(db, "engine.directory.repoint", tenant=tenant, before=before, after=after)
 
 
 def add_server(home: Pool, address: str, pool: Pool) -> None:
-    """New tenants may go to a database; raises Fault for another address of the home."""
+    """Let new tenants go to a database; raises Fault for another address of the home."""
     with transaction(home) as db:
-        with transaction(pool) as other:
-            if address != HOME and same_database(db, other):
+        with transaction(pool) as connection:
+            if address != HOME and same_database(db, connection):
                 raise Fault("invalid", "That is the database of QUIPU_STORE, whose name is home.")
         run(db, "engine.directory.add_server", address=address)
 
 
 def remove_server(home: Pool, address: str) -> None:
-    """New tenants no longer go to a database; raises Fault if none did."""
+    """Let no new tenants go to a database; raises Fault if none did."""
     with transaction(home) as db:
         if not run(db, "engine.directory.remove_server", address=address).rowcount:
             raise Fault("not_found", "That database takes no new tenants: `quipu store list` shows those that do.")
@@ -123,30 +121,21 @@ def placements(home: Pool) -> list[tuple[str, str]]:
 
 
 def servers(home: Pool) -> list[Server]:
-    """Return every database that has tenants or takes new ones."""
+    """Return every database that has tenants or takes new tenants."""
     with transaction(home) as db:
         return [
             Server(address, bool(new), count) for address, new, count in run(db, "engine.directory.servers").fetchall()
         ]
 
 
-def same_database(one: Any, other: Any) -> bool:
-    """Return whether two connections in transactions have the same database: a lock of one is in the way of
-    the other.
+def same_database(left: Any, right: Any) -> bool:
+    """Return whether two connections in transactions have the same database: a lock of the first is in the way of
+    the second.
     """
     key = int.from_bytes(os.urandom(8)) >> 1
-    return not all(run(db, "engine.directory.identify", key=key).fetchone()[0] for db in (one, other))
+    return not all(run(db, "engine.directory.identify", key=key).fetchone()[0] for db in (left, right))
 
 
-@contextmanager
-def transaction(pool: Pool) -> Generator[Any]:
-    """A connection in a transaction, with errors of the database as Faults."""
-    connection = pool.take()
-    try:
-        with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
-            yield connection
-    except load_driver().Error as error:
-        raise as_fault(error) or Fault("storage", UNREACHABLE) from error
-    finally:
-        pool.give(connection)
+def transaction(pool: Pool) -> AbstractContextManager[Any]:
+    """Return a connection in a transaction that does not wait long for locks."""
+    return pool.transaction(_LOCK_MILLISECONDS)

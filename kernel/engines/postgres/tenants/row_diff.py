@@ -7,7 +7,7 @@ from itertools import count, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from kernel.engines.postgres.tenants.named import run
+from kernel.engines.postgres.statements import run
 
 _BUCKET_DIGITS = 2  # hexadecimal, of the digest of a key: 256 buckets a table
 _PAGE = 2000  # digests of rows that are fetched at once
@@ -51,15 +51,15 @@ class Difference:
         self._buckets: dict[str, list[str]] = {}
 
     def tables(self, among: Sequence[Table] = ()) -> list[Table]:
-        known = among or _tables(self._source)
+        tables = among or _tables(self._source)
         with ThreadPoolExecutor(1) as beside:
-            other = beside.submit(_digests, self._source, known, self._sent)
-            here = _digests(self._target, known, self._arriving)
-            there = other.result()
+            digests = beside.submit(_digests, self._source, tables, self._sent)
+            here = _digests(self._target, tables, self._arriving)
+            there = digests.result()
         self._buckets = {}
         for name, bucket in sorted(at for at in there.keys() | here.keys() if there.get(at) != here.get(at)):
             self._buckets.setdefault(name, []).append(bucket)
-        return [table for table in known if table.name in self._buckets]
+        return [table for table in tables if table.name in self._buckets]
 
     def copy(self, table: Table) -> int:
         """Write the differences of such a table; return the number of rows sent."""
@@ -82,9 +82,9 @@ class Difference:
                 yield key
 
     def _stream(self, db: Any, rows: str, buckets: list[str]) -> Iterator[tuple[str, str]]:
-        chosen = f"SELECT k, d FROM ({rows}) AS r WHERE left(k, {_BUCKET_DIGITS}) = ANY ({_listed(buckets)}) ORDER BY k"
+        query = f"SELECT k, d FROM ({rows}) AS r WHERE left(k, {_BUCKET_DIGITS}) = ANY ({_listed(buckets)}) ORDER BY k"
         cursor = f"difference_{next(self._streams)}"  # those that are not read to their end stay open
-        db.execute(f"DECLARE {cursor} NO SCROLL CURSOR FOR {chosen}", prepare=False)
+        db.execute(f"DECLARE {cursor} NO SCROLL CURSOR FOR {query}", prepare=False)
         while page := db.execute(f"FETCH {_PAGE} FROM {cursor}", prepare=False).fetchall():
             yield from page
         db.execute(f"CLOSE {cursor}", prepare=False)
@@ -94,12 +94,12 @@ class Difference:
         return self._send(table, chosen)
 
     def _send(self, table: Table, chosen: str) -> int:
-        sent = f'SELECT {table.columns} FROM quipu_data."{table.name}" WHERE tenant = {self._sent} {chosen}'
+        query = f'SELECT {table.columns} FROM quipu_data."{table.name}" WHERE tenant = {self._sent} {chosen}'
         arriving = f'COPY quipu_data."{table.name}" ({table.columns}) FROM STDIN'
         with self._source.cursor() as reader, self._target.cursor() as writer:
-            with reader.copy(f"COPY ({sent}) TO STDOUT") as output, writer.copy(arriving) as taken:
+            with reader.copy(f"COPY ({query}) TO STDOUT") as output, writer.copy(arriving) as target:
                 for block in output:
-                    taken.write(block)
+                    target.write(block)
             return int(writer.rowcount)
 
 
