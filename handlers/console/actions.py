@@ -40,9 +40,9 @@ _SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
 
 
 class Done(NamedTuple):
-    """Where the browser goes on, or a text shown once: a secret, or the state of the server.
+    """The next page of the browser, or a text shown once: a secret, or the state of the server.
 
-    After the first key the browser goes on with a session of the key `begins`, and reads which `clients` need one.
+    After the first key the browser goes on with a session of the key `begins`, and lists the `clients` that need a key.
     """
 
     location: str
@@ -68,7 +68,7 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Deletes a memory with the tool of its dialect, unless the memory has changed meanwhile.
 
-    One that is immutable takes the field `immutable` and the right to lift that; with the field `observation` only that
+    An immutable memory takes the field `immutable` and the right to lift that; with the field `observation` only that
     of an entity is deleted.
     """
     request = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
@@ -262,7 +262,7 @@ async def call_for_person(
 ) -> Reply:
     """Calls a tool with steps around it in its transaction; raises the Fault.
 
-    What a person changes can be undone, whatever the tool.
+    The changes of a person can be undone, with every tool.
     """
     entry = dispatch.entry(call.tool)
     if entry is None:

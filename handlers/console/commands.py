@@ -65,7 +65,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Add(Struct, forbid_unknown_fields=True):
-    """A new memory; without a name its first line makes one, if the dialect needs one."""
+    """A new memory; the first line of the text is its name if the dialect needs a name and `name` is empty."""
 
     text: Annotated[str, Meta(min_length=1)]
     dialect: str = ""
@@ -97,7 +97,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class Origin(Struct):
-    """Where a memory comes from."""
+    """The source and the times of a memory."""
 
     dialect: str = ""
     tool: str = ""
@@ -126,7 +126,7 @@ class _Page(Struct):
 class Shown(Struct):
     """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
 
-    `lock` says why it is immutable, and is empty for one that is not. `observations` can be forgotten alone.
+    `lock` says why it is immutable, and is empty if it is not. `observations` can be forgotten alone.
     """
 
     id: str

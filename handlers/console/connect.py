@@ -28,7 +28,7 @@ class Choice(Struct):
 class Connect(Struct):
     """An address of MCP with the dialects that were chosen, and the entries of clients for it.
 
-    `tokens` is about what its list of tools takes in the context of a model. `last` is the last call of a client.
+    `tokens` is the estimate for its list of tools in the context of a model. `last` is the last call of a client.
     """
 
     url: str
@@ -60,7 +60,7 @@ async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
 
 
 def base(site: Site) -> str:
-    """Return the address of the server for clients of this machine, or the public one."""
+    """Return the public address of the server, or its address for clients of this machine."""
     config = site.config
     host = "127.0.0.1" if config.host in _EVERYWHERE else config.host
     return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"

@@ -159,7 +159,7 @@ class Console:
         return self._html(name, page.title, visit, {"model": model}, request)
 
     async def _act(self, request: Request, name: str) -> Answer:
-        """Runs an action for a form of one of our pages."""
+        """Runs an action for a form of our own pages."""
         refusal = self._refuse_form(request)
         if refusal is not None:
             return refusal
@@ -214,7 +214,7 @@ class Console:
         return Answer(200, msgspec.json.encode({"code": self._visitors.code(request), "seconds": SECONDS}), _JSON)
 
     def _login_page(self, request: Request, wrong: str = "") -> Answer:
-        """Return a link on a page of another site cannot log a browser in with a code, since that page names itself."""
+        """Return the page; with a link another site cannot log a browser in by a code, since that site names itself."""
         takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
         return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
 
@@ -283,7 +283,7 @@ def console_of(
     access: AccessControl,
     worker: "Worker | None",
 ) -> Console:
-    """Return the console of a server, or of one of several workers, which share its sessions."""
+    """Return the console of a server, or of a worker; all workers share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
     guide = guide_of(parts[0]) if guide_of else NO_GUIDE
     site = Site(*parts, guide, Checks(guide), counters)

@@ -20,7 +20,7 @@ class Strip(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a neighbour is drawn."""
+    """The place of a neighbour in the drawing."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
 
 
 def _level(count: int, top: int) -> int:
-    """0 for none, else 1 to the number of levels, in equal steps of the logarithm."""
+    """Return 0 for none, else 1 to the number of levels, in equal steps of the logarithm."""
     return min(_LEVELS, 1 + int(_LEVELS * math.log(count) / math.log(top + 1))) if count else 0
 
 

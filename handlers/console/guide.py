@@ -21,7 +21,7 @@ _FRESH_SECONDS = 10.0
 class ClientSetup(Struct):
     """How one client is connected: the command that does it, or the entry for its file, and perhaps a link.
 
-    `rekey` is the command that gives a key to the entry which its file has for this server; empty without one.
+    `rekey` is the command that gives a key to the entry which its file has for this server; empty without that entry.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Finding(Struct):
 
 
 class Guide(NamedTuple):
-    """`clients(url, key)` of a server at an address, `findings(deep)` of this one, `tokens(tools)` of a tool list."""
+    """`clients(url, key)` of a server at an address, `findings(deep)` of this server, `tokens(tools)` of a list."""
 
     clients: Callable[[str, str], list[ClientSetup]]
     findings: Callable[[bool], list[Finding]]

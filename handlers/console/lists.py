@@ -155,7 +155,7 @@ def _names(dispatch: Dispatch) -> list[str]:
 
 
 def _dialects(dispatch: Dispatch, visit: Visit) -> list[str] | None:
-    """Return the dialects to show: the one that is asked for, or all the caller may call."""
+    """Return the dialects to show: the requested dialect, or all the caller may call."""
     name = visit.query.get("dialect", "")
     if not name:
         return allowed_dialects(visit)

@@ -30,9 +30,9 @@ _PING = b": ping\n\n"
 
 
 class Live(Struct):
-    """The newest calls the caller may see, where they are kept, and the counts since the first of them.
+    """The newest calls the caller may see, the place that keeps them, and the counts since the first of them.
 
-    `call` is the one that is asked for by its number, with its texts if they are kept and the caller is an admin.
+    `call` is the requested call, by its number, with its texts if they are kept and the caller is an admin.
     """
 
     keeps: KeptCalls
@@ -70,7 +70,7 @@ class Streams:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key are one
+        self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key together
 
     def require_room(self, caller: Caller) -> None:
         """Raises Fault if too many are open, of the caller or of all."""

@@ -1,4 +1,4 @@
-"""One memory: its text, where it comes from, its versions, and the actions it allows."""
+"""A memory: its text, its source, its versions, and the actions it allows."""
 
 import hashlib
 from itertools import islice

@@ -49,7 +49,7 @@ class Overview(Struct):
     """Counts of the memories the caller may see; `days` are the last thirty, the oldest first.
 
     `backup` is when the newest copy beside the database was made, empty for none; `hour` counts the calls of the last
-    one, since the console was first opened.
+    hour, since the console was first opened.
     """
 
     memories: int

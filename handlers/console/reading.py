@@ -36,7 +36,7 @@ class Site(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a memory is: its id is `space/key`, as recall gives it."""
+    """The place of a memory: its id is `space/key`, as recall gives it."""
 
     space: str
     key: str

@@ -123,13 +123,13 @@ def calls_of(tx: Tx, place: Place) -> list[Call]:
 
 
 def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:
-    """Quarantined memories, the newest document first."""
+    """Return the quarantined memories, the newest document first."""
     many = {"limit": PAGE_ROWS + 1, "chars": SHOWN_CHARS}
     return tx.all("kernel.console.flagged", _held, below=below, dialects=dialects, **many)
 
 
 def compare(before: str | None, after: str | None) -> list[DiffLine]:
-    """Return the lines of two texts, with signs; empty if there is only one, or if they are too long to compare."""
+    """Return the lines of two texts, with signs; empty for a single text, or if they are too long to compare."""
     if before is None or after is None:
         return []
     old, new = before.splitlines(), after.splitlines()

@@ -34,7 +34,7 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 
 def highlight(text: str, query: str) -> Markup:
-    """Return the text, escaped, with the words that begin like one of the query in <mark>."""
+    """Return the text, escaped, with the words that begin like a word of the query in <mark>."""
     pattern = _beginning_with(query)
     parts, end = list[str](), 0
     for match in pattern.finditer(text) if pattern else ():
@@ -45,7 +45,7 @@ def highlight(text: str, query: str) -> Markup:
 
 @lru_cache(maxsize=16)
 def _beginning_with(query: str) -> re.Pattern[str] | None:
-    """Return the words that begin like one of the query, in any case."""
+    """Return the words that begin like a word of the query, in any case."""
     words = {word for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED}
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
 
@@ -69,7 +69,7 @@ def as_typed(text: str) -> Markup:
 
 
 def by_day(events: Sequence[Any]) -> list[tuple[str, list[Any]]]:
-    """Events in groups of one day each, in the order given."""
+    """Return the events in groups of a day each, in the same order."""
     return [(day, list(several)) for day, several in groupby(events, key=lambda event: str(event.at)[:10])]
 
 

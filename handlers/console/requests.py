@@ -68,7 +68,7 @@ def is_same_origin(headers: Headers, public: str) -> bool:
     """Return whether a form was sent by a page of ours: browsers say so, and `Origin` names this host or the public
     address.
 
-    The Host header is one of those allowed, which was checked before.
+    The caller has checked that the Host header is allowed.
     """
     site = headers.get(b"sec-fetch-site")
     origin = headers.get(b"origin", b"").strip().lower().decode("latin-1")
@@ -102,9 +102,9 @@ def parameters(raw: bytes) -> dict[str, str]:
 
 def with_line_ends_of(before: str, text: str) -> str:
     """Return a text from a form with the line ends of the text that the form showed, since a browser makes all of them
-    one.
+    equal.
 
-    Where lines were added or removed, those around them end as most lines of the text before.
+    If lines were added or removed, the changed lines end as most lines of the text before.
     """
     old, new = _lines(before), _lines(text)
     old_as_shown = _lines(as_shown(before))

@@ -28,7 +28,7 @@ class Signal(Struct):
 
 
 class Origin(Struct):
-    """Where a hit comes from."""
+    """The source and the times of a hit."""
 
     dialect: str
     tool: str
@@ -87,7 +87,7 @@ class Recalled(Struct):
 
 
 class Found(Struct):
-    """The hits of a query, or the newest memories without one; `dialects` are the names to choose from."""
+    """The hits of a query, or without a query the newest memories; `dialects` are the names to choose from."""
 
     query: str
     dialects: list[str]

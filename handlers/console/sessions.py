@@ -111,7 +111,7 @@ def set_cookie(value: str, *, secure: bool) -> str:
 
 
 def given_cookie(header: str) -> str:
-    """Return the value of our cookie in a Cookie header; empty without one."""
+    """Return the value of our cookie in a Cookie header; empty without it."""
     for part in header.split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
@@ -173,7 +173,7 @@ class Visitors:
         return set_cookie("", secure=is_secure(request.headers))
 
     def session_key(self, headers: Headers) -> str:
-        """Return the id of the key whose session a request has the cookie of; empty without one."""
+        """Return the id of the key whose session a request has the cookie of; empty without a session."""
         session = self._session(headers)
         return "" if session is None else session.key
 

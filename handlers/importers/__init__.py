@@ -1,6 +1,6 @@
 """Importers of other programs' memories, each chosen by the content of a file or folder; see docs/importing.md.
 
-The first that fits wins, so the particular forms come before the common ones.
+The first that fits wins, so the particular forms come before the common forms.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,8 +31,9 @@ _Form = tuple[Callable[[Path], bool], Open]
 
 
 def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
-    """Return an import in the first form that a source has; of a named one that has none, a database is the
-    first form.
+    """Return an import in the first form that a source has.
+
+    A source that is named and has none of them takes the first form if it is a database, else the last.
     """
 
     def matches(path: Path) -> bool:
@@ -46,7 +47,7 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
 
 
 def _program(system: str, about: str, dialect: str, *members: str) -> Import:
-    """Return the import of a program with a database, and an export that begins with one of these members."""
+    """Return the import of a program with a database, and an export that begins with any of these members."""
     program = PROGRAMS[system]
     database = (partial(is_database, program), partial(open_database, program))
     return _import(system, about, dialect, database, (_has_members(*members), _file(partial(read_export, program))))
@@ -58,7 +59,7 @@ def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
-    """Return whether a file is JSON that begins as a document with one of these members does."""
+    """Return whether a file is JSON that begins as a document with any of these members does."""
     marks = [f'"{name}"'.encode() for name in names]
     return lambda path: (
         path.is_file()

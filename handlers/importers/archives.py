@@ -55,7 +55,7 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
 
 
 def _check_directory(path: Path) -> None:
-    """The list of the members is read whole, so its size comes first; it stands in a record at the end of the file."""
+    """Raises for a list of members that is too large to read whole; a record at the end of the file has its size."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         tail_at = max(0, size - _END_BYTES)
@@ -92,7 +92,7 @@ def head_of(path: Path, size: int) -> bytes:
 
 
 def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
-    """Return the files of a compressed TAR archive with one of these endings, copied into a folder."""
+    """Return the files of a compressed TAR archive with any of these endings, copied into a folder."""
     try:
         _check_headers(path)
         with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:

@@ -34,7 +34,7 @@ _MAJOR = "0"
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a path is a folder with a manifest of COGX, or an archive that its name says to be one."""
+    """Return whether a path is a folder with a manifest of COGX, or an archive with the name of COGX."""
     if path.is_dir():
         return (path / _MANIFEST).is_file()
     return is_gzip(path) and ".cogx" in path.name

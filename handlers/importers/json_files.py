@@ -30,7 +30,7 @@ class Element(NamedTuple):
 
 
 class _State(Struct):
-    """The state of a reader: the bracket of the document, the depth, that of the elements, and the read part of one."""
+    """The state of a reader: the bracket of the document, the depth, that of the elements, and a part of an element."""
 
     top: bytes = b""
     depth: int = 0
@@ -111,7 +111,7 @@ def _tokens(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
 
 
 def _keep(state: _State, segment: bytes, place: str) -> None:
-    """Adds a part to an element; raises Fault for one that is too large, before all of it is in memory."""
+    """Adds a part to an element; raises Fault if it is too large, before all of it is in memory."""
     state.held += segment
     state.parts += 1
     if len(state.held) > MAX_ITEM_BYTES or state.parts > MAX_PARTS:
@@ -125,7 +125,7 @@ def _begin(state: _State, segment: bytes, token: bytes, place: str) -> None:
 
 
 def _open(state: _State, segment: bytes, token: bytes, place: str) -> None:
-    """A list that is a member of the document is read by its elements, everything else as a whole."""
+    """Begins a list that is a member of the document, to be read by its elements, or a part of an element."""
     if token == b"[" and state.top == b"{" and state.depth == 1:
         head = bytes(state.held + segment)
         state.member = next(iter(decoded(b"{" + head + b"]}", place)), "")

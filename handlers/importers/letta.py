@@ -18,7 +18,7 @@ _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
 
 
 def read_file(path: Path) -> Iterator[Item]:
-    """Yield the blocks, passages and messages of an agent file, in today's form or the older one of a single agent."""
+    """Yield the blocks, passages and messages of an agent file, in today's form or the older form of a single agent."""
     owners: dict[str, str] = {}
     counts = Counter[tuple[str, str]]()
     for row in _rows(path, "agents"):

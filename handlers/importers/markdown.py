@@ -33,7 +33,7 @@ class Page(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The text below a heading, and the headings above that; the heading is empty before the first one."""
+    """The text below a heading, and the headings above that; the heading is empty before the first heading."""
 
     heading: str
     text: str
@@ -81,7 +81,7 @@ def _loose(lines: list[str]) -> dict[str, Any]:
 def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
     """Yield the sections of a page, a heading each, those that hold nothing only if asked to.
 
-    A heading that is underlined begins no section, and stands above the ones that follow it.
+    A heading that is underlined begins no section, and stands above the headings that follow it.
     """
     path: list[tuple[int, str]] = []
     above: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
 
 
 def _descend(path: list[tuple[int, str]], level: int, title: str) -> None:
-    """Put a heading in the place of those of its level and of deeper ones."""
+    """Put a heading in the place of those of its level and of deeper levels."""
     while path and path[-1][0] >= level:
         path.pop()
     path.append((level, title))
@@ -150,7 +150,7 @@ def _observation(text: str) -> Observation | None:
 
 
 def links(text: str) -> Iterator[Link]:
-    """Yield the links of a page: items of a word and a link are relations, any other link is one to `links_to`."""
+    """Yield the links of a page: items of a word and a link are relations, another link has the relation `links_to`."""
     for line, is_code in _lines(text):
         item = None if is_code else _ITEM.fullmatch(line)
         relation = _RELATION.fullmatch(item[1].strip()) if item else None

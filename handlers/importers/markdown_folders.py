@@ -34,7 +34,7 @@ SUFFIXES = (".md", ".markdown")
 _RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
 _OKF = "okf"
 _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
-_OF_QUIPU = {"generated", "sources", "tool", "scope"}  # where a page of an export comes from, no text of it
+_OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
 _HEAD_BYTES = 4096
 _MOST_LOOKED_AT = 50
 
@@ -52,7 +52,7 @@ def is_okf(path: Path) -> bool:
 
 
 def is_basic_memory(path: Path) -> bool:
-    """Return whether one of the first notes has a permalink, which only basic-memory writes."""
+    """Return whether any of the first notes has a permalink, which only basic-memory writes."""
     return path.is_dir() and any("\npermalink:" in _head(path, name) for name in _first_names(path))
 
 
@@ -183,7 +183,7 @@ def _compact(value: object) -> str:
 
 
 def _points(system: str, head: dict[str, Any]) -> list[str]:
-    """Return the key points of a page that Quipu exported, without the one that says where an import found it."""
+    """Return the key points of a page that Quipu exported, without the point that names the source of an import."""
     points = [point for point in list_in(head.get("key_points")) if isinstance(point, str)]
     return [point for point in points if point.strip() and not point.startswith(f"source: {system} ")]
 

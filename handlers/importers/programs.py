@@ -45,7 +45,7 @@ class Program(NamedTuple):
     """The tables of a program with the columns they need, and how its rows become items; the first table must be there.
 
     `rows(database, name)` are the items of a database, `items(element, name)` those of an element of an export.
-    The first table is read by its column `indexed`, if there is one. A database of the program has the tables `signs`
+    The first table is read by its column `indexed`, if it is named. A database of the program has the tables `signs`
     and the text `column` in its first MiB, and not the table `other`, which only a similar program has.
     """
 

@@ -102,7 +102,7 @@ def texts_in(value: object) -> list[str]:
 
 
 def list_in(value: object) -> list[Any]:
-    """Return a list as it is; an empty one for anything else."""
+    """Return a list as it is; an empty list for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
@@ -120,7 +120,7 @@ def tags_of(*groups: object) -> tuple[str, ...]:
 
 
 def mapping_in(value: object) -> dict[str, Any]:
-    """Return an object, or one as JSON in a text; empty for anything else."""
+    """Return an object, or an object as JSON in a text; empty for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = msgspec.json.decode(value)

@@ -59,7 +59,7 @@ class _Waiting(NamedTuple):
 
 
 def is_rules(path: Path) -> bool:
-    """Return whether a path is a rules file by its name, or a project that has one."""
+    """Return whether a path is a rules file by its name, or a project that has a rules file."""
     if path.is_file():
         return path.name in FILES or path.suffix == ".mdc"
     return any((path / name).exists() for name in (*FILES, *_FOLDERS))
@@ -81,7 +81,7 @@ def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
 
 def _items(root: Path) -> Iterator[Item]:
     links = dict.fromkeys(link for name in (*FILES, *_FOLDERS) if (link := _first_link(root, name)))
-    yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, where it is AGENTS.md
+    yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, if it leads to AGENTS.md
     for name in FILES:
         if not _first_link(root, name):
             yield from file_items(root, name, root.name, _PROJECT_PRIORITY)

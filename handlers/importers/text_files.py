@@ -29,7 +29,7 @@ class TextFile(NamedTuple):
 def read_text(folder: Path, name: str, label: str = "") -> TextFile:
     """Return a file below a folder as text, under its name or a label.
 
-    Raises Fault for one that is too large, is no text, or cannot be read, as for all that `opened` refuses.
+    Raises Fault for a file that is too large, is no text, or cannot be read, as for all that `opened` refuses.
     """
     with opened(folder, name) as file:
         return _text(file, label or name)
@@ -38,7 +38,7 @@ def read_text(folder: Path, name: str, label: str = "") -> TextFile:
 def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
     """Return a file as text, or why it is left out; None if there is none of this name, or a folder.
 
-    Raises Fault for one that is too large or is no text.
+    Raises Fault for a file that is too large or is no text.
     """
     if (folder / name).is_dir() and not (folder / name).is_symlink():
         return None
@@ -85,7 +85,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
-    """Yield the names of the files with one of these endings, in order, and a LeftOut for each link among them."""
+    """Yield the names of the files with any of these endings, in order, and a LeftOut for each link among them."""
     count = 0
     waiting = [(folder, "", 0)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Two tools beside the contract: read all files again, and report what is wrong with them."""
+"""Two tools beside the contract: read all files again, and report their faults."""
 
 import re
 from collections import Counter

@@ -8,7 +8,7 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new file of the type for whatever no other type fits."""
+    """Return a new file of the fallback type."""
     return ToolCall("memory_remember", {"title": name, "content": text, "memoryType": FALLBACK})
 
 

@@ -62,7 +62,7 @@ def exists(root: Path, path: str) -> bool:
 
 
 def read_all(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, File | None]]:
-    """Files below `.mnemonics`, by folder: None for a missing one; one that cannot be read now is left out."""
+    """Yield files below `.mnemonics`, by folder: None for a missing file; unreadable files are left out."""
     for folder, group in groupby(sorted(paths), lambda path: path.rpartition("/")[0]):
         with ExitStack() as stack:
             try:
@@ -92,10 +92,10 @@ def stage(root: Path, path: str, temporary: str, data: bytes, mode: int) -> Stam
 
 
 def put(root: Path, path: str, temporary: str, before: str | None, after: str) -> Stamp | None:
-    """Gives the staged content its name: the file's, if it still holds `before`, else the next one that is free.
+    """Gives the staged content its name: the file's, if it still holds `before`, else the next free name.
 
     The texts are given by their digests, None for no file. Done again it changes nothing. The stamp of the file at
-    `path`, or None if that is not the staged one.
+    `path`, or None if that is not the staged content.
     """
     *folders, name = path.split("/")
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
             if content == after:
                 _unlink_if_present(below, temporary)
             elif content == before is not None and spot == name:
-                # Read as late as possible: an edit between that line and this one would be lost.
+                # Read as late as possible: an edit between that line and this line would be lost.
                 _call(os.replace, below, temporary, below, name)
             elif content is not None or not _rename_without_overwrite(below, temporary, below, spot):
                 continue

@@ -1,8 +1,8 @@
 """Changes of files that follow the commit: staged before it, recorded in it, made after it, and again after a crash.
 
 A staged file and its row in `notes_change` are on disk when the transaction is. Only then files get their new content
-or are deleted, under the write lock; the same transaction deletes the rows. What a crash leaves is done by the next
-start or the next call, and doing it twice changes nothing. A call that fails deletes what it staged.
+or are deleted, under the write lock; the same transaction deletes the rows. The next start or the next
+call does the rest after a crash, and doing it twice changes nothing. A call that fails deletes its staged files.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class _Made(NamedTuple):
 def write(
     tx: Tx, project: Project, path: str, data: bytes, before: File | None = None, *, moved_from: str = ""
 ) -> File | None:
-    """Records new content of a file: of a new one, of the one that held `before`, or of that one when it moves here.
+    """Records new content of a file: a new file, the file that held `before`, or that file when it moves here.
 
     None, with nothing recorded, if `before` has changed since; raises OSError if the file cannot be written.
     """

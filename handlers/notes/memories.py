@@ -349,7 +349,7 @@ def reaching(hits: Sequence[Scored], floor: float) -> list[tuple[float, Scored]]
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the memories with one of these tags; only files that hold the longest word of a tag are parsed."""
+    """Return the memories with any of these tags; only files that hold the longest word of a tag are parsed."""
     folded = {tag.casefold() for tag in tags}
     words = [max(_WORD.findall(tag.lower()), key=len, default="") for tag in tags]
     rows = tx.all("notes.memories.with_words", _FileRow, words=words)

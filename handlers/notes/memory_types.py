@@ -1,4 +1,4 @@
-"""Memory types: the built-in ones, and those of configuration files in the format of the original."""
+"""The built-in memory types, and those of configuration files in the format of the original."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def load_types(user: str, roots: Sequence[Path]) -> dict[str, MemoryType]:
 
 
 def project_types(root: Path) -> list[MemoryType]:
-    """Return the types of a project's file; raises Fault("invalid") naming an invalid one."""
+    """Return the types of a project's file; raises Fault("invalid") naming an invalid file."""
     try:
         file = next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
     except OSError as error:
@@ -92,12 +92,12 @@ def _checked(kind: MemoryType, file: Path) -> MemoryType:
 
 
 def _strip_jsonc(match: re.Match[str]) -> str:
-    """Replacement of a JSONC token: strings and an open comment stay, comments and trailing commas become a space."""
+    """Replaces a JSONC token: strings and an open comment stay, comments and trailing commas become a space."""
     return match[0] if match[0].startswith('"') or match["open"] is not None else " "
 
 
 def resolve_type(kinds: Mapping[str, MemoryType], text: str) -> str:
-    """Return the name of a given type in kebab-case; raises Fault("invalid") for an unknown one."""
+    """Return the name of a given type in kebab-case; raises Fault("invalid") for an unknown type."""
     name = kebab(text)
     if name not in kinds:
         raise Fault(

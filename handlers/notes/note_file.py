@@ -105,7 +105,7 @@ def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemor
 
 
 def title_line(path: str, title: str) -> dict[str, str]:
-    """Return the front matter line for a title that differs from the one of the file name."""
+    """Return the front matter line for a title that differs from that of the file name."""
     return {} if title_of(path) == title else {"title": _line("title", title)}
 
 

@@ -17,7 +17,7 @@ _QMD_SCHEME = "qmd://"
 
 
 class Project(NamedTuple):
-    """A folder that contains `.mnemonics`; `managed` is the one in the data directory, created when needed."""
+    """A folder that contains `.mnemonics`; `managed` is that in the data directory, created when needed."""
 
     name: str
     root: Path
@@ -25,7 +25,7 @@ class Project(NamedTuple):
 
 
 def parse_roots(value: str) -> tuple[Project, ...]:
-    """Folders as `name=/path`, or `/path` for one called after its folder, separated as in PATH."""
+    """Return the projects of `name=/path`, or `/path` for a project named after its folder, split as PATH."""
     projects = [_project(part.strip()) for part in value.split(os.pathsep) if part.strip()]
     if len({project.name for project in projects}) < len(projects):
         raise ValueError("folders with names of their own, such as web=/home/ada/web")
@@ -63,12 +63,12 @@ def _configured(settings: Mapping[str, Any], data: Path) -> tuple[Project, ...]:
 
 
 def projects(tx: Tx) -> tuple[Project, ...]:
-    """Return the configured projects, or the one in the data directory."""
+    """Return the configured projects, or that in the data directory."""
     return _configured(tx.context.settings, data_folder(tx))
 
 
 def select_projects(every: Sequence[Project], name: str) -> Sequence[Project]:
-    """Return the project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown one."""
+    """Return the project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown name."""
     selection = [project for project in every if project.name == name] if name else every
     if not selection:
         names = ", ".join(project.name for project in every)

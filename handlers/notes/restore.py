@@ -72,7 +72,7 @@ def _conflict(memory: Restored) -> Fault:
 
 
 def restore(tx: Tx, row: dict[str, Any]) -> bool:
-    """Writes a file that is not there; whether it was not. Raises Fault for one that is there with other content."""
+    """Writes a file that is not there; whether it was not. Raises Fault for a file with other content."""
     name, path, content = (str(row.get(column) or "") for column in COLUMNS)
     project = next((project for project in projects(tx) if project.name == name), None)
     if project is None:

@@ -1,4 +1,4 @@
-"""Lists the memory files of a project with one `stat` each, without reading them."""
+"""Lists the memory files of a project with a `stat` each, without reading them."""
 
 import os
 import re

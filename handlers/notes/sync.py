@@ -72,9 +72,9 @@ class FileChanges(NamedTuple):
 
 
 def check(tx: Tx, request: object) -> FileChanges | None:
-    """Return the changes since the last write, found by one `stat` of every file; None if there are none.
+    """Return the changes since the last write, found by a `stat` of every file; None if there are none.
 
-    Restricted to the project that the request names, if any. With several projects, one that cannot be read is skipped.
+    Restricted to the project that the request names, if any. Of several projects, unreadable ones are skipped.
     """
     return _find_changes(tx, select_projects(projects(tx), getattr(request, "project", "")))
 
@@ -159,7 +159,7 @@ def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
 def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | None) -> None:
     """Updates index and history from a file that no tool wrote, with the times of the file.
 
-    What is edited was changed when the file was: seldom does a person keep `modified` in the front matter.
+    An edited memory has changed when its file has: seldom does a person keep `modified` in the front matter.
     """
     memory = note_file.parse_file(path, file)
     updated = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
@@ -251,12 +251,12 @@ def _find_changes(
 
 
 def is_recent(database: str, root: Path) -> bool:
-    """Return whether a scan of this folder that found no change may stand for another one."""
+    """Return whether a scan of this folder that found no change may stand for another scan."""
     return clock() < _clean_until.get((database, root), 0.0)
 
 
 def found_no_change(database: str, root: Path, start: float) -> None:
-    """Lets a scan that began at this time of `clock` stand for the next ones."""
+    """Lets a scan that began at this time of `clock` stand for the next scans."""
     seconds = clock() - start
     if seconds >= _SHARED_FROM:
         _clean_until[database, root] = start + min(_SHARED_MOST, _SHARE * seconds)
