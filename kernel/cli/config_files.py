@@ -3,7 +3,8 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import delitem
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel.cli.jsonc import Node, parse, skip_blank
@@ -183,9 +184,27 @@ def _append_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -
 
 
 def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
-    """Edit the table through tomlkit, which keeps comments and the spelling of unchanged keys; "" on failure."""
-    import tomlkit
+    """Return the text with a table that is edited in its place; "" on failure."""
     from tomlkit.container import OutOfOrderTableProxy
+
+    def edit(parent: Any, key: str) -> None:
+        old = parent.get(key)
+        if isinstance(old, OutOfOrderTableProxy):
+            raise ValueError("its parts are separated by other tables; tomlkit loses comments between them")
+        if isinstance(old, dict):
+            _update(old, table, newline_of(text))
+        else:
+            parent[key] = _inline(table) if old is None else _table(table)
+
+    return _edited(text, keys, edit)
+
+
+def _edited(text: str, keys: Sequence[str], edit: Callable[[Any, str], None]) -> str:
+    """Return the text after `edit(parent, key)` of the value at `keys`; "" on failure.
+
+    The parent is a table of tomlkit, which keeps comments and the spelling of unchanged keys.
+    """
+    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
@@ -193,13 +212,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> 
         parent: Any = document
         for key in keys[:-1]:
             parent = parent[key]
-        old = parent.get(keys[-1])
-        if isinstance(old, OutOfOrderTableProxy):
-            return ""  # its parts are separated by other tables; tomlkit loses comments between them
-        if isinstance(old, dict):
-            _update(old, table, newline_of(text))
-        else:
-            parent[keys[-1]] = _inline(table) if old is None else _table(table)
+        edit(parent, keys[-1])
         return document.as_string()
     except (TOMLKitError, KeyError, ValueError, RecursionError):
         return ""
@@ -369,16 +382,5 @@ def _header(line: str) -> list[str]:
 
 
 def _delete_table(text: str, keys: Sequence[str]) -> str:
-    """Return the text without a table that is not written as one, such as an inline table; "" on failure."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    try:
-        document = tomlkit.parse(text)
-        parent: Any = document
-        for key in keys[:-1]:
-            parent = parent[key]
-        del parent[keys[-1]]
-        return document.as_string()
-    except (TOMLKitError, KeyError, RecursionError):
-        return ""
+    """Return the text without a table in another notation, such as an inline table; "" on failure."""
+    return _edited(text, keys, delitem)

@@ -2,8 +2,8 @@
 
 import argparse
 import http.client
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -73,18 +73,28 @@ def handshake(url: str, key: str = "") -> Handshake | None:
         return None
     headers = {**_HEADERS, "authorization": f"Bearer {key}"} if key else _HEADERS
     try:
-        connection.request("POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers)
-        response = connection.getresponse()
-        body = response.read(1 << 20)  # bounded: the listener may be any program
+        status, body = _ask(connection, "POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers)
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(str(error)) from None
-    finally:
-        connection.close()
     try:
         info = msgspec.json.decode(body, type=_Reply).result.serverInfo
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Handshake(response.status)
-    return Handshake(response.status, info.name, info.version)
+        return Handshake(status)
+    return Handshake(status, info.name, info.version)
+
+
+def _ask(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: Mapping[str, str] = {},
+) -> tuple[int, bytes]:
+    """Return status and body of an answer; the body is bounded, since the listener may be any program."""
+    with closing(connection):
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read(1 << 20)
 
 
 def listening_process(port: int, proc: Path = Path("/proc")) -> str:
@@ -132,13 +142,10 @@ def check_health(host: str, port: int) -> None:
     """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
     connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
+        status, _ = _ask(connection, "GET", "/healthz")
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or error
         raise Fault("busy", f"no answer on port {port}: {reason}") from None
-    finally:
-        connection.close()
     if status != 200:
         raise Fault("busy", f"the server on port {port} answers {status}")
 
@@ -148,11 +155,7 @@ def login_code(authority: str, key: str) -> LoginCode | None:
     connection = http.client.HTTPConnection(authority, timeout=_TIMEOUT_SECONDS)
     form = {"content-type": "application/x-www-form-urlencoded", "origin": f"http://{authority}"}
     try:
-        connection.request("POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
-        answer = connection.getresponse()
-        body = answer.read(1 << 20)  # bounded: the listener may be any program
-        return msgspec.json.decode(body, type=LoginCode) if answer.status == 200 else None
+        status, body = _ask(connection, "POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
+        return msgspec.json.decode(body, type=LoginCode) if status == 200 else None
     except (OSError, http.client.HTTPException, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    finally:
-        connection.close()

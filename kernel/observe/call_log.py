@@ -8,14 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kernel.calls.call import Answer, Call, OnOutcome, Pending
+from kernel.calls.call import Answer, Call, OnOutcome
 from kernel.calls.tools import Reply
 from kernel.core.config import KeptCalls
-from kernel.core.errors import Fault
 from kernel.core.ids import call_id, current_call, now_ns, utc_now
 from kernel.core.limits import Header
-from kernel.http.edge import HttpResponse
-from kernel.http.fast_path import Done, FastRoute
 
 _MOST_CALLS = 1000  # of a tenant
 _MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way
@@ -71,7 +68,7 @@ class CallLog:
     def __init__(self, keeps: KeptCalls) -> None:
         self.keeps: KeptCalls = keeps
         self.since = utc_now()
-        self._calls: defaultdict[str, deque[SeenCall]] = defaultdict(_no_calls)  # by tenant
+        self._calls: defaultdict[str, deque[SeenCall]] = defaultdict(lambda: deque(maxlen=_MOST_CALLS))
         self._counts: defaultdict[str, dict[tuple[str, str], Count]] = defaultdict(dict)
         self._number = 0
         self._minutes: dict[tuple[str, str, int], Hour] = {}  # of the last hour, by tenant and dialect
@@ -101,18 +98,9 @@ class CallLog:
         return on_outcome
 
     def note_agent(self, headers: Iterable[Header]) -> None:
-        """Remembers the User-Agent of the request under way: older clients are named nowhere else."""
+        """Remember the User-Agent of the request under way: older clients are named nowhere else."""
         agent = next((value for name, value in headers if name == b"user-agent"), b"")
         _agent.set(agent[:_AGENT_CHARS].decode("latin-1"))
-
-    def wrap_route(self, route: FastRoute) -> FastRoute:
-        """Return the same route, with the User-Agent noted first."""
-
-        def noted(headers: Sequence[Header], body: bytes | None, finish: Done) -> HttpResponse | Pending | Fault | None:
-            self.note_agent(headers)
-            return route(headers, body, finish)
-
-        return noted
 
     def newest(self, tenant: str, dialects: Sequence[str] | None) -> list[SeenCall]:
         """Return the kept calls of a tenant to some dialects, the newest first; None for all dialects."""
@@ -191,10 +179,6 @@ class CallLog:
             self._minutes[key].reads += 1
         else:
             self._minutes[key].writes += 1
-
-
-def _no_calls() -> deque[SeenCall]:
-    return deque(maxlen=_MOST_CALLS)
 
 
 def _minute() -> int:

@@ -4,9 +4,9 @@ import os
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
 from kernel.operations.scheduled_backup import BackupLoop, time_of_newest
@@ -19,6 +19,7 @@ _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _QUICK = SECONDS[0]
 
 Labels = Mapping[str, str]
+V = TypeVar("V")
 
 
 class Sample(NamedTuple):
@@ -102,20 +103,19 @@ class Snapshot(NamedTuple):
 
     def plus(self, summand: Self) -> Self:
         """Return the sums of both processes; they share the files of a tenant."""
-        calls, loads = dict(self.calls), dict(self.loads)
-        for tool, more in summand.calls.items():
-            calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more
-        for tenant, load in summand.loads.items():
-            loads[tenant] = _sum_of_loads(loads[tenant], load) if tenant in loads else load
         return type(self)(
-            calls,
-            loads,
+            _merged(self.calls, summand.calls, _sum_of_calls),
+            _merged(self.loads, summand.loads, _sum_of_loads),
             self.connections + summand.connections,
             self.processor + summand.processor,
             self.resident + summand.resident,
             self.files + summand.files,
             _sum_of_backups(self.backups, summand.backups),
         )
+
+
+def _merged(left: Mapping[str, V], right: Mapping[str, V], add: Callable[[V, V], V]) -> dict[str, V]:
+    return {**left, **right, **{key: add(left[key], right[key]) for key in left.keys() & right.keys()}}
 
 
 def _sum_of_calls(left: ToolCalls, right: ToolCalls) -> ToolCalls:
@@ -179,8 +179,8 @@ def render(snapshot: Snapshot, info: Labels) -> bytes:
         _info(info),
         *_calls(snapshot.calls),
         *_stores(snapshot.loads),
-        _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, snapshot.connections)]),
-        _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, len(snapshot.loads))]),
+        _single("quipu_connections", "gauge", "Connections that are open.", snapshot.connections),
+        _single("quipu_open_tenants", "gauge", "Tenants whose stores are open.", len(snapshot.loads)),
         *_backups(snapshot.backups),
         *_process(snapshot),
     ]
@@ -237,16 +237,15 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
 def _backups(backups: Backups | None) -> Iterator[str]:
     if backups is None:
         return
-    newest, failures = [Sample("", {}, backups.newest)], [Sample("", {}, backups.failures)]
-    yield _family("quipu_backup_timestamp_seconds", "gauge", "When the newest backup was begun.", newest)
-    yield _family("quipu_backup_failures_total", "counter", "Scheduled backups that failed.", failures)
+    yield _single("quipu_backup_timestamp_seconds", "gauge", "When the newest backup was begun.", backups.newest)
+    yield _single("quipu_backup_failures_total", "counter", "Scheduled backups that failed.", backups.failures)
 
 
 def _process(snapshot: Snapshot) -> Iterator[str]:
-    yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, snapshot.processor)])
+    yield _single("process_cpu_seconds_total", "counter", "Processor time.", snapshot.processor)
     if snapshot.resident:
-        yield _family("process_resident_memory_bytes", "gauge", "Resident memory.", [Sample("", {}, snapshot.resident)])
-        yield _family("process_open_fds", "gauge", "Open file descriptors.", [Sample("", {}, snapshot.files)])
+        yield _single("process_resident_memory_bytes", "gauge", "Resident memory.", snapshot.resident)
+        yield _single("process_open_fds", "gauge", "Open file descriptors.", snapshot.files)
 
 
 def _resident_and_files() -> tuple[int, int]:
@@ -266,6 +265,10 @@ def _histogram(labels: Labels, bounds: Iterable[float], counts: Iterable[int], t
         yield Sample("_bucket", {**labels, "le": upper}, running)
     yield Sample("_sum", labels, total)
     yield Sample("_count", labels, running)
+
+
+def _single(name: str, kind: str, about: str, value: float) -> str:
+    return _family(name, kind, about, [Sample("", {}, value)])
 
 
 def _family(name: str, kind: str, about: str, samples: Iterable[Sample]) -> str:

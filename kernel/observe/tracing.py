@@ -1,16 +1,13 @@
 """OpenTelemetry spans of tool calls, within the trace of the request; needs the extra `otel`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any
 
 from kernel.calls.call import Answer, Call, OnOutcome
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
 from kernel.core.limits import Header
-from kernel.http.edge import HttpResponse
-from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.mcp.messages import Inbound
 
 _PARENT, _STATE = "traceparent", "tracestate"
@@ -64,20 +61,10 @@ class Tracing:
 
         return on_outcome
 
-    def on_request(self, scope: Mapping[str, Any]) -> None:
-        """Sets the trace of a request from its headers."""
-        _set_from_headers(scope["headers"])
-
-    def wrap_route(self, route: FastRoute) -> FastRoute:
-        """Return the same route, with the trace set from the headers first."""
-
-        def traced(
-            headers: Sequence[Header], body: bytes | None, finish: Done
-        ) -> HttpResponse | Pending | Fault | None:
-            _set_from_headers(headers)
-            return route(headers, body, finish)
-
-        return traced
+    def on_headers(self, headers: Iterable[Header]) -> None:
+        """Set the trace of a request from its headers."""
+        trace = {_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES}
+        _trace_context.set(trace or _ABSENT)
 
     def on_message(self, inbound: Inbound) -> None:
         """Sets the trace from `_meta`, which takes precedence over the headers."""
@@ -88,7 +75,3 @@ class Tracing:
     def close(self) -> None:
         """Sends the remaining spans, for at most a second."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
-
-
-def _set_from_headers(headers: Iterable[Header]) -> None:
-    _trace_context.set({_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES} or _ABSENT)

@@ -1,7 +1,6 @@
 """The store of a tenant in PostgreSQL; the data directory then holds a copy of the keys, and the files of notes."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from kernel.core.config import Config
@@ -49,14 +48,9 @@ def prepare_tenant(config: Config, context: StoreContext) -> Stored:
         return settled(db, api_keys.needed(config.data))
 
 
-@contextmanager
-def changing_keys(config: Config) -> Generator[None]:
+def changing_keys(config: Config) -> AbstractContextManager[None]:
     """Open the keys of all servers of a database for a change; raises Fault."""
-    if config.store:
-        with _shared_keys(config).changing():
-            yield
-    else:
-        yield
+    return _shared_keys(config).changing() if config.store else nullcontext()
 
 
 def _shared_keys(config: Config) -> "SharedFile":

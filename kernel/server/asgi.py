@@ -15,10 +15,11 @@ from kernel.calls.dispatch import catch_faults
 from kernel.calls.tenants import OpenTenant, Tenants
 from kernel.core.config import VERSION, Config, OAuth, on_loopback
 from kernel.core.errors import Fault
-from kernel.core.limits import LOOPBACK, Limits
+from kernel.core.limits import LOOPBACK, Header, Limits
 from kernel.http import proof
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import FastRoute
+from kernel.http.edge import HttpResponse
+from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.http.mcp import Endpoint
 from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
@@ -70,11 +71,11 @@ class Application:
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
-            fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
+            fast = {path: _noting(kernel.tracing.on_headers, route) for path, route in fast.items()}
         # Mere counters begin with the first page: a server without visitors observes nothing.
         self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
         if self._calls is not None:
-            fast = {path: self._calls.wrap_route(route) for path, route in fast.items()}
+            fast = {path: _noting(self._calls.note_agent, route) for path, route in fast.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
         self.stopping: Callable[[], bool] = lambda: False
@@ -85,7 +86,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
-            self.kernel.tracing.on_request(scope)
+            self.kernel.tracing.on_headers(scope["headers"])
         if self._calls is not None and scope["type"] == "http":
             self._calls.note_agent(scope["headers"])
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
@@ -194,6 +195,16 @@ class Application:
             dialects = tuple(map(unsubscribable, dialects))
         choose = profiles(partial(service, self.kernel, dialects))
         return Endpoint(choose, limits, self.access, path, self.streams)
+
+
+def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastRoute:
+    """Return the same route, with `note(headers)` called first."""
+
+    def noting(headers: Sequence[Header], body: bytes | None, finish: Done) -> HttpResponse | Pending | Fault | None:
+        note(headers)
+        return route(headers, body, finish)
+
+    return noting
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:
