@@ -32,10 +32,10 @@ def is_codex(path: Path) -> bool:
     return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
 
 
-def open_claude_code(source: Source, stack: ExitStack) -> Read:
+def open_claude_code(source: Source, _stack: ExitStack) -> Read:
     """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
     if source.path.is_file():
-        return chats.open_session(source, stack)
+        return partial(chats.session_items, source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
     return partial(_claude_code_items, source.path)

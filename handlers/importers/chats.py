@@ -86,11 +86,6 @@ def open_export(system: str, source: Source, stack: ExitStack) -> Read:
     return partial(_from_file, system, source.path)
 
 
-def open_session(source: Source, _stack: ExitStack) -> Read:
-    """Return the exchanges of one session."""
-    return partial(_session_items, source.path)
-
-
 def _from_file(system: str, path: Path) -> Iterator[Item]:
     with path.open("rb") as file:
         yield from _conversations(system, file, path.name)
@@ -211,7 +206,8 @@ def _projects(file: IO[bytes], name: str) -> Iterator[Item]:
             )
 
 
-def _session_items(path: Path) -> Iterator[Item]:
+def session_items(path: Path) -> Iterator[Item]:
+    """Yield the exchanges of a session."""
     messages: list[_Message] = []
     number = path.stem
     with path.open("rb") as file:

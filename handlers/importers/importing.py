@@ -11,7 +11,7 @@ from handlers.importers.records import MAX_TEXT, Item, LeftOut, damaged, without
 from kernel.core.errors import Fault
 from kernel.memories.import_records import Imported, Record, Source
 from kernel.security.rules.secrets import find_secret
-from kernel.store.long_work import Steps
+from kernel.store.long_work import Steps, run_steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
@@ -62,16 +62,8 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
 
 
 def preview(open_: Open, tx: Tx, source: Source) -> Imported:
-    """Return the result that the import would have now; nothing is written."""
-    with ExitStack() as stack:
-        read = partial(_guarded, source, open_(source, stack))
-        begin_steps(tx, _count(source, read))
-        tally = _Tally(Counter(), Counter(), set())
-        for batch in _batches(read()):
-            _take(tx, source, batch, tally)
-            for _ in batch:
-                count_step(tx)
-    return _imported(tally)
+    """Return the result that the import would have now; a transaction that only reads writes nothing."""
+    return run_steps(tx, run(open_, source))
 
 
 def _guarded(source: Source, read: Read) -> Iterator[Item]:

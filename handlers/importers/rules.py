@@ -69,14 +69,10 @@ def open_rules(source: Source, _stack: ExitStack) -> Read:
     """Return the rules of one file, or of a project by its folder."""
     if source.path.is_file():
         path = source.path.resolve()
-        return partial(_file_of_project, path.parent, path)
+        return partial(file_items, path.parent, path.name, path.parent.name, _PROJECT_PRIORITY)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no rules file and no folder")
     return partial(_items, source.path.resolve())
-
-
-def _file_of_project(root: Path, path: Path) -> Iterator[Item]:
-    yield from file_items(root, path.name, root.name, _PROJECT_PRIORITY)
 
 
 def _items(root: Path) -> Iterator[Item]:
@@ -146,7 +142,8 @@ def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Wai
 def _guidelines(
     file: TextFile, page: markdown.Page, sections: list[markdown.Section], project: str, root: str, priority: int
 ) -> Iterator[Item]:
-    scope = "; ".join(f"{key}: {', '.join(texts_in(page.head[key])) or page.head[key]}" for key in _scoped(page))
+    scopes = {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
+    scope = "; ".join(f"{key}: {', '.join(texts_in(value)) or value}" for key, value in scopes.items())
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     keys, titles = Counter[str](), Counter[str]()
     for section in (section for section in sections if section.text.strip()):
@@ -179,7 +176,3 @@ def _path(name: str, section: markdown.Section) -> str:
 
 def _count(number: int) -> str:
     return f" ({number})" if number > 1 else ""
-
-
-def _scoped(page: markdown.Page) -> list[str]:
-    return [key for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])]

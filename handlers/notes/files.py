@@ -100,7 +100,7 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
     *folders, name = path.split("/")
     with ExitStack() as stack:
         below = open_folder(stack, root, folders)
-        for spot in _names_from(name):
+        for spot in names_from(name):
             content = _digest(below, spot)
             if content == after:
                 _unlink_if_present(below, temporary)
@@ -185,7 +185,8 @@ def _digest(folder: OpenFolder, name: str) -> str | None:
         return ""
 
 
-def _names_from(name: str) -> Iterator[str]:
+def names_from(name: str) -> Iterator[str]:
+    """Yield a name, then the same with numbers from 2 on; it may be a path."""
     stem = name.removesuffix(SUFFIX)
     return (name if number == 1 else f"{stem}-{number}{SUFFIX}" for number in count(1))
 

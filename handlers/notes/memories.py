@@ -1,7 +1,6 @@
 """The tools of the contract (seed 001): list types, remember, recall by words or meaning, and forget."""
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import count
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -147,7 +146,7 @@ def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
     if not project.root.is_dir():
         raise Fault("storage", f"The folder {project.root} of the project {project.name} is not there.")
     journal.settle(tx, project)
-    for number, path in enumerate(_paths_for(memory.memory_type, slug(memory.title))):
+    for number, path in enumerate(files.names_from(f"{memory.memory_type}/{slug(memory.title)}{SUFFIX}")):
         try:
             if files.exists(project.root, path):
                 if number < _MAX_COMPARED_FILES and _is_same_memory(project, path, memory):
@@ -203,14 +202,8 @@ def _record_update(tx: Tx, spot: _ExistingFile, target: str, file: File) -> None
 
 def _target(project: Project, path: str, kind: str) -> str:
     """Return the path of a file in the folder of another type, numbered if its name is taken."""
-    stem = path.rpartition("/")[2].removesuffix(SUFFIX)
-    return next(target for target in _paths_for(kind, stem) if target == path or not files.exists(project.root, target))
-
-
-def _paths_for(kind: str, stem: str) -> Iterator[str]:
-    yield f"{kind}/{stem}{SUFFIX}"
-    for number in count(2):
-        yield f"{kind}/{stem}-{number}{SUFFIX}"
+    targets = files.names_from(f"{kind}/{path.rpartition('/')[2]}")
+    return next(target for target in targets if target == path or not files.exists(project.root, target))
 
 
 def _remembered(project: Project, path: str, memory: ParsedMemory, *, update: bool) -> Remembered:
