@@ -1,5 +1,5 @@
 -- fragment: has_tag
--- The row has one of the tags, in any case.
+-- Whether a row has any of the tags, in any case.
 EXISTS (
     SELECT 1 FROM json_each(iif(json_valid(tags), tags, '[]')) AS t
     JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
@@ -52,7 +52,7 @@ FROM brain_resource
 WHERE status <> 'archived';
 
 -- name: tagged
--- The database and id of what is indexed and has one of these tags, in whatever case.
+-- The database and id of indexed rows with any of these tags, in any case.
 SELECT row.db, row.id
 FROM (
     SELECT db, id, tags FROM brain_memory WHERE status = 'active' AND tags IS NOT NULL

@@ -1,5 +1,5 @@
 -- name: set
--- A null description keeps the previous one.
+-- A null description keeps the previous description.
 INSERT INTO brain_config (key, value, description, updated_at)
 VALUES (:key, :value, :description, :now)
 ON CONFLICT (key) DO UPDATE SET

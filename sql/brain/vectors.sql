@@ -1,5 +1,5 @@
 -- name: memories
--- The active memories without an embedding, or with one of another model; without a model only the first.
+-- The active memories without an embedding, or with an embedding of another model; without a model only the first.
 SELECT {memory}
 FROM brain_memory
 WHERE db = :db AND status = 'active' AND (has_embedding = 0 OR embedding_model <> :model)

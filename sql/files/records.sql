@@ -41,7 +41,7 @@ CROSS JOIN files_version AS v ON v.id = m.version
 WHERE p.total - p.size < :bytes;
 
 -- name: in_the_way
--- The memory at a path, the nearest above it, or the first below it, but for one of this id.
+-- The memory at a path, the nearest above it, or the first below it, but for the memory of this id.
 SELECT id, path
 FROM files_memory
 WHERE

@@ -46,7 +46,7 @@ WHERE (from_name, to_name, relation_type) IN (SELECT value ->> 0, value ->> 1, v
 RETURNING from_name, to_name, relation_type;
 
 -- name: delete_relations_at
--- Returns the relations that had one of these names at an end.
+-- Returns the relations that had any of these names at an end.
 DELETE FROM graph_relation
 WHERE from_name IN (SELECT value FROM json_each(:names)) OR to_name IN (SELECT value FROM json_each(:names))
 RETURNING from_name, to_name, relation_type;

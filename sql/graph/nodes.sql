@@ -25,7 +25,7 @@ ORDER BY e.seq;
 SELECT from_name, to_name, relation_type FROM graph_relation ORDER BY seq;
 
 -- name: relations_at
--- Those with one of these names at an end.
+-- Those with any of these names at an end.
 SELECT from_name, to_name, relation_type
 FROM graph_relation
 WHERE from_name IN (SELECT value FROM json_each(:names)) OR to_name IN (SELECT value FROM json_each(:names))

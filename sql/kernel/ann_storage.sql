@@ -20,7 +20,7 @@ LIMIT :limit;
 SELECT count(*) FROM doc_vector;
 
 -- name: deletions_after
--- Row 0, where there is one, comes first: its `vector` is the id of the last deletion that is no longer in the log.
+-- Row 0, if it exists, comes first: its `vector` is the id of the last deletion that is no longer in the log.
 SELECT id, vector FROM doc_gone WHERE id = 0
 UNION ALL
 SELECT id, vector FROM doc_gone WHERE id > :after
@@ -54,11 +54,11 @@ INSERT INTO doc_gone (vector) SELECT value FROM json_each(:ids);
 DELETE FROM doc_vector WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: delete_block_upto
--- The first block, where it ends before a vector.
+-- The first block, if it ends before a vector.
 DELETE FROM doc_block WHERE last = (SELECT min(b.last) FROM doc_block AS b WHERE b.last <= :upto);
 
 -- name: first_deletion_after
--- The first deletion in the log of a vector after this one.
+-- The first deletion in the log of a vector after this vector.
 SELECT coalesce(min(id), 0) FROM doc_gone WHERE id > 0 AND vector > :vector;
 
 -- name: delete_blocks

@@ -1,8 +1,8 @@
 -- name: changed
--- The memories that stood at a time and have changed since, last changed before it first: the last event up to that time,
--- the first after it, and the size of the text. Of the changes since, the first :scanned are looked at. A null parameter
--- excludes nothing. Where a call was undone, an earlier event says who wrote the text and when. The scope of today is
--- that of then in the spaces :fixed; of what is not in the index any more it is not known here.
+-- The memories that stood at a time and have changed since, last changed before it first: the last event up to that
+-- time, the first after it, and the size of the text. Of the changes since, the first :scanned are looked at. A null
+-- parameter excludes nothing. If a call was undone, an earlier event says who wrote the text and when. In the spaces
+-- :fixed the scope was the same as today; the scope of memories that left the index is not known here.
 SELECT p.id, e.id, octet_length(p.after)
 FROM (
     SELECT h.id, h.space, h.key
@@ -71,8 +71,8 @@ ORDER BY
     c.position;
 
 -- name: states
--- The memories of such pairs of events as they stood, with the reason of the change, and their scope today, null for
--- what is not in the index. One is as old as the last event before which it was not there.
+-- The memories of such pairs of events as they stood, with the reason of the change, and their scope today, null if
+-- they are not in the index. A memory is as old as the last event before which it was not there.
 SELECT
     p.id, p.space, p.key, p.after, s.scope, e.reason, w.dialect, w.tool, w.actor,
     coalesce(

@@ -36,7 +36,7 @@ ORDER BY id
 LIMIT 1;
 
 -- name: touching
--- Of so many rows after a number the first that name one of these memories, each as space/key.
+-- Of so many rows after a number the first that name any of these memories, each as space/key.
 SELECT {call}, false AS undoable
 FROM audit AS a
 WHERE
@@ -99,7 +99,7 @@ DELETE FROM undo_part
 WHERE call = :call AND part IN (SELECT p.part FROM undo_part AS p WHERE p.call = :call ORDER BY p.part LIMIT :limit);
 
 -- name: kept_undo
--- The calls that can be undone, the newest one, its tool, and the bytes that all of them take.
+-- The calls that can be undone, the newest call, its tool, and the bytes that all of them take.
 SELECT
     count(*), coalesce(max(u.audit), 0),
     coalesce(

@@ -1,6 +1,6 @@
 -- name: merge_full_text
--- Goes on to merge all segments of the full-text index into one, without the deleted rows; a negative number of pages
--- begins it.
+-- Goes on to merge all segments of the full-text index into a single segment, without the deleted rows; a negative
+-- number of pages begins it.
 INSERT INTO doc_fts (doc_fts, rank) VALUES ('merge', :pages);
 
 -- name: merge_parts

@@ -5,7 +5,7 @@ INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
 INSERT INTO doc_part (doc_part) VALUES ('rebuild');
 
 -- name: orphans
--- The ids of vectors without a document, or with one in another partition.
+-- The ids of vectors without a document, or with a document in another partition.
 SELECT v.doc
 FROM doc_vector AS v
 WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);
@@ -17,8 +17,8 @@ SELECT count(*) FROM doc;
 SELECT count(*) FROM doc WHERE id <= :doc;
 
 -- name: pending
--- The first documents after one that have no vector of the given model: at most :limit, with about :bytes of text and at
--- least one.
+-- The first documents after an id that have no vector of the given model: at most :limit, with about :bytes of text and
+-- at least one.
 SELECT d.id, d.text
 FROM (
     SELECT p.id, p.size, sum(p.size) OVER (ORDER BY p.id) AS total

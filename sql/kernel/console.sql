@@ -17,7 +17,7 @@ HAVING sum(c.documents) > 0
 ORDER BY c.space;
 
 -- name: days
--- The number of documents last changed on each day from the given one on.
+-- The number of documents last changed on each day from the given day on.
 SELECT c.day, sum(c.documents)
 FROM doc_day AS c
 WHERE

@@ -64,5 +64,5 @@ CROSS JOIN doc_dropped_part_content AS x ON x.id = i.value;
 DELETE FROM doc_dropped WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: forget_all
--- What a rebuild has made of the documents alone holds no words of those.
+-- An index that a rebuild made of the documents alone holds no words of these.
 DELETE FROM doc_dropped;

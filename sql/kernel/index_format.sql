@@ -1,9 +1,9 @@
 -- name: outdated_to
--- The last document with words of an earlier release; NULL where none is left.
+-- The last document with words of an earlier release; NULL if none is left.
 SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'index_outdated_to';
 
 -- name: texts_outdated_to
--- The last document of a kind of which an earlier release indexed less; NULL where none is left.
+-- The last document of a kind of which an earlier release indexed less; NULL if none is left.
 SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'index_texts_outdated_to';
 
 -- name: set_texts_outdated_to
@@ -13,7 +13,7 @@ UPDATE setting SET value = :last WHERE name = 'index_texts_outdated_to';
 DELETE FROM setting WHERE name = 'index_texts_outdated_to';
 
 -- name: texts_outdated
--- The last documents of these kinds up to one: at most :limit, with about :bytes of text and at least one.
+-- The last documents of these kinds up to an id: at most :limit, with about :bytes of text and at least one.
 SELECT s.id, s.space, s.key
 FROM (
     SELECT p.id, p.space, p.key, p.size, sum(p.size) OVER (ORDER BY p.id DESC) AS total
@@ -40,7 +40,7 @@ UPDATE setting SET value = :last WHERE name = 'index_outdated_to';
 DELETE FROM setting WHERE name = 'index_outdated_to';
 
 -- name: outdated
--- The last documents up to one: at most :limit, with about :bytes of text and at least one.
+-- The last documents up to an id: at most :limit, with about :bytes of text and at least one.
 SELECT s.id, d.text, d.grams
 FROM (
     SELECT p.id, p.size, sum(p.size) OVER (ORDER BY p.id DESC) AS total

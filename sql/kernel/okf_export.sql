@@ -6,7 +6,7 @@ LEFT JOIN doc_flag AS f ON f.doc = d.id
 ORDER BY d.space, p.scope, d.key;
 
 -- name: days
--- What was done on each day, newest first.
+-- The operations of each day, newest first.
 SELECT substr(at, 1, 10) AS day, dialect, operation, count(*)
 FROM history
 GROUP BY day, dialect, operation

@@ -29,6 +29,6 @@ WHERE
     AND (:scope IS NULL OR p.scope = :scope);
 
 -- name: sizes
--- The number of documents of each partition, counted up to a limit: what lies beyond makes no difference.
+-- The number of documents of each partition, counted up to a limit: more make no difference.
 SELECT p.value, (SELECT count(*) FROM (SELECT 1 FROM doc AS d WHERE d.place = p.value LIMIT :limit) AS counted)
 FROM json_each(:partitions) AS p;

@@ -1,5 +1,5 @@
 -- name: add_if_missing
--- Stores a value only where there is none yet.
+-- Stores a value only if there is none yet.
 INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING;
 
 -- name: get

@@ -15,7 +15,7 @@ FROM json_each(:keys) AS k
 CROSS JOIN notes_file AS f ON f.project = k.value ->> 0 AND f.path = k.value ->> 1;
 
 -- name: with_words
--- The files that hold one of these words of ASCII letters and digits, in whatever case.
+-- The files with any of these words of ASCII letters and digits, in any case.
 SELECT project, path, modified, content
 FROM notes_file
 WHERE EXISTS (SELECT 1 FROM json_each(:words) AS w WHERE instr(lower(content), w.value) > 0);

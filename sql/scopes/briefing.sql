@@ -1,5 +1,5 @@
 -- name: project
--- The project of one of these folders, else of a name.
+-- The project of any of these folders, else of a name.
 SELECT id, org_id
 FROM scopes_project
 WHERE root_path IN (SELECT value FROM json_each(:roots)) OR fold = :fold

@@ -1,5 +1,5 @@
 -- fragment: list_chain
--- In a chain of scopes, without entries shadowed by an active one of the same name in a nearer scope.
+-- In a chain of scopes, without entries shadowed by an active entry of the same name in a nearer scope.
 WHERE
     (:category IS NULL OR e.category = :category)
     AND (:inactive OR e.deactivated_at IS NULL)
@@ -76,7 +76,8 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: mark_same_name
--- Marks a new entry if another entry has or had its name, and one of the others; further ones are marked already.
+-- Marks a new entry if another entry has or had its name, and one of these others; if there are more, they are marked
+-- already.
 UPDATE scopes_entry
 SET shared = 1
 WHERE
@@ -111,7 +112,7 @@ VALUES (
 );
 
 -- name: set_current_version
--- Category and priority keep their value where the parameter is null.
+-- Category and priority keep their value if the parameter is null.
 UPDATE scopes_entry
 SET current_version_id = :version_id,
     category = coalesce(:category, category),
@@ -119,11 +120,11 @@ SET current_version_id = :version_id,
 WHERE id = :id;
 
 -- name: keep_replaced
--- What an entry had before it was changed.
+-- The category and priority of an entry before it was changed.
 INSERT INTO scopes_entry_was (entry_id, until, category, priority) VALUES (:id, :now, :category, :priority);
 
 -- name: replaced
--- What entries had before they were changed, the oldest first.
+-- The categories and priorities of entries before they were changed, the oldest first.
 SELECT w.entry_id, w.until, w.category, w.priority
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry_was AS w ON w.entry_id = i.value
@@ -133,7 +134,7 @@ ORDER BY w.entry_id, w.until, w.seq;
 UPDATE scopes_entry SET deactivated_at = :now WHERE id = :id;
 
 -- name: latest
--- The newest version; after an import the current one may be another.
+-- The newest version; after an import the current version may be another.
 SELECT id, version_num, created_at FROM scopes_version WHERE entry_id = :id ORDER BY version_num DESC LIMIT 1;
 
 -- name: scopes_of
@@ -196,7 +197,7 @@ ORDER BY e.priority DESC NULLS LAST, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_chain
--- In a chain of scopes, nearest first, without entries shadowed by an active one of the same name in a nearer scope.
+-- In a chain of scopes, nearest first, without entries shadowed by an active entry of the same name in a nearer scope.
 SELECT {entry}
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value

@@ -14,7 +14,7 @@ WHERE
     AND deactivated_at IS NULL;
 
 -- name: set_current_version
--- Category and priority keep their value where the parameter is null, unless `whole`.
+-- Category and priority keep their value if the parameter is null, unless `whole`.
 UPDATE scopes_entry
 SET current_version_id = :version_id,
     category = CASE WHEN :whole THEN :category ELSE coalesce(:category, category) END,

@@ -7,7 +7,7 @@ CROSS JOIN scopes_entry AS e ON e.id = i.value;
 SELECT v.id FROM json_each(:ids) AS i CROSS JOIN scopes_version AS v ON v.id = i.value;
 
 -- name: same_name
--- The entries of a name in a scope, active ones first.
+-- The entries of a name in a scope, active entries first.
 SELECT id, kind, scope, name, deactivated_at IS NULL, created_at
 FROM scopes_entry
 WHERE kind = :kind AND name = :name AND scope = :scope

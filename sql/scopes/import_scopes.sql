@@ -3,7 +3,7 @@ INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now
 ON CONFLICT (id) DO NOTHING;
 
 -- name: projects_by_name
--- The projects of a name in an organization, or without one.
+-- The projects of a name in an organization, or without an organization.
 SELECT id FROM scopes_project WHERE fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '');
 
 -- name: add_project

@@ -5,7 +5,7 @@ CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
 
 -- fragment: visible
--- The entry `i` of the scope `s` is shadowed by no active one of its name in a nearer scope, or :shadowed is set.
+-- The entry `i` of the scope `s` is shadowed by no active entry of its name in a nearer scope, or :shadowed is set.
 (
     :shadowed
     OR i.shared = 0
@@ -67,8 +67,8 @@ FROM (
 ) AS n;
 
 -- name: by_score
--- The active entries of each kind and scope with the highest scores while they are fresh; either the expired ones or
--- the others.
+-- The active entries of each kind and scope with the highest scores while they are fresh; either expired entries or
+-- others.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 1
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
@@ -107,7 +107,7 @@ WHERE e.seq IN (
 
 -- name: by_score_as_of
 -- The same as of a time, of the entries that are still active and have the priority that they had. `top` is the
--- greatest standing without a priority of an entry that existed then, so that the index skips younger ones. Only a
+-- greatest standing without a priority of an entry that existed then, so that the index skips younger entries. Only a
 -- late entry may have had no version then, and only knowledge expires: the others need no look at their versions. The
 -- last column is not looked up.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, CAST(:expired AS INTEGER), 0
@@ -180,8 +180,8 @@ CROSS JOIN scopes_entry AS e INDEXED BY scopes_entry_by_standing ON e.kind = k.v
 WHERE e.deactivated_at IS NULL AND e.created_at <= :at;
 
 -- name: count_shadowed_as_of
--- The number of shadowed ones among those that were active at a time: of each name all but one. One that is active no
--- longer may be the one that shadowed the others, and is not counted itself.
+-- The number of shadowed entries among those that were active at a time: of each name all but one. An entry that is no
+-- longer active may have shadowed the others, and is not counted itself.
 SELECT coalesce(sum(n.active - n.nearest_is_active), 0)
 FROM (
     -- Beside min(), a column is that of its row (https://sqlite.org/lang_select.html#bareagg).
@@ -206,7 +206,7 @@ WHERE
     AND {visible_as_of};
 
 -- name: entries
--- Entries by id, whether each is expired, and whether the index holds it; without shadowed ones unless `shadowed`.
+-- Entries by id, whether each is expired, and whether the index holds it; without shadowed entries unless `shadowed`.
 SELECT
     e.seq, e.id, e.kind, e.scope, e.priority, e.created_at,
     e.kind = 'knowledge' AND EXISTS (
@@ -268,7 +268,7 @@ SELECT e.id
 {in_chain};
 
 -- name: unindexed
--- Entries that the index does not hold in the requested version: inactive ones, and those changed since `at`.
+-- Entries that the index does not hold in the requested version: inactive entries, and those changed since `at`.
 SELECT
     e.id, e.kind, e.name, v.{version}
 {in_chain}

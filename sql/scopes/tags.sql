@@ -64,7 +64,7 @@ FROM scopes_tag
 WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined);
 
 -- name: tagged
--- The active entries with one of these tags, by case-folded name.
+-- The active entries with any of these tags, by case-folded name.
 SELECT e.kind, e.id
 FROM json_each(:tags) AS w
 CROSS JOIN scopes_tag AS t ON t.fold = w.value

@@ -1,6 +1,6 @@
 -- name: delete_slice
--- Deletes the next :limit memories after one of a session, before a time, or of all, about :bytes of them and at least one;
--- returns them, for the history.
+-- Deletes the next :limit memories of a session after an id, before a time, or of all, about :bytes of them and at
+-- least one; returns them, for the history.
 DELETE FROM sessions_memory
 WHERE id IN (
     SELECT s.id

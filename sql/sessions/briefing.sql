@@ -10,7 +10,7 @@ ORDER BY id DESC
 LIMIT :limit;
 
 -- name: drop_handoffs
--- Deletes what hooks have stored of a session; returns it, for the history.
+-- Deletes the memories that hooks have stored of a session; returns it, for the history.
 DELETE FROM sessions_memory
 WHERE
     id > (SELECT coalesce(max(id), 0) FROM sessions_memory) - :newest

@@ -76,7 +76,7 @@ SELECT id, name, entity_type, created_at FROM sessions_entity WHERE name = :name
 SELECT content, memory_id FROM sessions_observation WHERE entity_id = :entity_id ORDER BY id DESC LIMIT 50;
 
 -- name: relations
--- The newest relations that touch one of the given entities.
+-- The newest relations that touch any of the given entities.
 SELECT r.relation_type, s.name, t.name
 FROM sessions_relation AS r
 JOIN sessions_entity AS s ON s.id = r.source_id
@@ -132,7 +132,7 @@ ORDER BY e.id
 LIMIT :limit;
 
 -- name: entities_of_memories
--- The entities with an observation or a relation of one of these memories.
+-- The entities with an observation or a relation of any of these memories.
 SELECT entity_id FROM sessions_observation WHERE memory_id IN (SELECT value FROM json_each(:memories))
 UNION
 SELECT r.source_id

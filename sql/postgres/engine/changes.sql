@@ -1,10 +1,10 @@
 -- name: take
--- What was recorded since the last time, as JSON, and its size.
+-- The changes recorded since the last time, as JSON, and its size.
 WITH taken AS (DELETE FROM row_change RETURNING id, source, before, after)
 SELECT json_agg(json_build_array(t.source, t.before, t.after) ORDER BY t.id)::text FROM taken AS t;
 
 -- name: revert
--- The images name the tenant by its number at the time, which is another one where it has moved since.
+-- The images name the tenant by its number at the time, which is another if it has moved since.
 SELECT revert_changes(coalesce(jsonb_agg(jsonb_build_array(
     e.v -> 0,
     CASE jsonb_typeof(e.v -> 1) WHEN 'object' THEN (e.v -> 1) || t.own ELSE e.v -> 1 END,

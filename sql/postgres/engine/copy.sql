@@ -1,5 +1,5 @@
 -- name: columns
--- The columns of the tables that can be written, and whether each is one of the key; without that of the tenant.
+-- The columns of the tables that can be written, and whether each is part of the key; without the column of the tenant.
 SELECT
     c.relname, a.attname,
     EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))

@@ -6,7 +6,7 @@ SELECT address FROM placement WHERE name = :tenant;
 SELECT pg_advisory_xact_lock(1364543824, -2);
 
 -- name: fewest
--- Of the databases that take new tenants, the one that has the fewest.
+-- The database with the fewest tenants of those that take new tenants.
 SELECT s.address
 FROM server AS s
 LEFT JOIN placement AS p ON p.address = s.address
@@ -21,11 +21,11 @@ INSERT INTO placement (name, address) VALUES (:tenant, :address);
 UPDATE placement SET address = :after WHERE name = :tenant AND address = :before;
 
 -- name: state
--- How often a tenant has moved, where it has gone, and whether it is here.
+-- How often a tenant has moved, its new address, and whether it is here.
 SELECT moves, moved_to, moved_to IS NULL AND mover IS NULL FROM directory WHERE id = :number;
 
 -- name: arrive
--- For a tenant that has left the place before for this one: it is whole here, whatever became of who has moved it.
+-- For a tenant that has left the place before for this database: it is whole here, even if its mover was killed.
 UPDATE directory SET mover = NULL WHERE name = :tenant AND moves = :moves AND mover IS NOT NULL;
 
 -- name: add_server
@@ -49,5 +49,5 @@ GROUP BY a.address
 ORDER BY a.address;
 
 -- name: identify
--- False where another session has the lock, which is one of a database.
+-- False if another session has the lock, which belongs to a database.
 SELECT pg_try_advisory_xact_lock(CAST(:key AS bigint));

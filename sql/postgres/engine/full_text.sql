@@ -15,7 +15,7 @@ FROM unnest(
 ) AS r (doc, size, stems, counts);
 
 -- name: delete
--- Begins an era too, so that no process goes on with what it holds of words.
+-- Begins an era too, so that no process goes on with the words that it holds.
 WITH gone AS (
     DELETE FROM doc_words WHERE doc IN (SELECT value FROM json_each(:ids))
     RETURNING size
@@ -44,7 +44,7 @@ SELECT
 SELECT last_id('doc'), last_id('doc_vector'), last_id('doc_gone');
 
 -- name: seen
--- The same where nothing is written, with the totals and the era.
+-- The same in a transaction that reads, with the totals and the era.
 SELECT
     coalesce(max(last) FILTER (WHERE name = 'doc'), 0), coalesce(max(last) FILTER (WHERE name = 'doc_vector'), 0),
     coalesce(max(last) FILTER (WHERE name = 'doc_gone'), 0), coalesce(max(last) FILTER (WHERE name = 'words_docs'), 0),

@@ -40,8 +40,8 @@ SELECT id FROM directory WHERE name = :tenant AND moved_to IS NOT NULL FOR UPDAT
 UPDATE directory SET came_from = NULL WHERE id = :number;
 
 -- name: tables
--- The tables of tenants with their columns, and those of the key, both without the tenant. What a call has changed is
--- taken before it commits, and is left out.
+-- The tables of tenants with their columns, and those of the key, both without the tenant. The changes of a call
+-- are taken before it commits, and are left out.
 SELECT
     CAST(c.relname AS text),
     string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),

@@ -8,7 +8,7 @@ SELECT
     CAST(coalesce(pg_last_wal_receive_lsn() - CAST('0/0' AS pg_lsn), 0) AS bigint);
 
 -- name: flushed
--- After a commit that waited for the disk: what is flushed is sent at once.
+-- After a commit that waited for the disk: the flushed log is sent at once.
 SELECT CAST(pg_current_wal_flush_lsn() - CAST('0/0' AS pg_lsn) AS bigint);
 
 -- name: inserted
