@@ -341,23 +341,16 @@ class Connection:
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """Return `work(tx)` in one snapshot, taken by its first statement; raises Fault if it takes too long."""
-        try:
-            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
-        except Fault:
-            if not self._has_lost_replica():
-                raise
-        finally:
-            self.rollback()
-        try:
-            return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
-        finally:
-            self.rollback()
-
-    def _has_lost_replica(self) -> bool:
-        """Return whether a read failed since its connection to the replica broke: it may be done again, on
-        the primary.
-        """
-        return self._session.on_replica and self._session.held.closed
+        again = True
+        while True:
+            try:
+                return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
+            except Fault:
+                if not (again and self._session.on_replica and self._session.held.closed):
+                    raise
+                again = False  # once, on the primary, since the connection to the replica broke
+            finally:
+                self.rollback()
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:

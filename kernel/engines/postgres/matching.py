@@ -64,8 +64,8 @@ def _element(word: str, star: str, stems: Callable[[str], list[str]]) -> str:
     return tokens[0] if tokens else word
 
 
-class Found(NamedTuple):
-    """Documents, the newest first, their sizes in words, and how often each holds each stem that was asked for."""
+class Matching(NamedTuple):
+    """Documents, the newest first, their sizes in words, and how often each holds each phrase."""
 
     docs: "Numbers"
     sizes: "Numbers"
@@ -84,7 +84,7 @@ def matching(
     limit: int = _NO_LIMIT,
     places: Sequence[int] | None = None,
     ids: Sequence[int] | None = None,
-) -> Found:
+) -> Matching:
     """Return the newest documents that match."""
     import numpy as np
 
@@ -93,14 +93,17 @@ def matching(
     words = occurrences(db, [*(stem for group in groups for stem in group), *phrases]) if groups else None
     if words is not None:
         return _from_memory(words, groups, phrases, limit, ids)
-    rows = _rows(db, match._replace(places=within), phrases, limit, ids)
+    some, other, *_ = [*match.some, None, None]
+    terms = {"every": match.every, "some": some, "other": other, "places": within}
+    ids = list(ids) if ids is not None else None
+    rows = db.query("engine.full_text.matching", **terms, ids=ids, asked=list(phrases), limit=limit)
     counts = np.array([row[2] for row in rows], np.int64).reshape(len(rows), len(phrases))
-    return Found(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int64), counts)
+    return Matching(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int64), counts)
 
 
 def _from_memory(
     words: Held, groups: Sequence[Sequence[str]], phrases: Sequence[str], limit: int, ids: Sequence[int] | None
-) -> Found:
+) -> Matching:
     """Return the documents that hold a word of each group."""
     import numpy as np
 
@@ -121,7 +124,7 @@ def _from_memory(
         np.copyto(sizes, word.sizes.take(at, mode="clip"), where=hits)
         if stem in columns:
             counts[:, columns[stem]] = np.where(hits, word.counts.take(at, mode="clip"), 0)[:, None]
-    return Found(docs, sizes, counts)
+    return Matching(docs, sizes, counts)
 
 
 def _union(parts: Sequence["Numbers"]) -> "Numbers":
@@ -133,17 +136,3 @@ def _union(parts: Sequence["Numbers"]) -> "Numbers":
 def _both(shorter: "Numbers", longer: "Numbers") -> "Numbers":
     """Return the documents that both lists have."""
     return shorter[longer.take(longer.searchsorted(shorter), mode="clip") == shorter] if len(longer) else longer
-
-
-def _rows(db: "Connection", match: Match, phrases: Sequence[str], limit: int, ids: Sequence[int] | None) -> list[Row]:
-    alternatives = [*match.some, None, None]
-    return db.query(
-        "engine.full_text.matching",
-        every=match.every,
-        some=alternatives[0],
-        other=alternatives[1],
-        places=match.places,
-        ids=list(ids) if ids is not None else None,
-        asked=list(phrases),
-        limit=limit,
-    )
