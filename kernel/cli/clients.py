@@ -37,6 +37,7 @@ _STDIO = {"command": "{command}", "args": "{args}", "env": "{env}"}
 _HTTP = {"url": "{url}", "headers": "{headers}"}
 _TYPED_HTTP, _TYPED_STDIO = {"type": "http", **_HTTP}, {"type": "stdio", **_STDIO}
 _SERVER_URL = {"serverUrl": "{url}", "headers": "{headers}"}
+_HTTP_URL = {"httpUrl": "{url}", "headers": "{headers}"}
 
 
 class Client(NamedTuple):
@@ -91,9 +92,7 @@ CLIENTS = (
     ),
     Client("windsurf", "Windsurf", ConfigPath(".codeium/windsurf/mcp_config.json"), _SERVER_URL),
     Client("zed", "Zed", ConfigPath("zed/settings.json", base="dotfiles"), keys=("context_servers",)),
-    Client(
-        "gemini-cli", "Gemini CLI", ConfigPath(".gemini/settings.json"), {"httpUrl": "{url}", "headers": "{headers}"}
-    ),
+    Client("gemini-cli", "Gemini CLI", ConfigPath(".gemini/settings.json"), _HTTP_URL),
     Client("antigravity", "Antigravity", ConfigPath(".gemini/config/mcp_config.json"), _SERVER_URL),
     Client(
         "copilot-cli",

@@ -155,9 +155,7 @@ def post(url: str, path: str, key: str, body: bytes, data: str, deadline: float)
 
 
 def _is_proved(connection: "socket", authority: str, port: int, key: str, data: str, deadline: float) -> bool:
-    """Return whether the server knows a secret that no other user of this machine does: its token, or the hash of the
-    key.
-    """
+    """Return whether the server knows a secret of this user of this machine: its token, or the hash of the key."""
     nonce = os.urandom(16).hex()
     lines = [f"GET {PROOF_PATH} HTTP/1.1", f"host: {authority}", f"{NONCE_HEADER}: {nonce}"]
     lines += [f"{KEY_ID_HEADER}: {key[6:14]}"] if key.startswith("quipu_") else []

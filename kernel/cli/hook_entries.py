@@ -118,9 +118,7 @@ def events_of(our_entries: Entries) -> list[str]:
 
 
 def put(text: str, client: HookClient, new_entries: Entries) -> str:
-    """Return the file with exactly these entries of ours; everything else stays. Raises Fault if it cannot be
-    edited.
-    """
+    """Return the file with exactly these entries of ours; the rest stays. Raises Fault if it cannot be edited."""
     if own(text) == new_entries:
         return text
     text = take(text)
@@ -191,9 +189,7 @@ def _append(text: str, keys: Sequence[str], value: Any) -> str:
 
 
 def _cut(text: str, keys: Sequence[str]) -> str:
-    """Return the document without our items of the list at `keys`; without the list, and without `hooks`, if that was
-    all.
-    """
+    """Return the document without our items of the list at `keys`, and without lists and objects that become empty."""
     here = _node(text, keys)
     assert here is not None, "it has an item of ours"
     others_items = [item for item in here.value if not _is_ours(item)]

@@ -28,9 +28,7 @@ _AFTER_ALL = "9"  # of times in ISO 8601
 
 
 class Freed(NamedTuple):
-    """Bytes of the file before and after, bytes of it that are free for later writes, and the calls that can
-    be undone.
-    """
+    """Bytes of the file before and after, bytes of it that are free for later writes, and calls that can be undone."""
 
     before: int
     after: int
@@ -122,9 +120,7 @@ def _forgetting_steps(before: str) -> Steps[int]:
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
-    """Add sketches to blocks, renew all blocks after many deletions of vectors, and take words of deleted documents out
-    of full text, while calls are served.
-    """
+    """Seal blocks, renew them after many deletions, and take deleted words out of full text, while calls are served."""
     if (removal := store.read_sync(dropped.removal)) is not None:
         store.write_later(removal, CallContext(), exclusive=True)
     while not stop() and store.write_sync(

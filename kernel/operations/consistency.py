@@ -170,9 +170,7 @@ def reindex(
 
 
 class _Place(NamedTuple):
-    """How far a reindex has come: the last document that was embedded, and the last document and the last vector that
-    there were at its start.
-    """
+    """How far a reindex has come: the last embedded document, and the last document and vector at its start."""
 
     doc: int
     last: int

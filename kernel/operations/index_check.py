@@ -107,9 +107,7 @@ def differing_among(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> list[Key
 
 
 def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
-    """Index the rows of some documents, with the author and the times of the documents; a row that contradicts the
-    history is left to a check.
-    """
+    """Index the rows of documents, with their authors and times; a row that contradicts the history is left out."""
     docs = index.documents(tx, index.doc_ids(tx, keys)).values()
     origins = {
         (doc.space, doc.key): index.Origin((doc.dialect, doc.tool, doc.actor), doc.created_at, doc.updated_at)

@@ -1,6 +1,4 @@
-"""Renews the index of an earlier release: words that came to the index since, vectors of spelled texts, and texts of
-which it held a part.
-"""
+"""Renews the index of an earlier release: words added since, vectors of spelled texts, and texts held in part."""
 
 import time
 from collections.abc import Callable, Sequence

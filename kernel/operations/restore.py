@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,10 +77,11 @@ def restore(
 
     Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
-    for place in places.values():
-        make_private(place.home)
-    locks = [FolderLock(folder) for folder in dict.fromkeys([data, *(place.home for place in places.values())])]
-    try:
+    homes = [place.home for place in places.values()]
+    for home in homes:
+        make_private(home)
+    with ExitStack() as stack:
+        locks = [stack.enter_context(closing(FolderLock(folder))) for folder in dict.fromkeys([data, *homes])]
         if not all(lock.take("exclusive") for lock in locks):
             raise Fault(
                 "conflict", f"{data} is in use: stop the server and the clients that start one, then try again."
@@ -98,9 +99,6 @@ def restore(
                 _clean(work)
         finish(data)
         return work.report
-    finally:
-        for lock in locks:
-            lock.close()
 
 
 def is_interrupted(data: Path) -> bool:
