@@ -18,6 +18,7 @@ from kernel.security.permissions import Permission
 BACKUP_KEEP = config.Config._field_defaults["backup_keep"]
 _ADDRESS = "postgresql://user@host/database"
 _INDENT = "  "
+_WITHOUT_JSON = {"serve", "service", "stdio", "ui", "completion", "replica"}
 
 Opens = Literal["", "data", "files", "keys", "store", "new store"]
 Option = tuple[tuple[str, ...], Mapping[str, Any]]  # the arguments of ArgumentParser.add_argument
@@ -135,15 +136,14 @@ COMMANDS: Mapping[str, Command] = {
             _option("--limit", "most memories to show (10)", type=int, default=10),
             _option("--as-of", "memories as they stood at this time (ISO 8601)", "TIME"),
             *_FILTERS,
-            _JSON,
         ),
     ),
     "list": Command(
         "memory_commands:run",
-        (*_MEMORY, _option("--limit", "most memories to list (50)", type=int, default=50), *_FILTERS, _JSON),
+        (*_MEMORY, _option("--limit", "most memories to list (50)", type=int, default=50), *_FILTERS),
     ),
-    "show": Command("memory_commands:run", (*_MEMORY, _ID, _JSON)),
-    "history": Command("memory_commands:run", (*_MEMORY, _ID, _JSON)),
+    "show": Command("memory_commands:run", (*_MEMORY, _ID)),
+    "history": Command("memory_commands:run", (*_MEMORY, _ID)),
     "add": Command(
         "memory_commands:run",
         (
@@ -151,12 +151,11 @@ COMMANDS: Mapping[str, Command] = {
             _option("text", "its text; - or nothing reads standard input, or opens $EDITOR", nargs="?"),
             _option("--dialect", "dialect that keeps it (paths)", default=""),
             _option("--name", "path or title, if the dialect has one (made from the first line)", default=""),
-            _JSON,
         ),
     ),
     "edit": Command(
         "memory_commands:run",
-        (*_MEMORY, _ID, _option("--text", "the new text, instead of $EDITOR; - reads standard input"), _JSON),
+        (*_MEMORY, _ID, _option("--text", "the new text, instead of $EDITOR; - reads standard input")),
     ),
     "forget": Command(
         "memory_commands:run",
@@ -165,10 +164,9 @@ COMMANDS: Mapping[str, Command] = {
             _ID,
             _option("--observation", "only this observation of an entity", "TEXT", default=""),
             _flag("--immutable", "even if it is immutable, which takes an admin"),
-            _JSON,
         ),
     ),
-    "stats": Command("memory_commands:run", (*_MEMORY, _JSON)),
+    "stats": Command("memory_commands:run", (*_MEMORY,)),
     "setup": Command(
         "setup:run",
         (
@@ -187,7 +185,6 @@ COMMANDS: Mapping[str, Command] = {
             _option("--hooks", "memories without asking: see `quipu hook status`", choices=("none", "prime", "recall")),
             _flag("--print", "print the entry instead of writing it", dest="shown"),
             _flag("--link", "print a link that installs the entry in the client"),
-            _JSON,
         ),
     ),
     "hook": Command(
@@ -199,7 +196,6 @@ COMMANDS: Mapping[str, Command] = {
             _path("--data", "data directory of the server (QUIPU_DATA)", "DIR"),
             _path("--key-file", "file with the API key (QUIPU_KEY is the key)", "FILE"),
             _flag("--debug", "print errors of an event on standard error"),
-            _JSON,
         ),
     ),
     "serve": Command(
@@ -239,14 +235,13 @@ COMMANDS: Mapping[str, Command] = {
             _names("--dialect", "allow only this dialect"),
             _option("--expires", "90d, 12h, 30m or an ISO 8601 time (never)", "WHEN"),
             _option("--name", "label in `quipu key list`", default=""),
-            _JSON,
         ),
         "keys",
     ),
-    "key list": Command("key_commands:list_keys", (*_STORE, _JSON), "keys"),
-    "key revoke": Command("key_commands:revoke_key", (*_STORE, _KEY_ID, _JSON), "keys"),
-    "key delete": Command("key_commands:delete_key", (*_STORE, _KEY_ID, _JSON), "keys"),
-    "key reset": Command("key_commands:reset_keys", (*_STORE, _JSON), "keys"),
+    "key list": Command("key_commands:list_keys", (*_STORE,), "keys"),
+    "key revoke": Command("key_commands:revoke_key", (*_STORE, _KEY_ID), "keys"),
+    "key delete": Command("key_commands:delete_key", (*_STORE, _KEY_ID), "keys"),
+    "key reset": Command("key_commands:reset_keys", (*_STORE,), "keys"),
     "completion": Command("completion:run", (_option("shell", "the shell", choices=("bash", "zsh", "fish")),)),
     "prime": Command(
         "agent_commands:prime",
@@ -255,11 +250,10 @@ COMMANDS: Mapping[str, Command] = {
             _path("--project", "folder in the project (this one)", "DIR", default=Path()),
             _option("--budget", "most tokens (800)", type=int),
             _option("--query", "a question whose answers are shown too"),
-            _JSON,
         ),
     ),
-    "doctor": Command("doctor:run", (*_DATA, *_listening("of the server"), _JSON)),
-    "health": Command("probe:run", (*_listening("of the server"), _JSON)),
+    "doctor": Command("doctor:run", (*_DATA, *_listening("of the server"))),
+    "health": Command("probe:run", _listening("of the server")),
     "ui": Command(
         "ui_command:run",
         (
@@ -267,17 +261,15 @@ COMMANDS: Mapping[str, Command] = {
             *_listening("of the server"),
         ),
     ),
-    "tools": Command(
-        "token_cost:run", (_flag("--tokens", "tokens that each tool list takes in a model's context"), _JSON)
-    ),
+    "tools": Command("token_cost:run", (_flag("--tokens", "tokens that each tool list takes in a model's context"),)),
     "audit": Command(
         "store_commands:show_calls",
-        (*_DATA, _option("--limit", "most calls, newest first (50)", type=_number(1, 1_000_000), default=50), _JSON),
+        (*_DATA, _option("--limit", "most calls, newest first (50)", type=_number(1, 1_000_000), default=50)),
         "store",
     ),
     "quarantine": Command(
         "store_commands:show_quarantine",
-        (*_DATA, _option("--release", "release this memory until its text changes", "ID"), _JSON),
+        (*_DATA, _option("--release", "release this memory until its text changes", "ID")),
         "store",
     ),
     "backup": Command(
@@ -289,24 +281,21 @@ COMMANDS: Mapping[str, Command] = {
             _path("--to", "the same into a dated folder below this one", "DIR"),
             _option("--keep", f"with --to: newest to keep ({BACKUP_KEEP})", "N", type=_KEEP, default=BACKUP_KEEP),
             _option("--every", "with --to: go on so, such as 1h", "TIME", type=_duration),
-            _JSON,
         ),
         "files",
     ),
     "restore": Command(
         "backup_commands:restore_backup",
-        (*_DATA, _path("source", "file of `backup FILE`, or folder of `backup --all DIR`"), _JSON),
+        (*_DATA, _path("source", "file of `backup FILE`, or folder of `backup --all DIR`")),
         "files",
     ),
     "replica": Command(
         "backup_commands:keep_replica", (*_DATA, _path("target", "folder of the copy; an empty one at first"))
     ),
     "check": Command(
-        "store_commands:check",
-        (*_DATA, _flag("--repair", "rebuild the indexes that differ from the rows"), _JSON),
-        "store",
+        "store_commands:check", (*_DATA, _flag("--repair", "rebuild the indexes that differ from the rows")), "store"
     ),
-    "reindex": Command("store_commands:reindex", (*_DATA, _JSON), "store"),
+    "reindex": Command("store_commands:reindex", (*_DATA,), "store"),
     "compact": Command(
         "store_commands:compact_store",
         (
@@ -315,13 +304,12 @@ COMMANDS: Mapping[str, Command] = {
             _flag("--forget-undo", "also delete the data of `quipu undo`; tells the loss, and asks"),
             _flag("--yes", "do not ask"),
             _flag("--full", "rewrite the file beside servers too: their writes wait meanwhile"),
-            _JSON,
         ),
         "store",
     ),
     "undo": Command(
         "store_commands:undo_call",
-        (*_DATA, _option("id", "id of the call, from `quipu audit`", type=_number(1, 2**63 - 1)), _JSON),
+        (*_DATA, _option("id", "id of the call, from `quipu audit`", type=_number(1, 2**63 - 1))),
         "store",
     ),
     "import": Command(
@@ -333,7 +321,6 @@ COMMANDS: Mapping[str, Command] = {
             _option("--into", "database of brain, project of scopes or session for the memories", "NAME", default=""),
             _flag("--dry-run", "count the memories of an import, and write nothing"),
             _option("--password-env", "environment variable with the password of encrypted files", "NAME"),
-            _JSON,
         ),
         "new store",
     ),
@@ -343,7 +330,6 @@ COMMANDS: Mapping[str, Command] = {
             *_DATA,
             _option("kind", "format or dialect; an unknown name lists all"),
             _path("path", "file or folder to write, which must not be there"),
-            _JSON,
         ),
         "store",
     ),
@@ -354,23 +340,17 @@ COMMANDS: Mapping[str, Command] = {
             _option("source", f"data directory, or {_ADDRESS}"),
             _option("target", "the same; it has no memories yet"),
             _TENANT,
-            _JSON,
         ),
         "data",
     ),
-    "store list": Command("database_commands:list_servers", (_DIRECTORY, _JSON), "data"),
-    "store add": Command("database_commands:add_server", (_DIRECTORY, _SERVER, _JSON), "data"),
-    "store remove": Command("database_commands:remove_server", (_DIRECTORY, _SERVER, _JSON), "data"),
+    "store list": Command("database_commands:list_servers", (_DIRECTORY,), "data"),
+    "store add": Command("database_commands:add_server", (_DIRECTORY, _SERVER), "data"),
+    "store remove": Command("database_commands:remove_server", (_DIRECTORY, _SERVER), "data"),
     "tenant": Command(""),
-    "tenant list": Command("database_commands:list_tenants", (_DIRECTORY, _JSON), "data"),
+    "tenant list": Command("database_commands:list_tenants", (_DIRECTORY,), "data"),
     "tenant move": Command(
         "database_commands:move_tenant",
-        (
-            _DIRECTORY,
-            _option("name", "the tenant"),
-            _option("--to", f"{_ADDRESS}, or home", "ADDRESS", required=True),
-            _JSON,
-        ),
+        (_DIRECTORY, _option("name", "the tenant"), _option("--to", f"{_ADDRESS}, or home", "ADDRESS", required=True)),
         "data",
     ),
 }
@@ -420,7 +400,8 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         )
         if not command.run:
             below[name] = parser_below.add_subparsers(dest="action", required=True)
-        for names, settings in command.options:
+        as_json = [] if name in _WITHOUT_JSON or not command.run else [_JSON]
+        for names, settings in [*command.options, *as_json]:
             parser_below.add_argument(*names, **settings)
         parser_below.set_defaults(chosen=command)
     return parsers
