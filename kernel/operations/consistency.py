@@ -99,9 +99,15 @@ def _look(
     tx: Tx, dialects: Sequence[Dialect], report: Report | None, differing: list[tuple[Dialect, list[Key]]]
 ) -> list[Finding]:
     """Return the differences between rows and data derived from them; `differing` gets the memories to index anew."""
-    findings = _vectors(tx)
-    broken_row = audit.first_broken(tx)
-    findings.append(Finding("audit", int(broken_row is not None), "rows that do not follow from the one before"))
+    model, is_broken = index.model_id(tx), audit.first_broken(tx) is not None
+    findings = [
+        Finding(_VECTORS, len(_orphans(tx)), "without a document"),
+        Finding(_SKETCHES, ann_storage.count_mismatches(tx, model), "not as with their vectors"),
+    ]
+    if index.has_model(tx):
+        lacking = tx.one("kernel.consistency.count_pending", int, model=model) or 0
+        findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
+    findings.append(Finding("audit", int(is_broken), "rows that do not follow from the one before"))
     findings.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
@@ -313,14 +319,3 @@ def _missing_steps() -> Steps[None]:
         _replace_vectors(tx, rows, {})
         after = rows[-1].doc
         tx = yield
-
-
-def _vectors(tx: Tx) -> list[Finding]:
-    findings = [Finding(_VECTORS, len(_orphans(tx)), "without a document")]
-    findings.append(
-        Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors")
-    )
-    if index.has_model(tx):
-        lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
-        findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
-    return findings
