@@ -1,4 +1,4 @@
-"""The schema of a database, which its tenants share, and the rows that a new tenant begins with."""
+"""The schema of a database, which its tenants share."""
 
 import hashlib
 from collections.abc import Mapping
@@ -31,8 +31,6 @@ _NOTE_REFERENCE = (
     "INSERT INTO quipu.reference (source, source_column, target, target_column) VALUES (%s, %s, %s, %s) "
     "ON CONFLICT DO NOTHING"
 )
-_FIND = "SELECT id FROM quipu.directory WHERE name = %s"
-_ADD = "INSERT INTO quipu.directory (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
 _TABLES = "0002_tables"
 _TABLES_AS_OF = 21  # the last migration of sql/schema that _TABLES corresponds to; later migrations have counterparts
 # Digests of earlier texts with the same effect, in which tables and references were written out.
@@ -40,7 +38,6 @@ _EARLIER = {
     "0002_tables": "84078e50cb4b57afc87264a43f06416d2135f606f6b8567d62ef9c022965ae8b",
     "0003_undo": "ebd71fa831bfc9e93112b6e5e88205c81a1aec5c14a543d2031c59cf0baac193",
 }
-_SEEDS = Path("postgres/schema/tenant/0001_seeds.sql")
 _OLDEST = 150000  # PostgreSQL 15
 
 
@@ -119,20 +116,6 @@ def _applied(connection: Any) -> dict[str, str]:
 
 def _note(connection: Any, statement: str, name: str, text: str) -> None:
     connection.execute(statement, (name, _digest(text), utc_now()))
-
-
-def tenant_id(pool: Pool, name: str, root: Path = ROOT) -> int:
-    """Return the number of a tenant, which is made if it does not exist; raises Fault."""
-    with pool.transaction() as connection:
-        if row := connection.execute(_FIND, (name,)).fetchone():
-            return row[0]
-        new = connection.execute(_ADD, (name,)).fetchone()
-        (number,) = new or connection.execute(_FIND, (name,)).fetchone()
-        connection.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
-        if new:
-            connection.execute((root / _SEEDS).read_text(encoding="utf-8"), prepare=False)
-            connection.execute("SELECT quipu.keep_ids()")
-        return number
 
 
 def _digest(text: str) -> str:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from kernel.engines.postgres.connection import Connection
 
 Value = table_rows.Value
-
-
 PAGE = 200  # rows of a result that is read as it is needed
 
 

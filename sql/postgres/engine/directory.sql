@@ -20,6 +20,18 @@ INSERT INTO placement (name, address) VALUES (:tenant, :address);
 -- name: repoint
 UPDATE placement SET address = :after WHERE name = :tenant AND address = :before;
 
+-- name: number
+SELECT id FROM directory WHERE name = :tenant;
+
+-- name: add
+-- Returns no row if the tenant was added meanwhile.
+INSERT INTO directory (name) VALUES (:tenant) ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: keep_ids
+-- Counts the ids of the rows that a new tenant begins with.
+SELECT keep_ids();
+
 -- name: state
 -- How often a tenant has moved, its new address, and whether it is here.
 SELECT moves, moved_to, moved_to IS NULL AND mover IS NULL FROM directory WHERE id = :number;

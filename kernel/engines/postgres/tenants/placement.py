@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from kernel.core.errors import Fault
 from kernel.engines.postgres.pool import Pool
-from kernel.engines.postgres.schema import tenant_id
 from kernel.engines.postgres.statements import run
+from kernel.store.statements import ROOT
 
 HOME = ""  # the address of the home in its own tables
 _MOST_HOPS = 4
 _PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
 _LOCK_MILLISECONDS = 5000
+_SEEDS = ROOT / "postgres/schema/tenant/0001_seeds.sql"  # the rows that a new tenant begins with
 MOVING = "The tenant is being moved to another database, try again."
 _NO_SERVER = "No database takes new tenants: `quipu store add ADDRESS` names one."
 PoolOf = Callable[[str], Pool]
@@ -64,7 +65,7 @@ class TenantPlace:
         address = _placed(home, self._tenant)
         for _ in range(_MOST_HOPS):
             pool = self._pool_of(address or self._home)
-            number = tenant_id(pool, self._tenant)
+            number = _number(pool, self._tenant)
             with transaction(pool) as db:
                 moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
@@ -90,6 +91,20 @@ def _placed(home: Pool, tenant: str) -> str:
                 raise Fault("storage", _NO_SERVER)
             run(db, "engine.directory.place", tenant=tenant, address=row[0])
         return row[0]
+
+
+def _number(pool: Pool, tenant: str) -> int:
+    """Return the number of a tenant in a database, which is made if it does not exist."""
+    with pool.transaction() as db:
+        if row := run(db, "engine.directory.number", tenant=tenant).fetchone():
+            return row[0]
+        new = run(db, "engine.directory.add", tenant=tenant).fetchone()
+        (number,) = new or run(db, "engine.directory.number", tenant=tenant).fetchone()
+        db.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
+        if new:
+            db.execute(_SEEDS.read_text(encoding="utf-8"), prepare=False)
+            run(db, "engine.directory.keep_ids")
+        return number
 
 
 def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
