@@ -85,7 +85,8 @@ class Streams:
         self._open[owner] += 1
         leaving = asyncio.ensure_future(_disconnected(receive))
         try:
-            await _start(send)
+            head: Any = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in _HEADERS.items()]
+            await begin_response(send, 200, head)
             await self._follow(visit, leaving, send)
             await send({"type": "http.response.body", "body": b""})
         finally:
@@ -111,11 +112,6 @@ class Streams:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _start(send: Send) -> None:
-    head: Any = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in _HEADERS.items()]
-    await begin_response(send, 200, head)
 
 
 async def _send(send: Send, data: bytes) -> None:

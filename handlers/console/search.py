@@ -18,6 +18,7 @@ _HITS = 10
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
 WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
+_TITLES = {"late": "word by word"}  # of the other weights the names are the titles
 
 
 class Signal(Struct):
@@ -64,17 +65,8 @@ class Hit(Struct):
     @property
     def signals(self) -> list[Signal]:
         """Return the parts of the score that are not 0."""
-        parts_of_score = self.explained
-        if parts_of_score is None:
-            return []
-        parts = {
-            "words": parts_of_score.words,
-            "meaning": parts_of_score.meaning,
-            "word by word": parts_of_score.late,
-            "neighbours": parts_of_score.neighbours,
-            "recency": parts_of_score.recency,
-        }
-        return [Signal(name, share) for name, share in parts.items() if share > 0]
+        shares = msgspec.structs.asdict(self.explained) if self.explained else dict[str, float]()
+        return [Signal(_TITLES.get(name, name), shares[name]) for name in WEIGHTS if shares.get(name, 0) > 0]
 
 
 class Recalled(Struct):

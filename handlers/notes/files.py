@@ -115,28 +115,17 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
 
 def is_staged(root: Path, path: str, temporary: str, after: str) -> bool:
     """Return whether the content for a file is there, staged or already under its name."""
-    *folders, name = path.split("/")
     with ExitStack() as stack:
-        try:
-            below = open_folder(stack, root, folders)
-        except OSError as error:
-            if not is_missing(error):
-                raise
-            return False
-        return after in (_digest(below, temporary), _digest(below, name))
+        below = _open_parent(stack, root, path)
+        return below is not None and after in (_digest(below, temporary), _digest(below, path.rpartition("/")[2]))
 
 
 def remove(root: Path, path: str, before: str) -> None:
     """Deletes a file if it still holds the text of this digest."""
-    *folders, name = path.split("/")
+    name = path.rpartition("/")[2]
     with ExitStack() as stack:
-        try:
-            below = open_folder(stack, root, folders)
-        except OSError as error:
-            if not is_missing(error):
-                raise
-            return
-        if _digest(below, name) == before:
+        below = _open_parent(stack, root, path)
+        if below is not None and _digest(below, name) == before:
             os.unlink(entry_path(below, name), dir_fd=below.fd)
 
 
@@ -151,13 +140,21 @@ def require_writable(root: Path, path: str) -> None:
 
 def sync_folders(root: Path, paths: Iterable[str]) -> None:
     """Makes the entries of the folders of these files durable; a folder that is gone needs nothing."""
-    for folder in sorted({path.rpartition("/")[0] for path in paths}):
+    for _, path in sorted({path.rpartition("/")[0]: path for path in paths}.items()):
         with ExitStack() as stack:
-            try:
-                sync_folder(open_folder(stack, root, folder.split("/") if folder else ()))
-            except OSError as error:
-                if not is_missing(error):
-                    raise
+            below = _open_parent(stack, root, path)
+            if below is not None:
+                sync_folder(below)
+
+
+def _open_parent(stack: ExitStack, root: Path, path: str) -> OpenFolder | None:
+    """Return the folder of a file; None if it is gone."""
+    try:
+        return open_folder(stack, root, path.split("/")[:-1])
+    except OSError as error:
+        if not is_missing(error):
+            raise
+        return None
 
 
 def file_fault(error: OSError, path: str) -> Fault:
