@@ -22,9 +22,9 @@ from handlers.brain import (
 )
 from handlers.brain.base import NO_PREFIX
 from handlers.brain.index_text import (
-    ACTIVE,
-    ARCHIVED,
+    KINDS,
     entity_source,
+    is_indexed,
     memory_source,
     note_source,
     past_sources,
@@ -79,18 +79,10 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the index content of some rows; the id of an imported row does not tell its kind."""
     for space, id_ in keys:
         key = {"db": space.partition(":")[2], "id": id_}
-        memory = tx.one("brain.repository.get", Memory, **key)
-        if memory is not None and memory.status == ACTIVE:
-            yield memory_source(space, memory)
-        entity = tx.one("brain.entities.get", Entity, **key)
-        if entity is not None and entity.status == ACTIVE:
-            yield entity_source(space, entity)
-        note = tx.one("brain.notes.get", Note, **key)
-        if note is not None:
-            yield note_source(space, note)
-        resource = tx.one("brain.resources.get", Resource, **key)
-        if resource is not None and resource.status != ARCHIVED:
-            yield resource_source(space, resource)
+        for kind in KINDS.values():
+            row = tx.one(kind.get, kind.row, **key)
+            if row is not None and is_indexed(row):
+                yield kind.source(space, row)
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:

@@ -24,9 +24,9 @@ def space(tx: Tx, db: str, name: str = "db") -> str:
     """Return the index and history space of a database (`brain:core`); raises Fault naming the parameter if it is
     unknown.
     """
-    known = databases(tx)
-    if db not in known:
-        raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
+    names = databases(tx)
+    if db not in names:
+        raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(names)}")
     return f"brain:{db}"
 
 
@@ -49,20 +49,20 @@ def decode_words(column: str | None) -> list[str]:
         return []
 
 
-def parse_time(name: str, given: str | None) -> str | None:
+def parse_time(name: str, value: str | None) -> str | None:
     """Return a date or time in the format of the rows; raises Fault naming the parameter if it is neither."""
-    if given is None:
+    if value is None:
         return None
-    found = utc_time(given)
-    if found is None:
+    time = utc_time(value)
+    if time is None:
         raise Fault("invalid", f"Invalid arguments: {name} is a time or date in ISO 8601")
-    return found
+    return time
 
 
 def embedding_columns(tx: Tx) -> tuple[int, str | None]:
     """Return the `has_embedding` and `embedding_model` of a row that is indexed now."""
-    known = tx.embedding_model if index.has_model(tx) else None
-    return (1, known[0]) if known else (0, None)
+    model = tx.embedding_model if index.has_model(tx) else None
+    return (1, model[0]) if model else (0, None)
 
 
 def not_found(kind: str, key: str) -> Fault:

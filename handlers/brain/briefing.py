@@ -19,5 +19,5 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the newest active decisions of the project, in the first database: others may be private."""
     database: str = setting(tx, DATABASES)[0]
     names = [name for name in project if name]
-    found = tx.all("brain.briefing.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)
-    return [Remark("decision", f"brain:{database}", one.id, one.content) for one in found]
+    decisions = tx.all("brain.briefing.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)
+    return [Remark("decision", f"brain:{database}", decision.id, decision.content) for decision in decisions]

@@ -42,9 +42,9 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:
     """Return the links of the same database; the other end may lie in another one, and then it is only named."""
-    one = {"db": db, "target_id": None, "relationship": None}
-    outgoing = tx.all("brain.links.from_source", Link, **{**one, "source_id": key})
-    incoming = tx.all("brain.links.to_target", Link, **{**one, "target_id": key})
-    found = [Neighbour(link.relationship, True, f"brain:{db}", link.target_id) for link in outgoing]
-    found += [Neighbour(link.relationship, False, f"brain:{db}", link.source_id) for link in incoming]
-    return found[:MOST_LINKS]
+    place = {"db": db, "target_id": None, "relationship": None}
+    outgoing = tx.all("brain.links.from_source", Link, **{**place, "source_id": key})
+    incoming = tx.all("brain.links.to_target", Link, **{**place, "target_id": key})
+    links = [Neighbour(link.relationship, True, f"brain:{db}", link.target_id) for link in outgoing]
+    links += [Neighbour(link.relationship, False, f"brain:{db}", link.source_id) for link in incoming]
+    return links[:MOST_LINKS]

@@ -24,8 +24,8 @@ def record_access(tx: Tx, db: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     half_life = half_life_days(tx)
-    seen = tx.all("brain.decay.scores", _DecayScore, db=db, ids=ids)
-    rows = [(row.id, min(1.0, decayed(row.decay_score, row.since, tx.now, half_life) + ACCESS_GAIN)) for row in seen]
+    scores = tx.all("brain.decay.scores", _DecayScore, db=db, ids=ids)
+    rows = [(row.id, min(1.0, decayed(row.decay_score, row.since, tx.now, half_life) + ACCESS_GAIN)) for row in scores]
     tx.run("brain.decay.record_access", db=db, rows=rows, now=tx.now)
 
 

@@ -130,7 +130,7 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
     space(tx, request.db)
     check_fields(request.fields, Entity)
-    found = tx.all(
+    rows = tx.all(
         "brain.entities.page",
         Entity,
         db=request.db,
@@ -141,9 +141,9 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
         offset=request.offset,
     )
     if not request.offset:
-        check_filters(found, type=request.type)
-    keep_fields(request.fields, found)
-    return found
+        check_filters(rows, type=request.type)
+    keep_fields(request.fields, rows)
+    return rows
 
 
 def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
@@ -180,8 +180,8 @@ def get_entity_full(tx: Tx, request: GetEntityFull) -> EntityFull:
     space(tx, db)
     entity = _get(tx, db, key)
     linked = tx.all("brain.entities.linked", Memory, db=db, id=key)
-    known = {row.id for row in linked}
-    scoped = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in known]
+    ids = {row.id for row in linked}
+    scoped = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in ids]
     return EntityFull(entity, linked, scoped, tx.all("brain.entities.related", _related, db=db, id=key))
 
 
@@ -198,10 +198,10 @@ def delete_entity(tx: Tx, request: DeleteEntity) -> str:
 
 
 def _get(tx: Tx, db: str, key: str) -> Entity:
-    found = tx.one("brain.entities.get", Entity, db=db, id=key)
-    if found is None:
+    row = tx.one("brain.entities.get", Entity, db=db, id=key)
+    if row is None:
         raise not_found("Entity", key)
-    return found
+    return row
 
 
 def _related(relationship: str, *columns: str) -> RelatedEntity:

@@ -17,10 +17,10 @@ ALWAYS_KEPT = ("id",)
 
 def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:
     """Raises Fault if rows of none of these types have a key of that name."""
-    known = dict.fromkeys(name for kind in row_types for name in kind.__struct_fields__)
+    keys = dict.fromkeys(name for kind in row_types for name in kind.__struct_fields__)
     for name in fields or ():
-        if name not in known:
-            raise Fault("invalid", f"Invalid arguments: fields: there is no {name!r}; the keys are {', '.join(known)}")
+        if name not in keys:
+            raise Fault("invalid", f"Invalid arguments: fields: there is no {name!r}; the keys are {', '.join(keys)}")
 
 
 def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:

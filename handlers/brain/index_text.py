@@ -1,6 +1,8 @@
 """Index content of the rows of `brain`: the text that is embedded, and words for full-text search only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from handlers.brain.base import decode_words
 from handlers.brain.schemas import Entity, Memory, Note, Resource
@@ -73,6 +75,32 @@ def resource_source(space: str, row: Resource) -> IndexSource:
     body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
     concept = Concept(row.title, row.description or "", body, tags)
     return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags), concept)
+
+
+class Kind(NamedTuple):
+    """A kind of row in the index: its type, its content for the index, and the statement that gets a row."""
+
+    row: type[Any]
+    source: Callable[[str, Any], IndexSource]
+    get: str
+
+
+Indexed = Literal["memory", "entity", "note", "resource"]
+KINDS: Mapping[Indexed, Kind] = MappingProxyType(
+    {
+        "memory": Kind(Memory, memory_source, "brain.repository.get"),
+        "entity": Kind(Entity, entity_source, "brain.entities.get"),
+        "note": Kind(Note, note_source, "brain.notes.get"),
+        "resource": Kind(Resource, resource_source, "brain.resources.get"),
+    }
+)
+
+
+def is_indexed(row: Memory | Entity | Note | Resource) -> bool:
+    """Return whether a row is in the index, by its status."""
+    if isinstance(row, Resource):
+        return row.status != ARCHIVED
+    return isinstance(row, Note) or row.status == ACTIVE
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

@@ -41,16 +41,16 @@ class _Row(NamedTuple):
 
 
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the records whose id is not there, and was not deleted; a read only says which these are."""
+    """Add the records whose id is neither there nor deleted; a read adds none. Return of each whether it is new."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
     new = [False] * len(records)
     for (kind, db), numbers in groups.items():
         rows = [_ROWS[kind](tx, db, records[number]) for number in numbers]
-        known = _known(tx, kind, db, rows) | history.known(tx, f"brain:{db}", [row.id for row in rows])
+        present = _known(tx, kind, db, rows) | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, row in zip(numbers, rows, strict=True):
-            new[number] = row.id not in known
+            new[number] = row.id not in present
         if not tx.readonly:
             chosen = [(records[number], row) for number, row in zip(numbers, rows, strict=True) if new[number]]
             _add(tx, kind, db, chosen)
@@ -58,10 +58,10 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
 
 
 def _database(tx: Tx, name: str) -> str:
-    known = databases(tx)
-    if name and name not in known:
-        raise Fault("invalid", f"brain has no database {name}: choose from {', '.join(known)}. Nothing was imported.")
-    return name or known[0]
+    names = databases(tx)
+    if name and name not in names:
+        raise Fault("invalid", f"brain has no database {name}: choose from {', '.join(names)}. Nothing was imported.")
+    return name or names[0]
 
 
 def id_of(kind: str, key: str) -> str:
@@ -200,7 +200,7 @@ def _link_row(tx: Tx, _db: str, record: Record) -> _Row:
 
 
 def _source_of(record: Record) -> str:
-    """Return where a note comes from, as one of its key points: it has no metadata."""
+    """Return the source of a note as a key point: it has no metadata."""
     names = (record.origin.get(name) for name in ("system", "file", "id"))
     return f"source: {' '.join(str(name) for name in names if name)}"
 

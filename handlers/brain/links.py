@@ -90,11 +90,11 @@ def get_links(tx: Tx, request: GetLinks) -> list[Link]:
 def delete_link(tx: Tx, request: DeleteLink) -> str:
     """Delete a link; what it linked stays."""
     here = space(tx, request.db)
-    gone = tx.one("brain.links.delete", Link, db=request.db, id=request.id)
-    if gone is None:
+    row = tx.one("brain.links.delete", Link, db=request.db, id=request.id)
+    if row is None:
         raise not_found("Link", request.id)
-    history.append(tx, here, gone.id, "deleted", before=_link_text(gone))
-    return f"Deleted link '{gone.id}'"
+    history.append(tx, here, row.id, "deleted", before=_link_text(row))
+    return f"Deleted link '{row.id}'"
 
 
 def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:

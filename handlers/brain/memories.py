@@ -60,7 +60,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     """
     space(tx, request.db)
     check_fields(request.fields, Memory)
-    found = tx.all(
+    rows = tx.all(
         "brain.memories.page",
         Memory,
         db=request.db,
@@ -75,9 +75,9 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
         offset=request.offset,
     )
     if not request.offset:
-        check_filters(found, category=request.category, status=request.status)
-    keep_fields(request.fields, found)
-    return found
+        check_filters(rows, category=request.category, status=request.status)
+    keep_fields(request.fields, rows)
+    return rows
 
 
 def update_memory(tx: Tx, request: UpdateMemory) -> Memory:

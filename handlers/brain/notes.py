@@ -111,7 +111,7 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
     space(tx, request.db)
     check_fields(request.fields, Note)
-    found = tx.all(
+    rows = tx.all(
         "brain.notes.page",
         Note,
         db=request.db,
@@ -124,9 +124,9 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
         offset=request.offset,
     )
     if not request.offset:
-        check_filters(found, note_type=request.note_type)
-    keep_fields(request.fields, found)
-    return found
+        check_filters(rows, note_type=request.note_type)
+    keep_fields(request.fields, rows)
+    return rows
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:

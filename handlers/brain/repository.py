@@ -81,10 +81,10 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
 
 def get(tx: Tx, db: str, key: str) -> Memory:
     """Return one memory of any status; raises Fault("not_found")."""
-    found = tx.one("brain.repository.get", Memory, db=db, id=key)
-    if found is None:
+    row = tx.one("brain.repository.get", Memory, db=db, id=key)
+    if row is None:
         raise not_found("Memory", key)
-    return found
+    return row
 
 
 def exists(tx: Tx, db: str, key: str) -> bool:

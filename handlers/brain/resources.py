@@ -86,7 +86,7 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
     space(tx, request.db)
     check_fields(request.fields, Resource)
-    found = tx.all(
+    rows = tx.all(
         "brain.resources.page",
         Resource,
         db=request.db,
@@ -99,8 +99,8 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
         limit=request.limit,
         offset=request.offset,
     )
-    keep_fields(request.fields, found)
-    return found
+    keep_fields(request.fields, rows)
+    return rows
 
 
 def domain(url: str | None) -> str | None:

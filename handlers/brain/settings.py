@@ -10,12 +10,12 @@ DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-def databases(given: str) -> tuple[str, ...]:
-    """Database names without duplicates; raises ValueError for an invalid name."""
-    found = tuple(dict.fromkeys(names(given)))
-    if not all(_NAME.fullmatch(name) for name in found):
+def databases(value: str) -> tuple[str, ...]:
+    """Return the database names without duplicates; raises ValueError for an invalid name."""
+    databases = tuple(dict.fromkeys(names(value)))
+    if not all(_NAME.fullmatch(name) for name in databases):
         raise ValueError("names of lower-case letters, digits, - and _, separated by commas")
-    return found
+    return databases
 
 
 SETTINGS = (

@@ -31,12 +31,12 @@ def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
     one.
     """
     try:
-        known = msgspec.json.decode(row.metadata or "{}", type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(row.metadata or "{}", type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
         return json_text({_REASON: reason}) if reason else row.metadata
-    if reason is None and _REASON not in known:
+    if reason is None and _REASON not in metadata:
         return row.metadata
-    rest = {key: value for key, value in known.items() if key != _REASON}
+    rest = {key: value for key, value in metadata.items() if key != _REASON}
     if reason is not None:
         rest[_REASON] = msgspec.Raw(msgspec.json.encode(reason))
     return json_text(rest) if rest else None

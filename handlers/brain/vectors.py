@@ -1,20 +1,28 @@
 """batch_embed of `brain` (seed 003), for rows that were saved without a model or with another one."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from handlers.brain.base import embedding_columns, space
-from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, update_index
-from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
-from kernel.calls.dialect import IndexSource
+from handlers.brain.index_text import KINDS, Indexed, update_index
+from handlers.brain.schemas import Database, Limit
 from kernel.calls.tools import Hints, Tool, exclusive
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 
-Embeddable = Literal["memory", "entity", "note", "resource"]
-Kinds = Annotated[list[Embeddable], Meta(max_length=8)]
-KINDS: tuple[Embeddable, ...] = ("memory", "entity", "note", "resource")
+Kinds = Annotated[list[Indexed], Meta(max_length=8)]
+# The rows of a kind without an embedding, and the update that marks rows as embedded.
+_STATEMENTS: Mapping[Indexed, tuple[str, str]] = MappingProxyType(
+    {
+        "memory": ("brain.vectors.memories", "brain.vectors.flag_memories"),
+        "entity": ("brain.vectors.entities", "brain.vectors.flag_entities"),
+        "note": ("brain.vectors.notes", "brain.vectors.flag_notes"),
+        "resource": ("brain.vectors.resources", "brain.vectors.flag_resources"),
+    }
+)
 
 
 class BatchEmbed(Struct, forbid_unknown_fields=True):
@@ -38,44 +46,18 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
     """
     here = space(tx, request.db)
     _, model = embedding_columns(tx)
-    found: dict[str, Embedded] = {}
-    for kind in dict.fromkeys(request.types or KINDS):
-        sources = _without_embedding(tx, kind, request, here, model)
+    counts: dict[str, Embedded] = {}
+    for name in dict.fromkeys(request.types or KINDS):
+        kind, (not_embedded, flag_embedded) = KINDS[name], _STATEMENTS[name]
+        rows = tx.all(not_embedded, kind.row, db=request.db, limit=request.limit, model=model)
         if model is None:
-            found[kind] = Embedded(0, len(sources))
+            counts[name] = Embedded(0, len(rows))
             continue
-        for source in steps(tx, sources):
-            update_index(tx, source)
-        _flag_embedded(tx, kind, request.db, [source.key for source in sources], model)
-        found[kind] = Embedded(len(sources), 0)
-    return found
-
-
-def _without_embedding(
-    tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None
-) -> list[IndexSource]:
-    which = {"db": request.db, "limit": request.limit, "model": model}
-    match kind:
-        case "memory":
-            return [memory_source(here, row) for row in tx.all("brain.vectors.memories", Memory, **which)]
-        case "entity":
-            return [entity_source(here, row) for row in tx.all("brain.vectors.entities", Entity, **which)]
-        case "note":
-            return [note_source(here, row) for row in tx.all("brain.vectors.notes", Note, **which)]
-        case "resource":
-            return [resource_source(here, row) for row in tx.all("brain.vectors.resources", Resource, **which)]
-
-
-def _flag_embedded(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
-    match kind:
-        case "memory":
-            tx.run("brain.vectors.flag_memories", db=db, ids=ids, model=model)
-        case "entity":
-            tx.run("brain.vectors.flag_entities", db=db, ids=ids, model=model)
-        case "note":
-            tx.run("brain.vectors.flag_notes", db=db, ids=ids, model=model)
-        case "resource":
-            tx.run("brain.vectors.flag_resources", db=db, ids=ids, model=model)
+        for row in steps(tx, rows):
+            update_index(tx, kind.source(here, row))
+        tx.run(flag_embedded, db=request.db, ids=[row.id for row in rows], model=model)
+        counts[name] = Embedded(len(rows), 0)
+    return counts
 
 
 TOOLS: tuple[Tool, ...] = (

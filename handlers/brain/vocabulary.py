@@ -16,30 +16,30 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def check_category(given: str | None, current: str | None = None) -> None:
+def check_category(word: str | None, current: str | None = None) -> None:
     """Raises Fault("invalid") for an unknown category, unless it is that of the memory already."""
-    if given not in (None, current, *CATEGORIES):
+    if word not in (None, current, *CATEGORIES):
         raise _unknown("category", CATEGORIES)
 
 
-def check_status(given: str | None, current: str | None = None) -> None:
+def check_status(word: str | None, current: str | None = None) -> None:
     """Raises Fault("invalid") for an unknown status, unless it is that of the memory already."""
-    if given not in (None, current, *STATUSES):
+    if word not in (None, current, *STATUSES):
         raise _unknown("status", STATUSES)
 
 
-def check_filters(found: Sequence[object], **given: str | None) -> None:
-    """Raises Fault("invalid") for an unknown word that found nothing; imported rows may have others."""
-    for name, word in given.items():
-        if not found and word not in (None, *_WORDS[name]):
+def check_filters(rows: Sequence[object], **words: str | None) -> None:
+    """Raises Fault("invalid") for an unknown word without any row; imported rows may have others."""
+    for name, word in words.items():
+        if not rows and word not in (None, *_WORDS[name]):
             raise _unknown(name, _WORDS[name])
 
 
-def check_metadata(given: Mapping[str, Any] | None) -> None:
+def check_metadata(metadata: Mapping[str, Any] | None) -> None:
     """Raises Fault("invalid") for an `immutable` that is neither true nor false and so would not protect."""
-    if given is not None and not isinstance(given.get("immutable", False), bool):
+    if metadata is not None and not isinstance(metadata.get("immutable", False), bool):
         raise Fault("invalid", "Invalid arguments: metadata.immutable is true or false")
 
 
-def _unknown(name: str, known: Sequence[str]) -> Fault:
-    return Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
+def _unknown(name: str, words: Sequence[str]) -> Fault:
+    return Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(words)}")

@@ -15,7 +15,7 @@ _QUERY_CHARS = 1000  # of a prompt; the rest is often a log or a file
 
 def hits_above(tx: Tx, query: str, floor: Floor, limit: int, given: Collection[str] = ()) -> list[Document]:
     """Return the best hits of at least this strength, without those of these ids."""
-    asked = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(given), 100))
-    _, ranked = find(tx, prepare(tx, asked, None))
+    request = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(given), 100))
+    _, ranked = find(tx, prepare(tx, request, None))
     documents = [item.document for item in ranked.items]
-    return [one for one in documents if f"{one.space}/{one.key}" not in given][:limit]
+    return [document for document in documents if f"{document.space}/{document.key}" not in given][:limit]
