@@ -10,7 +10,7 @@ import msgspec
 
 ROOT = Path(__file__).resolve().parents[2] / "sql"
 _MARK = re.compile(r"^-- (name|fragment): (.*)\n", re.MULTILINE)
-_REFERENCE = re.compile(r"(?:(\w+)\.)?\{([a-z_]+)(?: (\d+))?\}")
+_REFERENCE = re.compile(r"(?:\b(\w+)\.)?\{([a-z_]+)(?: (\d+))?\}")
 _POSTGRES = "postgres"  # folders with the texts that PostgreSQL has of its own
 
 
@@ -91,7 +91,7 @@ def _expanded(blocks: Mapping[str, Statement], fragments: Mapping[str, Statement
             columns = re.sub(r"\w+", rf"{alias}.\g<0>", fragment.text) if alias else fragment.text
             return expand(key, columns)
 
-        return _REFERENCE.sub(replace, text)
+        return _REFERENCE.sub(replace, text) if "{" in text else text
 
     statements = {key: block for key, block in blocks.items() if not key.endswith("}")}
     return {key: block._replace(text=expand(key, block.text)) for key, block in statements.items()}

@@ -1,6 +1,7 @@
 """A reader or the writer of one tenant in PostgreSQL: transactions, savepoints, and statements by name."""
 
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -341,10 +342,11 @@ class Connection:
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """Return `work(tx)` in one snapshot, taken by its first statement; raises Fault if it takes too long."""
+        seconds = self.context.call_limits.milliseconds / 1000 or math.inf  # 0 is no limit, as for statement_timeout
         again = True
         while True:
             try:
-                return Tx(self, call_context, readonly=True).within(self.context.call_limits.milliseconds / 1000, work)
+                return Tx(self, call_context, readonly=True).within(seconds, work)
             except Fault:
                 if not (again and self._session.on_replica and self._session.held.closed):
                     raise
