@@ -32,10 +32,10 @@ def get_config(tx: Tx, request: GetConfig) -> ConfigRow | list[ConfigRow]:
     """
     if request.key is None:
         return tx.all("brain.config.page", ConfigRow, prefix=request.prefix or "")
-    found = tx.one("brain.config.get", ConfigRow, key=request.key)
-    if found is None:
+    row = tx.one("brain.config.get", ConfigRow, key=request.key)
+    if row is None:
         raise Fault("not_found", f"Config key '{request.key}' not found")
-    return found
+    return row
 
 
 def set_config(tx: Tx, request: SetConfig) -> ConfigRow:

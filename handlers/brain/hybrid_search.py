@@ -146,8 +146,8 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     types = request.types or KINDS
     width = max(index.CANDIDATES, CANDIDATES_PER_RESULT * request.limit)
     places, mix = _partitions(tx, request.db, types), relevance_weights(weights)
-    found = ranked(tx, request.query, within=places, limit=width, weights=mix)
-    candidates = _evidence(tx, request.db, found, types)
+    hits = ranked(tx, request.query, within=places, limit=width, weights=mix)
+    candidates = _evidence(tx, request.db, hits, types)
     counted = weights if index.has_model(tx) else replace(weights, vector=0.0)
     scored = [signals(evidence, counted) for _, evidence in candidates]
     in_order = sorted(
@@ -156,9 +156,9 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     best = in_order[: request.limit]
     # Scored with four columns of each candidate; the full rows are read for the returned ones only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
-    results = [_result(hit.id, found, rows[hit.id]) for found, hit in best if hit.id in rows]
+    results = [_result(hit.id, score, rows[hit.id]) for score, hit in best if hit.id in rows]
     meta = HybridMeta(len(candidates), len(results), round(elapsed_ms(start)), weights)
-    keep_fields(request.fields, [found.data for found in results])
+    keep_fields(request.fields, [result.data for result in results])
     return HybridResults(results, meta)
 
 
@@ -179,7 +179,7 @@ def semantic_search(tx: Tx, request: SemanticSearch) -> SemanticResults:
         if hit.distance is not None and hit.id in rows
     ]
     results.sort(key=lambda near: near.distance)
-    keep_fields(request.fields, [found.data for found in results])
+    keep_fields(request.fields, [result.data for result in results])
     return SemanticResults(results, SemanticMeta(len(results), round(elapsed_ms(start))))
 
 
@@ -192,8 +192,8 @@ def _configured_weights(tx: Tx) -> dict[str, str]:
     return {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
 
 
-def _evidence(tx: Tx, db: str, found: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
-    ids = [one.hit.id for one in found]
+def _evidence(tx: Tx, db: str, ranking: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
+    ids = [item.hit.id for item in ranking]
     half_life = decay.half_life_days(tx)
     marks: dict[str, _ScoreInputs] = {}
     if "memory" in types:
@@ -207,41 +207,41 @@ def _evidence(tx: Tx, db: str, found: Sequence[Scored], types: Sequence[ResultKi
     if "note" in types:
         marks.update((row.id, row) for row in tx.all("brain.hybrid_search.note_signals", _ScoreInputs, db=db, ids=ids))
     evidence: list[tuple[Hit, Evidence]] = []
-    for one in found:
-        if mark := marks.get(one.hit.id):
+    for item in ranking:
+        if mark := marks.get(item.hit.id):
             present = decay.decayed(mark.decay_score, mark.since, tx.now, half_life)
-            evidence.append((one.hit, Evidence(one.score, one.parts, present, mark.importance)))
+            evidence.append((item.hit, Evidence(item.score, item.parts, present, mark.importance)))
     return evidence
 
 
 def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind]) -> dict[str, _ResultRow]:
-    found: dict[str, _ResultRow] = {}
+    rows: dict[str, _ResultRow] = {}
     if "memory" in types:
-        found.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))
+        rows.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))
     if "entity" in types:
         entities = tx.all("brain.search.entities_by_ids", Entity, db=db, ids=ids)
-        found.update((row.id, _ResultRow("entity", entity_text(row.name, row.description), row)) for row in entities)
+        rows.update((row.id, _ResultRow("entity", entity_text(row.name, row.description), row)) for row in entities)
     if "note" in types:
         notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=ids)
-        found.update(
+        rows.update(
             (row.id, _ResultRow("note", join_sentences(row.title, row.summary or row.content), row)) for row in notes
         )
-    return found
+    return rows
 
 
-def _result(key: str, found: Signals, row: _ResultRow) -> HybridResult:
-    return HybridResult(key, row.kind, row.content, round(total_score(found), 4), rounded(found), row.data)
+def _result(key: str, score: Signals, row: _ResultRow) -> HybridResult:
+    return HybridResult(key, row.kind, row.content, round(total_score(score), 4), rounded(score), row.data)
 
 
 def _record_hybrid_search(tx: Tx, request: HybridSearch, result: HybridResults) -> None:
-    decay.record_access(tx, request.db, [found.id for found in result.results if found.type == "memory"])
-    ids = [found.id for found in result.results]
+    decay.record_access(tx, request.db, [item.id for item in result.results if item.type == "memory"])
+    ids = [item.id for item in result.results]
     querylog.log_query(tx, LoggedQuery(request.db, request.query, "hybrid", ids, result.meta.execution_time_ms))
 
 
 def _record_semantic_search(tx: Tx, request: SemanticSearch, result: SemanticResults) -> None:
-    decay.record_access(tx, request.db, [found.id for found in result.results if found.type == "memory"])
-    ids = [found.id for found in result.results]
+    decay.record_access(tx, request.db, [item.id for item in result.results if item.type == "memory"])
+    ids = [item.id for item in result.results]
     querylog.log_query(tx, LoggedQuery(request.db, request.query, "semantic", ids, result.meta.execution_time_ms))
 
 

@@ -62,32 +62,32 @@ def relevance_weights(weights: Weights) -> index.Weights:
     )
 
 
-def signals(found: Evidence, weights: Weights) -> Signals:
+def signals(evidence: Evidence, weights: Weights) -> Signals:
     """Return the signals of a candidate.
 
     Relevance is squared, which keeps the order but separates a good match from candidates that only share its subject.
     It is divided between words and meaning as they contributed, each at most its weight.
     """
-    by_words, by_meaning = found.parts.words, found.parts.meaning + found.parts.late
+    by_words, by_meaning = evidence.parts.words, evidence.parts.meaning + evidence.parts.late
     share = by_words / (by_words + by_meaning) if by_words + by_meaning > 0 else weights.fts
-    relevance = (weights.vector + weights.fts) * _clamped(found.relevance) ** _RELEVANCE_EXPONENT
+    relevance = (weights.vector + weights.fts) * _clamped(evidence.relevance) ** _RELEVANCE_EXPONENT
     fts = min(weights.fts, max(relevance - weights.vector, relevance * _clamped(share)))
     return Signals(
         relevance - fts,
         fts,
-        weights.recency * _clamped(found.decay),
-        weights.importance * importance(found.importance),
+        weights.recency * _clamped(evidence.decay),
+        weights.importance * importance(evidence.importance),
     )
 
 
-def total_score(found: Signals) -> float:
+def total_score(score: Signals) -> float:
     """Return the score: the sum of the signals, at most the sum of the weights."""
-    return found.vector + found.fts + found.recency + found.importance
+    return score.vector + score.fts + score.recency + score.importance
 
 
-def rounded(found: Signals) -> Signals:
+def rounded(score: Signals) -> Signals:
     """Return the signals rounded to four decimals, as returned."""
-    return Signals(round(found.vector, 4), round(found.fts, 4), round(found.recency, 4), round(found.importance, 4))
+    return Signals(round(score.vector, 4), round(score.fts, 4), round(score.recency, 4), round(score.importance, 4))
 
 
 def importance(value: float | None) -> float:
@@ -101,13 +101,13 @@ def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, 
     `configured` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
     counts as not configured.
     """
-    found = Weights()
-    for name in found.__struct_fields__:
+    weights = Weights()
+    for name in weights.__struct_fields__:
         asked = given.get(name)
         value = parse_weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if asked is None else asked
         if value is not None:
-            setattr(found, name, value)
-    return found
+            setattr(weights, name, value)
+    return weights
 
 
 def parse_weight(text: str | None) -> float | None:

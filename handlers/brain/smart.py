@@ -163,7 +163,7 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
         measured |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
-    rows = repository.get_many(tx, request.db, sorted(measured, key=lambda one: (measured[one][0], one)))
+    rows = repository.get_many(tx, request.db, sorted(measured, key=lambda key: (measured[key][0], key)))
     if not request.is_correction:
         rows = _saying_the_same(tx, request.content, rows)
     if rows:
@@ -182,9 +182,9 @@ def _sharing_words(tx: Tx, request: SmartSaveMemory, rows: Sequence[Memory]) -> 
     return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared[:MAX_SIMILAR]]
 
 
-def word_overlap(one: str, other: str) -> float:
+def word_overlap(text: str, other: str) -> float:
     """Return the number of distinct words in common divided by that of the text with more words, in [0, 1]."""
-    first, second = _words(one), _words(other)
+    first, second = _words(text), _words(other)
     return len(first & second) / max(len(first), len(second), 1)
 
 
@@ -219,14 +219,14 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     ranked = index.fuse(hits, index.Weights(0.5, 0.5))
     near = {hit.id for hit in _near(tx, hits, index.MAX_DISTANCE)}
-    rows = repository.get_many(tx, db, [one.hit.id for one in ranked])
+    rows = repository.get_many(tx, db, [item.hit.id for item in ranked])
     rows_near = [row for row in rows if row.id in near or row.content == content]
     if same := _saying_the_same(tx, content, rows_near):
         return same[0]
-    held = index.coverage(tx, content, [row.content for row in rows])
+    shares = index.coverage(tx, content, [row.content for row in rows])
     denies = index.is_negated(content)
     holding = [
-        row for row, share in zip(rows, held, strict=True) if share == 1 and index.is_negated(row.content) == denies
+        row for row, share in zip(rows, shares, strict=True) if share == 1 and index.is_negated(row.content) == denies
     ]
     return holding[0] if len(holding) == 1 and not index.is_common(content) else None
 

@@ -65,8 +65,8 @@ def prime(tx: Tx, request: Prime) -> Primed:
 def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
     """Return `prime` without some of its parts."""
     project = Project.at(request.root)
-    known = [one for one in _remarks(tx, project) if one.part not in left_out]
-    lines = [*known, *_hits(tx, request.query, {one.id for one in known})]
+    remarks = [line for line in _remarks(tx, project) if line.part not in left_out]
+    lines = [*remarks, *_hits(tx, request.query, {line.id for line in remarks})]
     return compose(_intro(project), [*_note(tx, request), *lines], request.budget) if lines else Primed("", 0, [])
 
 
@@ -74,37 +74,37 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
     """Return the text of these lines in one fence, as many of them as the budget allows; empty if it allows none."""
     frame = f"{intro}\n{fence.NOTICE}\n{fence.OPEN}\n{fence.CLOSE}\n"
     room = budget * fence.BYTES_PER_TOKEN - len(frame.encode())
-    kept = _fitting(lines, room)
-    if not kept:
+    fitting = _fitting(lines, room)
+    if not fitting:
         return Primed("", 0, [])
     body: list[str] = []
     for part, title in _TITLES.items():
-        shown = [one.text for one in kept if one.part == part]
-        body += [title, *shown] if shown else []
+        texts = [line.text for line in fitting if line.part == part]
+        body += [title, *texts] if texts else []
     text = "\n".join([intro, fence.NOTICE, fence.OPEN, *body, fence.CLOSE]) + "\n"
-    return Primed(text, fence.tokens(text), [one.id for one in kept if one.id])
+    return Primed(text, fence.tokens(text), [line.id for line in fitting if line.id])
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
     """Return a line for each hit."""
-    return [_line("hit", one, one.text, _LINE_CHARS) for one in hits]
+    return [_line("hit", hit, hit.text, _LINE_CHARS) for hit in hits]
 
 
 def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
     """Return the lines that fit, with the titles of their parts; rules first, up to their share."""
-    kept: list[_Line] = []
+    fitting: list[_Line] = []
     titled: set[str] = set()
     rules = int(room * _RULES_SHARE)
-    for one in lines:
-        title = 0 if one.part in titled else len(_TITLES[one.part]) + 1
-        size = len(one.text.encode()) + 1 + title
-        if size > room or (one.part == "rule" and size > rules):
+    for line in lines:
+        title = 0 if line.part in titled else len(_TITLES[line.part]) + 1
+        size = len(line.text.encode()) + 1 + title
+        if size > room or (line.part == "rule" and size > rules):
             continue
-        kept.append(one)
-        titled.add(one.part)
+        fitting.append(line)
+        titled.add(line.part)
         room -= size
         rules -= size
-    return kept
+    return fitting
 
 
 def _intro(project: Project) -> str:
@@ -125,8 +125,8 @@ def _note(tx: Tx, request: Prime) -> list[_Line]:
         return [_Line("note", "", f"- {origin} is not shown: it holds control characters")]
     if index.is_quarantining(tx) and (rule := index.matched_rule(request.intro)):
         return [_Line("note", "", f"- {origin} is not shown: it reads like a prompt injection ({rule})")]
-    kept = text.encode()[: int(request.budget * fence.BYTES_PER_TOKEN * _NOTE_SHARE)].decode(errors="ignore")
-    return [_Line("note", "", "\n".join([f"- {origin}:", *(f"  > {line}" for line in kept.splitlines())]))]
+    opening = text.encode()[: int(request.budget * fence.BYTES_PER_TOKEN * _NOTE_SHARE)].decode(errors="ignore")
+    return [_Line("note", "", "\n".join([f"- {origin}:", *(f"  > {line}" for line in opening.splitlines())]))]
 
 
 def _remarks(tx: Tx, project: Project) -> list[_Line]:
@@ -140,10 +140,12 @@ def _remarks(tx: Tx, project: Project) -> list[_Line]:
         if not is_left_out(tx, remark.space)
     ]
     documents = _documents(tx, remarks)
-    found = [(one, documents[one.space, one.key]) for one in remarks if (one.space, one.key) in documents]
-    newest = sorted(found, key=lambda pair: pair[1].updated_at, reverse=True)
+    pairs = [
+        (remark, documents[remark.space, remark.key]) for remark in remarks if (remark.space, remark.key) in documents
+    ]
+    newest = sorted(pairs, key=lambda pair: pair[1].updated_at, reverse=True)
     return [
-        *(_remark(*pair) for pair in found if pair[0].part == "rule"),
+        *(_remark(*pair) for pair in pairs if pair[0].part == "rule"),
         *[_remark(*pair) for pair in newest if pair[0].part == "handoff"][:1],
         *[_remark(*pair) for pair in newest if pair[0].part == "decision"][:_MOST_DECISIONS],
     ]
@@ -151,8 +153,9 @@ def _remarks(tx: Tx, project: Project) -> list[_Line]:
 
 def _documents(tx: Tx, remarks: Sequence[Remark]) -> dict[tuple[str, str], Document]:
     docs = index.doc_ids(tx, [(remark.space, remark.key) for remark in remarks])
-    shown = [one for one in index.documents(tx, docs).values() if one.flag is None or not index.is_quarantining(tx)]
-    return {(one.space, one.key): one for one in shown}
+    documents = index.documents(tx, docs).values()
+    allowed = [item for item in documents if item.flag is None or not index.is_quarantining(tx)]
+    return {(item.space, item.key): item for item in allowed}
 
 
 def _remark(remark: Remark, document: Document) -> _Line:

@@ -60,10 +60,10 @@ def query_fingerprint(request: Recall) -> str:
     """Return the parameters that determine the results and their order; a cursor is valid only for the same
     fingerprint.
     """
-    asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
+    fields = (request.query, request.dialects, request.spaces, request.scope, request.actor)
     order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
-        (*asked, request.tags, request.after, request.before, request.as_of, request.quarantined, *order)
+        (*fields, request.tags, request.after, request.before, request.as_of, request.quarantined, *order)
     ).decode()
 
 
@@ -77,29 +77,29 @@ class Ranked(NamedTuple):
     below: int = 0
 
 
-def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, Ranked]:
+def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
     """Return the candidates, and the documents for the page: one more than its limit if more follow."""
-    wanted = asked.request.limit + 1
-    before = len(asked.shown.digests) if asked.shown else 0
-    if asked.filters.at:
-        changed = as_of.search_changed(tx, asked.request.query, asked.filters, asked.weights)
-        asked = asked._replace(changed=changed)
-    among = _prefiltered(tx, asked.filters)
-    filtered = filter_after_search(asked.filters) and among is None
+    wanted = query.request.limit + 1
+    before = len(query.shown.digests) if query.shown else 0
+    if query.filters.at:
+        changed = as_of.search_changed(tx, query.request.query, query.filters, query.weights)
+        query = query._replace(changed=changed)
+    among = _prefiltered(tx, query.filters)
+    filtered = filter_after_search(query.filters) and among is None
     width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + wanted)
     while True:
         found = index.find(
             tx,
-            asked.request.query,
-            within=asked.filters.within,
+            query.request.query,
+            within=query.filters.within,
             limit=width,
             docs=among,
-            lexical=asked.weights.words > 0,
-            semantic=asked.weights.meaning > 0,
+            lexical=query.weights.words > 0,
+            semantic=query.weights.meaning > 0,
         )
         exhausted = len(found.docs) < width
-        found = found.joined(asked.changed.found) if asked.changed else found
-        ranked = _rank(tx, asked, found, before + wanted)
+        found = found.joined(query.changed.found) if query.changed else found
+        ranked = _rank(tx, query, found, before + wanted)
         enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
         # Hits after one below the floor are hardly better.
         if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
@@ -118,21 +118,21 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
     return folder_documents(tx, filters)
 
 
-def find_newest(tx: Tx, asked: RecallQuery) -> list[ScoredDocument]:
+def find_newest(tx: Tx, query: RecallQuery) -> list[ScoredDocument]:
     """Return the documents that pass the filters, last changed first: one more than the limit if more follow."""
-    filters, wanted = asked.filters, asked.request.limit + 1
+    filters, wanted = query.filters, query.request.limit + 1
     if filters.at:
-        found = as_of.newest(tx, filters, partial(_passes, tx, asked), wanted)
+        found = as_of.newest(tx, filters, partial(_passes, tx, query), wanted)
         return [ScoredDocument(1.0, None, document) for document in found]
     if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS:
         documents = index.documents(tx, index.doc_ids(tx, list(filters.tagged)))
-        passing = [document for document in documents.values() if _passes(tx, asked, document)]
+        passing = [document for document in documents.values() if _passes(tx, query, document)]
         passing.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
         return [ScoredDocument(1.0, None, document) for document in passing[:wanted]]
-    width = wanted + (len(asked.shown.digests) if asked.shown else 0)
+    width = wanted + (len(query.shown.digests) if query.shown else 0)
     while True:
         newest = _newest(tx, filters, width)
-        found = [document for document in newest if _passes(tx, asked, document)]
+        found = [document for document in newest if _passes(tx, query, document)]
         if len(found) >= wanted or len(newest) < width:
             return [ScoredDocument(1.0, None, document) for document in found[:wanted]]
         width *= _WIDENING_FACTOR
@@ -144,24 +144,24 @@ def _newest(tx: Tx, filters: Filters, limit: int) -> list[Document]:
     return [documents[doc] for doc in docs if doc in documents]
 
 
-def _passes(tx: Tx, asked: RecallQuery, document: Document) -> bool:
-    return _matches(tx, document, asked) and (asked.shown is None or _is_new_on_page(document, asked.shown))
+def _passes(tx: Tx, query: RecallQuery, document: Document) -> bool:
+    return _matches(tx, document, query) and (query.shown is None or _is_new_on_page(document, query.shown))
 
 
 def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | UnsetType]:
     """Return the memories of ids from an earlier recall that pass the filters, in that order, and as of a time the
     number of those without a text of then; raises Fault("invalid") for an invalid id.
     """
-    asked = prepare(tx, request, None)
+    query = prepare(tx, request, None)
     keys: list[tuple[str, str]] = []
-    for given in request.ids:
-        space, slash, key = given.partition("/")
+    for id_ in request.ids:
+        space, slash, key = id_.partition("/")
         if not slash:
-            raise Fault("invalid", f"ids: {one_line(given, 80)} is not an id of a recall")
+            raise Fault("invalid", f"ids: {one_line(id_, 80)} is not an id of a recall")
         keys.append((space, key))
-    at = asked.filters.at
+    at = query.filters.at
     kept, unrecorded = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
-    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, asked)], unrecorded
+    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, query)], unrecorded
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
@@ -170,71 +170,71 @@ def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
     return [documents[doc] for doc in docs if doc in documents]
 
 
-def _needs_documents(asked: RecallQuery) -> bool:
+def _needs_documents(query: RecallQuery) -> bool:
     """Return whether filtering or ordering needs the documents of all hits."""
     return (
-        filter_after_search(asked.filters)
-        or asked.shown is not None
-        or asked.rules.recency > 0
-        or asked.rules.per_source > 0
+        filter_after_search(query.filters)
+        or query.shown is not None
+        or query.rules.recency > 0
+        or query.rules.per_source > 0
     )
 
 
-def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> Ranked:
+def _rank(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
     """Return the matching documents in order."""
-    if not _needs_documents(asked):
-        ranking, distinct, below = _reranked(tx, asked, found)
-        first = _best_by_evidence(tx, asked, ranking, wanted)
-        if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
+    if not _needs_documents(query):
+        ranking, distinct, below = _reranked(tx, query, found)
+        first = _best_by_evidence(tx, query, ranking, wanted)
+        if not any(_is_quarantined(tx, query.request, item.document) for item in first):
             return Ranked(first, distinct, below)
-    documents = _matching_documents(tx, asked, found.docs.tolist())
+    documents = _matching_documents(tx, query, found.docs.tolist())
     matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
 
     def passing(docs: Sequence[int]) -> Collection[int]:
-        more = _matching_documents(tx, asked, docs)
+        more = _matching_documents(tx, query, docs)
         documents.update(more)
         return more
 
-    ranking, distinct, below = _reranked(tx, asked, found.take(matching), passing)
+    ranking, distinct, below = _reranked(tx, query, found.take(matching), passing)
     scored = ranking.fused.scored(len(ranking.fused.scores))
-    items = order(scored, documents, ranking.leaders, asked.rules)
-    shown = asked.shown
+    items = order(scored, documents, ranking.leaders, query.rules)
+    shown = query.shown
     items = [item for item in items if shown is None or _is_new_on_page(item.document, shown)]
     return Ranked(items, distinct, below)
 
 
 def _reranked(
-    tx: Tx, asked: RecallQuery, found: Candidates, passing: index.Passing | None = None
+    tx: Tx, query: RecallQuery, found: Candidates, passing: index.Passing | None = None
 ) -> tuple[index.Ranking, int, int]:
     """Return the ranking down to the floor, and of all candidates those that are distinct, and those below
     the floor.
     """
-    fused, leaders = index.rerank(tx, asked.request.query, found, asked.weights, passing)
+    fused, leaders = index.rerank(tx, query.request.query, found, query.weights, passing)
     distinct = len(fused.scores) - len(leaders) + len({*leaders.values()})
-    kept = fused.at_least(index.least(asked.request.floor))
+    kept = fused.at_least(index.least(query.request.floor))
     return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)
 
 
-def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
+def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
     """Return the best of the ranking if evidence alone decides: only their documents are read."""
     docs = ranking.fused.found.docs.tolist()
-    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, asked.rules.alike, wanted))
-    documents = index.documents(tx, [one.hit.doc for one in scored])
-    return order(scored, documents, ranking.leaders, asked.rules)[:wanted]
+    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, wanted))
+    documents = index.documents(tx, [item.hit.doc for item in scored])
+    return order(scored, documents, ranking.leaders, query.rules)[:wanted]
 
 
-def _matching_documents(tx: Tx, asked: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
-    changed = asked.changed
-    documents = as_of.documents_of(tx, asked.filters.at, docs, changed) if changed else index.documents(tx, docs)
-    return {doc: document for doc, document in documents.items() if _matches(tx, document, asked)}
+def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
+    changed = query.changed
+    documents = as_of.documents_of(tx, query.filters.at, docs, changed) if changed else index.documents(tx, docs)
+    return {doc: document for doc, document in documents.items() if _matches(tx, document, query)}
 
 
 def _is_quarantined(tx: Tx, request: Recall, document: Document) -> bool:
     return document.flag is not None and not request.quarantined and index.is_quarantining(tx)
 
 
-def _matches(tx: Tx, document: Document, asked: RecallQuery) -> bool:
-    return not _is_quarantined(tx, asked.request, document) and matches(asked.filters, document)
+def _matches(tx: Tx, document: Document, query: RecallQuery) -> bool:
+    return not _is_quarantined(tx, query.request, document) and matches(query.filters, document)
 
 
 def _is_new_on_page(document: Document, shown: SeenPage) -> bool:

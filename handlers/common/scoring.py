@@ -41,7 +41,7 @@ def order(
     scored: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: OrderRules
 ) -> list[ScoredDocument]:
     """Scores the hits whose documents are given, best first; `leaders` maps near-duplicates to the first of them."""
-    items = [_score(one, documents[one.hit.doc], rules) for one in scored if one.hit.doc in documents]
+    items = [_score(item, documents[item.hit.doc], rules) for item in scored if item.hit.doc in documents]
     items.sort(key=_sort_key)
     return _diversify(items, leaders, rules)
 
@@ -78,7 +78,7 @@ def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rule
     """Damps near-duplicates and drops documents over the maximum of their source."""
     groups: dict[int, int] = {}
     sources: dict[tuple[str, str, str], int] = {}
-    kept: list[ScoredDocument] = []
+    diverse: list[ScoredDocument] = []
     for item in items:
         document = item.document
         if rules.per_source:
@@ -90,9 +90,9 @@ def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rule
         before = groups[leader] = groups.get(leader, -1) + 1
         # Squared, so that a flood of near-duplicates falls below other evidence soon after the first few.
         factor = min(1.0, rules.alike / (before + 1)) ** 2 if rules.alike else 1.0
-        kept.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
-    kept.sort(key=_sort_key)
-    return kept
+        diverse.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
+    diverse.sort(key=_sort_key)
+    return diverse
 
 
 def _sort_key(item: ScoredDocument) -> tuple[float, int]:

@@ -12,11 +12,11 @@ _SIGNS = string.punctuation.encode()
 _IN, _END = b"a", b"a "
 
 
-def _only(kept: bytes) -> bytes:
+def _only(characters: bytes) -> bytes:
     """Return a table that makes one character of these bytes and a blank of every other, so that each run has
     one end.
     """
-    return bytes(_IN[0] if byte in kept else 32 for byte in range(256))
+    return bytes(_IN[0] if byte in characters else 32 for byte in range(256))
 
 
 _PER_RUN = ((0.394, _only(_LETTERS)), (1.4, _only(_DIGITS)), (0.077, _only(_SIGNS)))
