@@ -10,9 +10,19 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from handlers.common import fence, hook_shapes
-from handlers.common.evidence import PROMPT_FLOOR, hits_above
 from handlers.common.hook_shapes import Client, Event
-from handlers.common.prime import DEFAULT_TOKENS, LEAST_TOKENS, MOST_HITS, Prime, compose, hit_lines, prime, primed
+from handlers.common.prime import (
+    DEFAULT_TOKENS,
+    LEAST_TOKENS,
+    MOST_HITS,
+    PROMPT_FLOOR,
+    Prime,
+    compose,
+    hit_lines,
+    hits_above,
+    prime,
+    primed,
+)
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault

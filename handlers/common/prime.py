@@ -6,8 +6,9 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from handlers.common import fence
-from handlers.common.evidence import hits_above
 from handlers.common.filters import is_left_out
+from handlers.common.retrieval import find, prepare
+from handlers.common.schemas import Floor, Recall
 from kernel.core.checkout import has_controls
 from kernel.memories.briefing import Part, Project, Remark
 from kernel.search import index
@@ -49,6 +50,12 @@ class Primed(Struct):
     ids: list[str]
 
 
+# Least strength for a prompt, which as a rule asks nothing: with .95, 6 to 9 % of the prompts without an answer get
+# memories, with .99 three tenths of those with one get none (`loadtests.benchmarks.first_prompt`).
+PROMPT_FLOOR = 0.98
+_QUERY_CHARS = 1000  # of a prompt; the rest is often a log or a file
+
+
 class _Line(NamedTuple):
     part: str
     id: str
@@ -83,6 +90,14 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
         body += [title, *texts] if texts else []
     text = "\n".join([intro, fence.NOTICE, fence.OPEN, *body, fence.CLOSE]) + "\n"
     return Primed(text, fence.tokens(text), [line.id for line in fitting if line.id])
+
+
+def hits_above(tx: Tx, query: str, floor: Floor, limit: int, given: Collection[str] = ()) -> list[Document]:
+    """Return the best hits of at least this strength, without those of these ids."""
+    request = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(given), 100))
+    _, ranked = find(tx, prepare(tx, request, None))
+    documents = [item.document for item in ranked.items]
+    return [document for document in documents if f"{document.space}/{document.key}" not in given][:limit]
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:

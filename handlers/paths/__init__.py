@@ -5,9 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.briefing import brief
-from handlers.paths.curation import compose, curate
-from handlers.paths.memories import SPACE, TOOLS, past_sources, sources, sources_of
+from handlers.paths.memories import SPACE, TOOLS, brief, compose, curate, past_sources, sources, sources_of
 from handlers.paths.resources import RESOURCES, complete
 from kernel.calls.dialect import Dialect, Memories, Offers
 from kernel.calls.tools import Reply, Tool

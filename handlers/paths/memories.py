@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from handlers.paths.schemas import (
     MAX_PATH,
@@ -24,6 +25,8 @@ from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Hooks, InputRequired, Interaction, Tool, confirmation, exclusive, read, write
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
+from kernel.memories.briefing import Project, Remark
+from kernel.memories.curation import Curation, ToolCall
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
@@ -31,9 +34,12 @@ from kernel.store.long_work import STEP_ROWS, Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 SPACE = "paths"
+SCHEME = "memory://paths/"  # of the URIs of memories
 MAX_CONTENT_BYTES = 1_048_576
 _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
+_MOST_REMARKS = 5
+_NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
@@ -162,6 +168,30 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the index content of texts of the history."""
     return [PastSource("", index_text(text.key, text.text)) for text in texts]
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """Return the memories below the name of the project that were changed last."""
+    folder = f"{unicodedata.normalize('NFC', project.name)}/"
+    bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
+    memories = tx.all("paths.memories.newest_in", _Content, limit=_MOST_REMARKS, **bounds)
+    return [Remark("decision", SPACE, memory.path, f"{memory.path}: {memory.content}") for memory in memories]
+
+
+def compose(text: str, name: str) -> ToolCall:
+    """Return a new memory at the path that its name makes."""
+    words = _NOT_IN_PATHS.sub(" ", name).split()
+    return ToolCall("add_memory", {"path": "-".join(words) or "memory", "content": text})
+
+
+def curate(tx: Tx, _space: str, key: str) -> Curation | None:
+    """Return the content at a path, with replace_memory and drop_memory."""
+    content = tx.one("paths.memories.content", str, path=key)
+    if content is None:
+        return None
+    place = {"path": key}
+    edit, forget = ToolCall("replace_memory", place, "content"), ToolCall("drop_memory", place)
+    return Curation(content, edit, forget, uri=SCHEME + quote(key))
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:

@@ -4,12 +4,10 @@ import unicodedata
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
+from handlers.paths.memories import AFTER_EVERY_PATH, SCHEME, get_memory
 from handlers.paths.schemas import PAGE_SIZE, ListedMemory
 from kernel.calls.resources import Resource, ResourceContents, Resources, ResourceTemplate
 from kernel.store.transaction import Tx
-
-SCHEME = "memory://paths/"
 
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:

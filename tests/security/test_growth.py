@@ -13,7 +13,7 @@ from handlers.console import records, rendering
 from handlers.importers import json_files, markdown
 from handlers.notes import admin, front_matter, slug
 from handlers.notes.memory_types import _TOKEN, _strip_jsonc
-from handlers.paths.curation import _NOT_IN_PATHS
+from handlers.paths.memories import _NOT_IN_PATHS
 from handlers.scopes import lock_paths
 from handlers.scopes import markdown as pages
 from handlers.sessions import entity_extraction, summary
