@@ -3,14 +3,14 @@
 A prompt is searched for and dropped; of a session nothing is stored but the summary that its client made of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
+import msgspec
 from msgspec import Meta, Struct
 
-from handlers.common import fence, hook_shapes
-from handlers.common.hook_shapes import Client, Event
+from handlers.common import fence
 from handlers.common.prime import (
     DEFAULT_TOKENS,
     LEAST_TOKENS,
@@ -29,6 +29,17 @@ from kernel.core.errors import Fault
 from kernel.memories.briefing import Handoff, HookSessions, Project
 from kernel.security.rules.secrets import find_secret
 from kernel.store.transaction import Tx
+
+Client = Literal["claude", "codex", "cursor", "gemini", "opencode"]
+Event = Literal["session-start", "first-prompt", "post-compact", "session-end"]
+CLIENTS: tuple[Client, ...] = get_args(Client)
+
+# The client's own names of the events that add to a conversation.
+_NAMES: Mapping[Client, Mapping[Event, str]] = {
+    "claude": {"session-start": "SessionStart", "first-prompt": "UserPromptSubmit"},
+    "codex": {"session-start": "SessionStart", "first-prompt": "UserPromptSubmit"},
+    "gemini": {"session-start": "SessionStart", "first-prompt": "BeforeAgent"},
+}
 
 MOST_BODY_BYTES = 65_536
 _PROMPT_TOKENS = 400
@@ -158,7 +169,7 @@ def _texts_to_embed(request: HookInput) -> Sequence[str]:
 
 
 def _method(event: Event, tool: Tool) -> RestMethod:
-    named = tool._replace(name=f"hook {event}", result=dict)  # the form of each client, see `hook_shapes`
+    named = tool._replace(name=f"hook {event}", result=dict)  # the form of each client, see `_output`
     return RestMethod("POST", f"/hook/{{client}}/{event}", named, client="client", body=MOST_BODY_BYTES)
 
 
@@ -176,4 +187,17 @@ METHODS: tuple[RestMethod, ...] = (
 
 def shaped(result: HookOutput) -> bytes:
     """Return the output as its client takes it."""
-    return hook_shapes.output(result.client, result.event, result.text)
+    return _output(result.client, result.event, result.text)
+
+
+def _output(client: Client, event: Event, text: str) -> bytes:
+    """Return the output of the hook; empty without a text, which every client takes as success."""
+    if not text:
+        return b""
+    if client == "cursor":
+        go_on = {"continue": True} if event == "first-prompt" else {}
+        return msgspec.json.encode({**go_on, "additional_context": text})
+    if client == "opencode":
+        return msgspec.json.encode({"text": text})
+    specific = {"hookEventName": _NAMES[client][event], "additionalContext": text}
+    return msgspec.json.encode({"hookSpecificOutput": specific})

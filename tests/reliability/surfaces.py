@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, quote_from_bytes
 
 import apsw
 
-from handlers.common.hook_shapes import CLIENTS
+from handlers.common.hooks import CLIENTS
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.core.config import Config

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from handlers.common.hook_shapes import CLIENTS
+from handlers.common.hooks import CLIENTS
 from handlers.importers import IMPORTS
 from kernel.cli import agent_commands, hook_client, main
 from kernel.cli.hook_entries import HOOK_CLIENTS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from handlers.common.hook_shapes import CLIENTS
+from handlers.common.hooks import CLIENTS
 from tests.conftest import Call, Clock
 from tests.contracts.hooks.schemas import OUTPUT
 
