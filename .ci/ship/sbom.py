@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = ROOT / "kernel" / "model" / "static-minilm-256-int8"
+MODEL = ROOT / "kernel" / "model" / "static-multilingual-256-int8"
 _LOCKED = re.compile(r"^([\w.-]+)==(\S+)(?: ; ([^\\]+?))? \\$((?:\n +--hash=sha256:[0-9a-f]{64}(?: \\)?)+)", re.M)
 
 
@@ -86,9 +86,9 @@ def model() -> Component:
         name=MODEL.name,
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=MODEL.name,
-        licenses=[LicenseFactory().make_from_string("Apache-2.0")],
+        licenses=[LicenseFactory().make_from_string("Apache-2.0 AND MIT")],
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=weights)],
-        description="Static embeddings derived from all-MiniLM-L6-v2; kernel/model/README.md says how",
+        description="Static embeddings derived from three encoders; kernel/model/README.md says how",
     )
 
 

@@ -28,7 +28,7 @@ _HOST = regex(
     r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?|\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?\]?"
 )
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
-MODEL = Path(__file__).resolve().parents[1] / "model" / "static-minilm-256-int8"
+MODEL = Path(__file__).resolve().parents[1] / "model" / "static-multilingual-256-int8"
 
 
 Word = TypeVar("Word", bound=str)

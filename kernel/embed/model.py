@@ -14,6 +14,7 @@ import msgspec
 
 from kernel.embed.late_interaction import interaction, unmatched
 from kernel.embed.tokenizer import ModelTokenizer, id_width
+from kernel.embed.wordpiece import MoreKeys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
 
 FILES = ("config.json", "tokenizer.json", "model.safetensors")
-_DTYPES = {"I8": "i1", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U32": "<u4", "U64": "<u8"}
+MORE_KEYS = ("more_keys", "more_ids", "more_beginnings", "more_lengths")  # tensors, the columns of MoreKeys
+_INTEGERS = {"I8": "i1", "U8": "u1", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
+_DTYPES = _INTEGERS | {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
 _TEXTS_AT_ONCE = 8  # looked up together; 16 are no faster
 _MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
@@ -94,9 +97,9 @@ class Embedder:
         return vectors.embed([tokenizer.encode_words(text) for text in texts])
 
     def knows(self, word: str) -> bool:
-        """Return whether a word is a single token of the model."""
-        tokenizer, vectors = self._loaded or self._load()
-        return len(tokenizer.encode(word)) == id_width(vectors.vocabulary)
+        """Return whether a word is a single token of `tokenizer.json`; the keys beside it do not count."""
+        tokenizer, _ = self._loaded or self._load()
+        return tokenizer.is_word(word)
 
     def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
         """Return the weight of the content that each of two texts has and the other lacks; both are `tokens` of an
@@ -134,7 +137,7 @@ class Embedder:
         with self._lock:
             if self._loaded is None:
                 vectors = TokenVectors(self.folder)
-                self._loaded = (ModelTokenizer(self.folder, vectors.vocabulary), vectors)
+                self._loaded = (ModelTokenizer(self.folder, vectors.vocabulary, vectors.more_keys), vectors)
             return self._loaded
 
 
@@ -165,6 +168,13 @@ def _layout(folder: Path) -> dict[str, _Tensor]:
     return tensors
 
 
+def _more_keys(tensors: "Sequence[NDArray[Any] | None]") -> MoreKeys | None:
+    keys, ids, beginnings, lengths = tensors
+    if keys is None or ids is None or beginnings is None or lengths is None:
+        return None
+    return MoreKeys(keys.data, ids.data, beginnings.data, lengths.data)
+
+
 class TokenVectors:
     """The mapped matrix of token vectors, with the optional row and weight of each token."""
 
@@ -183,11 +193,18 @@ class TokenVectors:
             count = math.prod(about.shape)
             return np.frombuffer(data, _DTYPES[about.dtype], count, about.data_offsets[0]).reshape(about.shape)
 
-        matrix = tensor("embeddings")
+        matrix, more = tensor("embeddings"), tensor("more_embeddings")
         assert matrix is not None  # _layout has checked it
+        if more is not None:
+            start, end = tensors["embeddings"].data_offsets
+            if more.dtype != matrix.dtype or tensors["more_embeddings"].data_offsets[0] != end:
+                raise ValueError(f"{folder.name}/model.safetensors: 'more_embeddings' must follow 'embeddings'")
+            both = np.frombuffer(data, matrix.dtype, matrix.size + more.size, start)
+            matrix = both.reshape(-1, matrix.shape[1])
         self._matrix = matrix
         self._rows = tensor("mapping")
         self._weights = tensor("weights")
+        self.more_keys = _more_keys([tensor(name) for name in MORE_KEYS])
         self._ones = np.ones(_SLICE_TOKENS, np.float32)
         self._exact = matrix.dtype == np.int8 and self._weights is None
         self.vocabulary = len(matrix if self._rows is None else self._rows)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernel.embed.spelling import Spelling, without_emoji
-from kernel.embed.wordpiece import load_encoder, pack
+from kernel.embed.wordpiece import MoreKeys, load_encoder, meaningful, pack
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -26,20 +25,19 @@ class _Config(msgspec.Struct):
 class ModelTokenizer:
     """The folder's tokenizer: the ids that model2vec would pool, packed as in `Embedding`."""
 
-    def __init__(self, folder: Path, vocabulary: int) -> None:
+    def __init__(self, folder: Path, vocabulary: int, more: MoreKeys | None = None) -> None:
         self._path = folder / "tokenizer.json"
         self._lock = threading.Lock()
         self._library: Tokenizer | None = None
         self._width = id_width(vocabulary)
         self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
         raw = self._path.read_bytes()
-        self._encoder = load_encoder(raw, self._width)
+        self._encoder = load_encoder(raw, self._width, more)
         known = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
         if known > vocabulary:
             raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
         unknown = self._encoder.unknown if self._encoder is not None else _unknown(raw, self._open())
         self._unknown = None if unknown is None else unknown.to_bytes(self._width, "little")
-        self._spelling = None if self._encoder is None else Spelling(self._encoder)
 
     def encode(self, text: str) -> bytes:
         """Return the ids of `text`, cut to the model's maximal length; unknown ids are left out after the cut."""
@@ -49,16 +47,27 @@ class ModelTokenizer:
         """Return the same without words that the model does not know but spells, and none of a text made of
         such words.
         """
-        if text.isascii() or self._spelling is None:
+        if text.isascii() or self._encoder is None:
             return self.encode(text)
-        text = without_emoji(text)
-        return self._known(self._spelling.leave_out(text, self._cut(text), self._width))
+        text = self._shortened(text)
+        most = None if self._limit is None else self._limit * self._width
+        return self._known(meaningful(self._encoder.words(text), text, most))
+
+    def is_word(self, word: str) -> bool:
+        """Return whether a word is a single token of the vocabulary in `tokenizer.json`."""
+        if self._encoder is None:
+            return len(self.encode(word)) == self._width
+        return self._encoder.is_whole(word)
 
     def _cut(self, text: str) -> bytes:
-        if self._limit is not None and len(text) > self._limit:
-            text = text[: self._limit * self._median_length]
+        text = self._shortened(text)
         ids = self._encode_by_library(text) if self._encoder is None else self._encoder.encode(text)
         return ids if self._limit is None else ids[: self._limit * self._width]
+
+    def _shortened(self, text: str) -> str:
+        if self._limit is not None and len(text) > self._limit:
+            return text[: self._limit * self._median_length]
+        return text
 
     def _known(self, ids: bytes) -> bytes:
         # A match may span two ids; then nothing is dropped.

@@ -1,16 +1,40 @@
-"""BERT's WordPiece in plain Python: small, quick to load, with the ids of the tokenizers library."""
+"""BERT's WordPiece in plain Python: small, quick to load, with the ids of the tokenizers library.
+
+A word that the vocabulary spells letter by letter has no meaning: its vector says which letters it has.
+"""
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
+from kernel.core.lazy_regex import regex
+
+MIN_WORD_SHARE = 0.5  # of the words and of the letters of a text that has a meaning; not measured
+_MIN_IDEOGRAPHS = 2000  # a vocabulary with as many as a newspaper needs was trained on Chinese; that of English has 492
+_MAX_LETTERS = 512  # of a text that are counted, since an unknown word may be a sentence; not measured
+# Letters of scripts without spaces: Thai, kana, ideographs. Words end where Latin or katakana begins or ends.
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_KATAKANA = "\u30a0-\u30ff"
+_JOINT = regex(
+    f"(?<=[{_UNSPACED}])(?=[0-9a-z])|(?<=[0-9a-z])(?=[{_UNSPACED}])"
+    f"|(?<=[{_KATAKANA}])(?=[{_UNSPACED}])(?![{_KATAKANA}])|(?<=[{_UNSPACED}])(?<![{_KATAKANA}])(?=[{_KATAKANA}])"
+)
+_UNSPACED_LETTER = regex(f"[{_UNSPACED}]")
+_EMOJI = regex("[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+
 _CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
 _MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
-_PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
-_SHORTER = tuple(range(_PREFIX_LENGTH - 1, 0, -1))
+_LONGEST_WORD = 100_000  # characters; more than max_input_chars_per_word, since words without spaces are sentences
+PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
+_SHORTER = tuple(range(PREFIX_LENGTH - 1, 0, -1))
+LONGEST_KEY = 31  # characters of a key beside the vocabulary; a bit of 32 for each length
+_LENGTHS = range(LONGEST_KEY, PREFIX_LENGTH - 1, -1)
 # Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _CJK_IDEOGRAPHS = (
@@ -62,7 +86,48 @@ class _File(msgspec.Struct):
     model: _Wordpiece
 
 
-def load_encoder(raw: bytes, width: int) -> "WordPieceEncoder | None":
+class MoreKeys(NamedTuple):
+    """Keys beside a vocabulary, too many for a `dict`: their hashes in order with the id of each, and the hashes of
+    their first characters in order with the lengths of the keys that begin so, a bit for each.
+
+    They come before the vocabulary for words that are not ASCII, and after it for others.
+    """
+
+    keys: "memoryview[int]"
+    ids: "memoryview[int]"
+    beginnings: "memoryview[int]"
+    lengths: "memoryview[int]"
+
+    def get(self, key: str) -> int | None:
+        """Return the id of a key."""
+        return _looked_up(key, self.keys, self.ids)
+
+    def sizes(self, beginning: str) -> Iterator[int]:
+        """Yield the lengths of the keys with these first characters, the longest first."""
+        mask = _looked_up(beginning, self.beginnings, self.lengths) or 0
+        return (length for length in _LENGTHS if mask >> length & 1)
+
+
+def hash_of(text: str) -> int:
+    """Return the 64 bits by which a model's file knows a key."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _looked_up(text: str, hashes: "memoryview[int]", values: "memoryview[int]") -> int | None:
+    code = hash_of(text)
+    at = bisect_left(hashes, code)
+    return values[at] if at < len(hashes) and hashes[at] == code else None
+
+
+class Word(NamedTuple):
+    """The packed ids of a word, the number of its letters, and whether pieces of one letter make up most of it."""
+
+    ids: bytes
+    letters: int
+    spelled: bool
+
+
+def load_encoder(raw: bytes, width: int, more: MoreKeys | None = None) -> "WordPieceEncoder | None":
     """Return the encoder of a `tokenizer.json`, or None if it follows other rules than BERT's; ids take
     `width` bytes.
     """
@@ -70,10 +135,12 @@ def load_encoder(raw: bytes, width: int) -> "WordPieceEncoder | None":
         file = msgspec.json.decode(raw, type=_File)
     except msgspec.ValidationError:
         return None
-    known = file.normalizer.clean_text and file.model.unk_token in file.model.vocab
-    if not known or any(one.normalized or one.single_word or one.lstrip or one.rstrip for one in file.added_tokens):
+    is_bert = file.normalizer.clean_text and file.model.unk_token in file.model.vocab
+    if not is_bert or any(
+        token.normalized or token.single_word or token.lstrip or token.rstrip for token in file.added_tokens
+    ):
         return None
-    return WordPieceEncoder(file, width)
+    return WordPieceEncoder(file, width, more)
 
 
 def pack(ids: Iterable[int], width: int) -> bytes:
@@ -88,8 +155,13 @@ class WordPieceEncoder(dict[str, bytes]):
     Cached chunks cost a tenth of the library's time, and the vocabulary a third of its memory and load time.
     """
 
-    def __init__(self, file: _File, width: int) -> None:
+    def __init__(self, file: _File, width: int, more: MoreKeys | None = None) -> None:
         super().__init__()
+        if more is not None:
+            # Keys of several ideographs are words, and a word of Thai may be as long as a sentence.
+            file.normalizer.handle_chinese_chars = False
+            file.model.max_input_chars_per_word = _LONGEST_WORD
+        self._more = more
         self.vocabulary = file.model.vocab
         self.added = {added.content: added.id.to_bytes(width, "little") for added in file.added_tokens}
         self.unknown = self.vocabulary[file.model.unk_token]
@@ -99,14 +171,16 @@ class WordPieceEncoder(dict[str, bytes]):
         self._width = width
         # Words recur in other chunks, followed by a comma or after a bracket.
         self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
+        self._word = lru_cache(_CACHED_CHUNKS)(self._make_word)
+        self._sizes = lru_cache(_CACHED_CHUNKS)(self._make_sizes)
 
     @cached_property
     def _piece_lengths(self) -> dict[str, tuple[int, ...]]:
-        """Return the lengths of the pieces with each prefix, the longest first: others need no look-up."""
+        """Return the lengths of the pieces with the same first characters, the longest first."""
         lengths: dict[str, set[int]] = {}
         for piece in self.vocabulary:
-            if len(piece) >= _PREFIX_LENGTH:
-                lengths.setdefault(piece[:_PREFIX_LENGTH], set()).add(len(piece))
+            if len(piece) >= PREFIX_LENGTH:
+                lengths.setdefault(piece[:PREFIX_LENGTH], set()).add(len(piece))
         return {prefix: (*sorted(longer, reverse=True), *_SHORTER) for prefix, longer in lengths.items()}
 
     def encode(self, text: str) -> bytes:
@@ -128,34 +202,118 @@ class WordPieceEncoder(dict[str, bytes]):
         return b"".join(map(self.__getitem__, clean.split()))
 
     def __missing__(self, chunk: str) -> bytes:
-        ids = b"".join(map(self._packed, chunk.translate(self._characters).split()))
+        ids = b"".join(map(self._packed, self._split(chunk)))
         if len(chunk) <= _MAX_CACHED_LENGTH:
             if len(self) >= _CACHED_CHUNKS:
                 self.clear()
             self[chunk] = ids
         return ids
 
-    def _pack(self, word: str) -> bytes:
-        return pack(self._pieces(word), self._width)
+    def _split(self, text: str) -> list[str]:
+        text = text.translate(self._characters)
+        return (text if self._more is None or text.isascii() else _JOINT.sub(" ", text)).split()
 
-    def _pieces(self, word: str) -> list[int]:
-        """Greedy longest match from the left; one unknown id if some part matches no piece."""
+    def _pack(self, word: str) -> bytes:
+        return pack(self.pieces(word), self._width)
+
+    def pieces(self, word: str) -> list[int]:
+        """Return the ids of a word's pieces; one unknown id if some part matches no piece."""
+        return [token for _, token in self._match(word)] or [self.unknown]
+
+    def _match(self, word: str) -> list[tuple[str, int]]:
+        """Return the pieces of a word with their ids: greedy longest match from the left; none if a part has none."""
         if len(word) > self._max_word_length:
-            return [self.unknown]
-        if (whole := self.vocabulary.get(word)) is not None:
-            return [whole]
-        ids: list[int] = []
+            return []
+        find = self._find_ascii if self._more is None or word.isascii() else self._find_other
+        if (whole := find(word)) is not None:
+            return [(word, whole)]
+        matched: list[tuple[str, int]] = []
         rest, prefix_length = word, 0
         while len(rest) > prefix_length:
             size = len(rest)
-            for end in self._piece_lengths.get(rest[:_PREFIX_LENGTH], _SHORTER):
-                if prefix_length < end <= size and (piece := self.vocabulary.get(rest[:end])) is not None:
+            for end in self._sizes(rest[:PREFIX_LENGTH]):
+                if prefix_length < end <= size and (token := find(rest[:end])) is not None:
                     break
             else:
-                return [self.unknown]
-            ids.append(piece)
+                return []
+            matched.append((rest[:end], token))
             rest, prefix_length = self.prefix + rest[end:], len(self.prefix)
-        return ids
+        return matched
+
+    def _find_ascii(self, piece: str) -> int | None:
+        token = self.vocabulary.get(piece)
+        return self._more.get(piece) if token is None and self._more is not None else token
+
+    def _find_other(self, piece: str) -> int | None:
+        token = self._more.get(piece) if self._more is not None else None
+        return self.vocabulary.get(piece) if token is None else token
+
+    def _make_sizes(self, beginning: str) -> tuple[int, ...]:
+        own = self._piece_lengths.get(beginning, _SHORTER)
+        return own if self._more is None else (*sorted({*own, *self._more.sizes(beginning)}, reverse=True),)
+
+    def is_whole(self, word: str) -> bool:
+        """Return whether a word is a single piece of the vocabulary; the keys beside it do not count."""
+        words = self._split(word)
+        return len(words) == 1 and words[0] in self.vocabulary
+
+    def words(self, text: str) -> Iterator[Word]:
+        """Yield the words of a text, emoji left out, which are no words and no part of the words beside them."""
+        text = _EMOJI.sub(" ", text)
+        parts = self._added_pattern.split(text) if any(content in text for content in self.added) else [text]
+        for at, part in enumerate(parts):
+            if at % 2:
+                yield Word(self.added[part], 0, spelled=False)
+            else:
+                clean = part if part.isprintable() else part.translate(_DELETED)
+                yield from map(self._word, self._split(clean))
+
+    def _make_word(self, word: str) -> Word:
+        matched = self._match(word)
+        if not matched:
+            return Word(pack([self.unknown], self._width), 1, spelled=True)
+        texts = [piece.removeprefix(self.prefix) if piece != self.prefix else piece for piece, _ in matched]
+        letters = sum(sum(map(_is_letter, text)) for text in texts)
+        single = sum(
+            len(text) == 1 and not text.isascii() and _is_letter(text) and not self._is_word(piece, text)
+            for (piece, _), text in zip(matched, texts, strict=True)
+        )
+        return Word(pack([token for _, token in matched], self._width), letters, spelled=2 * single > letters)
+
+    def _is_word(self, piece: str, letter: str) -> bool:
+        """Return whether a piece of one letter has a meaning, as an ideograph has if the model reads Chinese."""
+        if self._more is not None and self._more.get(piece) is not None:
+            return piece == letter or _UNSPACED_LETTER.match(letter) is not None
+        return self._reads_ideographs and is_ideograph(letter)
+
+    @cached_property
+    def _reads_ideographs(self) -> bool:
+        return sum(len(piece) == 1 and is_ideograph(piece) for piece in self.vocabulary) >= _MIN_IDEOGRAPHS
+
+
+def meaningful(words: Iterable[Word], text: str, most: int | None) -> bytes:
+    """Return the packed ids of a text's first `most` tokens without those of spelled words; none if less than half of
+    its words or letters remain.
+    """
+    taken: list[Word] = []
+    size = 0
+    for word in words:
+        taken.append(word)
+        size += len(word.ids)
+        if most is not None and size >= most:
+            break
+    kept = [word for word in taken if not word.spelled]
+    if len(kept) < len(taken):
+        # A word of Thai is a sentence, and a word of Chinese a letter.
+        if sum(word.letters > 0 for word in kept) < MIN_WORD_SHARE * sum(word.letters > 0 for word in taken):
+            return b""
+        if sum(word.letters for word in kept) < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):
+            return b""
+    return b"".join(word.ids for word in kept)[:most]
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalpha() or unicodedata.category(char)[0] == "M"
 
 
 class CharacterMap(dict[int, str]):

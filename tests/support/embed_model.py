@@ -28,3 +28,14 @@ def bert(vocabulary: list[str], lower: bool = True, strip: bool | None = None, m
 def matrix(rows: int, kind: str = "f4") -> Any:
     values = np.random.default_rng(rows).normal(size=(rows, 32))
     return (values * 30).clip(-127, 127).astype("i1") if kind == "i1" else values.astype(kind)
+
+
+def english(model: Path, folder: Path) -> Path:
+    """Copies the shipped model into a folder, without the rows and keys of other languages."""
+    tensors = safetensors.numpy.load_file(model / "model.safetensors")
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_bytes((model / name).read_bytes())
+    rows = {"embeddings": tensors["embeddings"]}
+    safetensors.numpy.save_file(rows, folder / "model.safetensors")  # pyright: ignore[reportUnknownMemberType]
+    return folder

@@ -93,7 +93,6 @@ def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") == {
         "kernel.embed.late_interaction",
         "kernel.embed.model",
-        "kernel.embed.spelling",
         "kernel.search.ann",
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import unicodedata
 from collections.abc import Callable
@@ -23,13 +24,14 @@ from kernel.embed import wordpiece
 from kernel.embed.model import Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
 from kernel.embed.wordpiece import BertRules, CharacterMap
-from tests.support.embed_model import bert, matrix, save
+from tests.support.embed_model import bert, english, matrix, save
 
 ROOT = Path(__file__).resolve().parents[3]
-SHIPPED = ROOT / "kernel" / "model" / "static-minilm-256-int8"
-EMBEDDER = Embedder(SHIPPED)
-TOKENIZER = ModelTokenizer(SHIPPED, TokenVectors(SHIPPED).vocabulary)
-ORACLE = StaticModel.from_pretrained(SHIPPED)
+SHIPPED = ROOT / "kernel" / "model" / "static-multilingual-256-int8"
+ENGLISH = english(SHIPPED, Path(tempfile.mkdtemp()) / "english")
+EMBEDDER = Embedder(ENGLISH)
+TOKENIZER = ModelTokenizer(ENGLISH, TokenVectors(ENGLISH).vocabulary)
+ORACLE = StaticModel.from_pretrained(ENGLISH)
 
 TEXTS = [
     "",
@@ -126,7 +128,7 @@ def check_vectors(folder: Path, texts: list[str], oracle: StaticModel | None = N
 
 @pytest.mark.slow
 def test_token_ids_equal_model2vec() -> None:
-    check_ids(SHIPPED, TEXTS)
+    check_ids(ENGLISH, TEXTS)
 
 
 @pytest.mark.slow
@@ -139,7 +141,7 @@ def test_token_ids_of_any_text_equal_model2vec(text: str) -> None:
 
 
 def test_vectors_equal_model2vec_up_to_rounding() -> None:
-    check_vectors(SHIPPED, TEXTS, ORACLE)
+    check_vectors(ENGLISH, TEXTS, ORACLE)
 
 
 def test_vectors_do_not_depend_on_the_batch() -> None:
@@ -291,17 +293,17 @@ def test_nan_and_overflow_become_zero_vectors(value: float, tmp_path: Path) -> N
 
 
 def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = Embedder(SHIPPED)
+    fresh = Embedder(ENGLISH)
     monkeypatch.setattr("kernel.embed.wordpiece._CACHED_CHUNKS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
-    encoder = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2)
+    encoder = wordpiece.load_encoder((ENGLISH / "tokenizer.json").read_bytes(), 2)
     assert encoder is not None
     encoder.encode("one two three four five " + "long" * 20)
     assert set(encoder) == {"four", "five"}
 
 
 def test_threads_share_one_embedder_from_first_use() -> None:
-    shared, expected = Embedder(SHIPPED), EMBEDDER.embed(TEXTS)
+    shared, expected = Embedder(ENGLISH), EMBEDDER.embed(TEXTS)
     barrier, results = threading.Barrier(6), list[bool]()
 
     def work(seed: int) -> None:
@@ -320,7 +322,7 @@ def test_threads_share_one_embedder_from_first_use() -> None:
 def test_identity_does_not_depend_on_the_path(tmp_path: Path) -> None:
     moved = tmp_path / SHIPPED.name
     shutil.copytree(SHIPPED, moved)
-    assert (Embedder(moved).identity, Embedder(moved).dimensions) == ("static-minilm-256-int8@b1ae65fd8cd5", 256)
+    assert (Embedder(moved).identity, Embedder(moved).dimensions) == ("static-multilingual-256-int8@6a1f8e938081", 256)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])

@@ -22,11 +22,11 @@ TEXTS = {
     "name": "Call getUserById, then parse_http2_frame.",
     "emoji": "The launch is on Friday 🚀",
     "thai": "สุนัขนอนบนโซฟา",
-    "russian": "Рейс в Токио отменили.",
+    "georgian": "ძაღლი დივანზე სძინავს.",
     "chinese": "狗在沙发上睡觉",
     "plain": "The dog sleeps on the sofa.",
 }
-SPELLED = {"thai", "russian", "chinese"}
+SPELLED = {"georgian"}
 OLD = "2020-01-02T03:04:05.678Z"
 MIGRATION = "0024_index_texts.sql"
 INDEX = "SELECT key, grams, scale > 0 FROM doc JOIN doc_vector AS v ON v.doc = doc.id ORDER BY key"

@@ -13,7 +13,7 @@ from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 TEXTS = [
     "The car needs new winter tyres before November",
     "Ada prefers green tea in the morning",
-    "Завтра deploy на сервер",
+    "ხვალ deploy სერვერზე",
     "The API gateway times out after 30 seconds",
 ]
 
@@ -53,4 +53,4 @@ def test_a_text_that_the_model_cannot_read_is_judged_by_its_words(store: Indexed
 
 
 def test_a_query_that_the_model_cannot_read_is_judged_by_its_words(store: IndexedStore) -> None:
-    assert verdicts(store, "сервер") == {TEXTS[2]: "strong"}
+    assert verdicts(store, "სერვერზე") == {TEXTS[2]: "strong"}

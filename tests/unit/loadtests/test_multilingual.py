@@ -1,0 +1,106 @@
+"""The steps that build the rows of other languages."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadtests.multilingual import parallel_texts
+from loadtests.multilingual.fit import merged
+from loadtests.multilingual.model_folder import few_levels
+from loadtests.multilingual.parallel_texts import LANGUAGES, Pair
+from loadtests.multilingual.sources import sources
+from loadtests.multilingual.vocabulary import Normalizer, script
+
+
+def catalogue(messages: dict[str, str]) -> bytes:
+    """A GNU .mo file."""
+    count, body = len(messages), b""
+    tables: list[bytes] = []
+    for texts in (messages.keys(), messages.values()):
+        table = b""
+        for text in texts:
+            table += struct.pack("<II", len(text.encode()), 28 + 16 * count + len(body))
+            body += text.encode() + b"\0"
+        tables.append(table)
+    return struct.pack("<7I", 0x950412DE, 0, count, 28, 28 + 8 * count, 0, 0) + b"".join(tables) + body
+
+
+def test_messages_help_and_names_are_paired(tmp_path: Path) -> None:
+    messages = tmp_path / "wagtail/locale/de/LC_MESSAGES/django.mo"
+    messages.parent.mkdir(parents=True)
+    messages.write_bytes(catalogue({"menu\x04~Open <b>file</b>": "Datei _öffnen", "Same": "Same"}))
+    for language, text in (("en-US", "Insert a note."), ("de", "Eine <b>Notiz</b> einfügen.")):
+        package = f"libreoffice-help-{language.lower()}"
+        page = tmp_path / package / "usr/share/libreoffice/help" / language / "text/page.html"
+        page.parent.mkdir(parents=True)
+        page.write_text(f'<p id="par_id1" class="a">{text}</p>')
+    for language, text in (("en", "guide dog"), ("de", "Blindenhund")):
+        names = tmp_path / f"cldr-annotations-full/package/annotations/{language}/annotations.json"
+        names.parent.mkdir(parents=True)
+        names.write_text(f'{{"annotations": {{"identity": {{}}, "annotations": {{"🐕": {{"tts": ["{text}"]}}}}}}}}')
+
+    pairs = [pair for pair in parallel_texts.read(tmp_path) if pair.kind != "everyday"]
+
+    assert sorted(pairs) == [
+        Pair("de", "help", "Insert a note.", "Eine Notiz einfügen."),
+        Pair("de", "names", "guide dog", "Blindenhund"),
+        Pair("de", "program", "Open file", "Datei öffnen"),
+    ]
+
+
+def test_everyday_words_stand_in_every_language() -> None:
+    lines = Path(parallel_texts.__file__).with_name("everyday.txt").read_text(encoding="utf-8").splitlines()
+
+    assert sorted(lines[0].split("|")) == sorted(["en", *LANGUAGES])
+    assert {len(line.split("|")) for line in lines} == {len(LANGUAGES) + 1}
+    assert all(cell for line in lines for cell in line.split("|"))
+
+
+def test_every_source_is_exact() -> None:
+    assert {source.registry for source in sources()} == {"debian", "lists", "npm", "pypi"}
+    assert all(len(source.digest) == 64 for source in sources())
+    assert len({source.name for source in sources()}) == len(sources())
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Hund", "LATIN"),
+        ("собака", "CYRILLIC"),
+        ("狗", "CJK"),
+        ("イヌ", "CJK"),
+        ("หมา", "THAI"),
+        ("dogсобака", ""),
+        ("12", ""),
+    ],
+)
+def test_the_script_of_a_word(text: str, name: str) -> None:
+    assert script(text) == name
+
+
+def test_words_of_several_ideographs_stay_together() -> None:
+    assert Normalizer().words("Le Chien, 狗在沙发上 Straße") == ["le", "chien", ",", "狗在沙发上", "straße"]
+
+
+def test_the_nearest_rows_share_the_more_used_of_them() -> None:
+    rows = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 1], [-1, 0]], np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+
+    assert merged(rows, np.array([1.0, 9, 5, 2, 1]), 3).tolist() == [1, 1, 2, 2, 4]
+    assert merged(rows, np.array([1.0, 9, 5, 2, 1]), 9).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_few_levels_keep_direction_and_length() -> None:
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(200, 256)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.linspace(180, 320, 200).astype(np.float32)
+
+    rounded = few_levels(rows, lengths, 7).astype(np.float64)
+
+    sizes = np.linalg.norm(rounded, axis=1)
+    assert all(len(np.unique(row)) <= 7 for row in rounded)
+    assert ((rounded * rows).sum(axis=1) / sizes).min() > 0.93
+    assert np.abs(sizes / lengths - 1).max() < 0.15
