@@ -106,7 +106,6 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "JSON of a request": lambda given: limits.excess(given.encode(), limits.Limits()),
     "tokens counted": lambda given: sum(len(one) for one in token_cost._PIECES.findall(given)),
     "marked words": lambda given: rendering.highlight(given, given[:400]),
-    "typed text": rendering.as_typed,
     "a comparison": lambda given: records.compare(given, given[::-1]),
     "indexed words": lambda given: (extra_terms.indexed_words(given, given), [*extra_terms.name_parts(given)]),
     "character pairs": lambda given: (extra_terms.character_pairs(given), extra_terms.pair_terms(given)),
