@@ -92,7 +92,7 @@ BOUNDS: Mapping[str, LimitRange] = {
     "stall_seconds": LimitRange(
         1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"
     ),
-    "connections": LimitRange(1, 1_000_000, "connections at once, less where the system allows less", "503"),
+    "connections": LimitRange(1, 1_000_000, "connections at once, less if the system allows less", "503"),
     "address_connections": LimitRange(
         0, 1_000_000, "connections at once of one address; 0 for half of all, which leaves room for others", "503"
     ),

@@ -384,7 +384,7 @@ def test_close_is_idempotent(tmp_path: Path) -> None:
 
 
 def io_error(extended: int) -> apsw.IOError:
-    error = apsw.IOError()
+    error: Any = apsw.IOError()
     error.extendedresult = extended
     return error
 
