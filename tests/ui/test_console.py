@@ -166,7 +166,7 @@ def test_the_first_key_keeps_its_maker_logged_in(browser: Browser, empty: House,
     assert "No key is needed here" in browser.text("main")
     browser.write("#name", "laptop")
     browser.click("form[action='/ui/do/create-key'] button")
-    assert "From now on every client needs a key" in browser.text("main")
+    browser.wait("main", "From now on every client needs a key")
     assert "No key is needed here" not in browser.text("main")
     if scripts:
         assert browser.violations() == []
