@@ -12,12 +12,14 @@ from kernel.core import config
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.text import harmless
+from kernel.core.text import did_you_mean, harmless
 from kernel.security.permissions import Permission
 
 BACKUP_KEEP = config.Config._field_defaults["backup_keep"]
 _ADDRESS = "postgresql://user@host/database"
 _INDENT = "  "
+_SHOWN_CHARS = 40  # of a word that is refused
+_LISTED_CHOICES = 12
 _WITHOUT_JSON = {"serve", "service", "stdio", "ui", "completion", "replica"}
 
 Opens = Literal["", "data", "files", "keys", "store", "new store"]
@@ -39,11 +41,41 @@ class Command(NamedTuple):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and propose the nearest word for a misspelt one."""
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
-        self.exit(2, harmless(f"{self.prog}: {message}; see `{self.prog} --help`\n"))
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(2, harmless(f"{self.prog}: {message}{see} `{self.prog} --help`\n"))
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  # typeshed has overloads
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """Refuse the rest here, where the options of the command are known."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if not rest:
+            return parsed, rest
+        word = rest[0].partition("=")[0][:_SHOWN_CHARS]
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {word}")
+        options = [name.lstrip("-") for name in self._option_string_actions]
+        self.error(f"unknown option {word}{did_you_mean(word.lstrip('-'), options, '--')}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [*map(str, action.choices)]
+        hint = did_you_mean(str(value), [*names, *ALIASES] if action.dest == "command" else names)
+        choices = f", choose from {', '.join(names)}" if len(names) <= _LISTED_CHOICES else ""
+        label = (*action.option_strings, str(action.metavar or action.dest).lower())[0]
+        raise argparse.ArgumentError(None, f"unknown {label} {str(value)[:_SHOWN_CHARS]}{hint or choices}")
+
+
+def spelled_out(words: list[str]) -> list[str]:
+    """Return the words of a command line with the name of a command for its alias, and --help for `help`."""
+    if words[:1] == ["help"]:
+        return [*spelled_out(words[1:]), "--help"]
+    return [ALIASES.get(word, word) for word in words[:1]] + words[1:]
 
 
 def _option(name: str, about: str, metavar: str | None = None, **settings: Any) -> Option:
@@ -67,7 +99,7 @@ def _number(low: int, high: int, kind: str = "a number") -> Callable[[str], int]
         # int() refuses texts of thousands of digits in words of its own.
         number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(high)) else low - 1
         if not low <= number <= high:
-            raise argparse.ArgumentTypeError(f"{text[:40]} is not {kind} from {low} to {high}")
+            raise argparse.ArgumentTypeError(f"{text[:_SHOWN_CHARS]} is not {kind} from {low} to {high}")
         return number
 
     return parse
@@ -127,6 +159,15 @@ _FILTERS = (
     _option("--actor", "only memories of this actor"),
 )
 
+ALIASES: Mapping[str, str] = {
+    "search": "recall",
+    "find": "recall",
+    "get": "show",
+    "delete": "forget",
+    "rm": "forget",
+    "ls": "list",
+    "version": "--version",
+}
 COMMANDS: Mapping[str, Command] = {
     "recall": Command(
         "memory_commands:run",
@@ -399,7 +440,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
             word, help=brief, description=sentences, epilog=_examples(examples), formatter_class=formatter
         )
         if not command.run:
-            below[name] = parser_below.add_subparsers(dest="action", required=True)
+            below[name] = parser_below.add_subparsers(dest="action", metavar="ACTION", required=True)
         as_json = [] if name in _WITHOUT_JSON or not command.run else [_JSON]
         for names, settings in [*command.options, *as_json]:
             parser_below.add_argument(*names, **settings)

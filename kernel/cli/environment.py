@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Set
 
 from kernel.core.config import PREFIX, Config, variables
+from kernel.core.text import did_you_mean
 
 _LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/unpack.sh and set for `setup`
 _OF_HOOKS = frozenset({"QUIPU_HOOKS", "QUIPU_HOOKS_OFF", "QUIPU_KEY", "QUIPU_URL"})  # read by hook_client.py
@@ -20,15 +21,12 @@ def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
 
     of_dialects = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}
     for name in sorted(unknown - of_dialects):
-        near = _nearest(name, variables() | of_dialects)
-        yield f"{name} is no setting" + (f": did you mean {near}?" if near else "")
+        yield f"{name} is no setting{_hint(name, variables() | of_dialects)}"
 
 
-def _nearest(name: str, candidates: Set[str]) -> str:
-    from difflib import get_close_matches
-
+def _hint(name: str, settings: Set[str]) -> str:
     bare = name.removeprefix(PREFIX)
     if bare in _WITHOUT_PREFIX:
-        return bare
-    settings = sorted(candidate.removeprefix(PREFIX) for candidate in candidates if candidate.startswith(PREFIX))
-    return "".join(PREFIX + near for near in get_close_matches(bare, settings, 1))
+        return f": did you mean {bare}?"
+    names = sorted(setting.removeprefix(PREFIX) for setting in settings if setting.startswith(PREFIX))
+    return did_you_mean(bare, names, PREFIX)

@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _checked(arguments: list[str] | None) -> int:
-    options = parser().parse_args(arguments)
+    options = parser().parse_args(commands.spelled_out(sys.argv[1:] if arguments is None else arguments))
     if options.command is None:
         parser().print_help()
         return 0

@@ -23,6 +23,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
+_LONGEST_NAME = 80  # of which the letters are compared
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
 _HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
@@ -264,3 +265,13 @@ def _number(found: re.Match[str]) -> str:
 def visible(text: str) -> str:
     """Return the text with invisible and reordering characters as marks."""
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)
+
+
+def did_you_mean(word: str, names: Iterable[str], prefix: str = "") -> str:
+    """Return a question for a misspelt word, such as ": did you mean recall?"; empty if no name is near.
+
+    The prefix, which all names have, would make all of them near.
+    """
+    from difflib import get_close_matches
+
+    return "".join(f": did you mean {prefix}{name}?" for name in get_close_matches(word[:_LONGEST_NAME], names, 1))

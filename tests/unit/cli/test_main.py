@@ -298,3 +298,53 @@ def test_error_about_a_file_names_its_path(kernel: Kernel, tmp_path: Path, capsy
     assert str(target) in capsys.readouterr().err
     assert main(["check", "--data", str(tmp_path / "missing")]) == 1
     assert str(tmp_path / "missing") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("recal car", "quipu: unknown command recal: did you mean recall? See `quipu --help`"),
+        ("serch car", "quipu: unknown command serch: did you mean search? See `quipu --help`"),
+        ("qqqq", "quipu: unknown command qqqq; see `quipu --help`"),
+        ("key creat", "quipu key: unknown action creat: did you mean create? See `quipu key --help`"),
+        (
+            "key create --scope wrte",
+            "quipu key create: unknown --scope wrte: did you mean write? See `quipu key create --help`",
+        ),
+        (
+            "completion none",
+            "quipu completion: unknown shell none, choose from bash, zsh, fish; see `quipu completion --help`",
+        ),
+        ("recall car --limt=3", "quipu recall: unknown option --limt: did you mean --limit? See `quipu recall --help`"),
+        ("add --heading x", "quipu add: unknown option --heading; see `quipu add --help`"),
+        ("key list more", "quipu key list: unexpected argument more; see `quipu key list --help`"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_nearest_and_the_help_of_its_command(
+    typed: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(typed.split())
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"{answer}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("search --help", "recall --help"),
+        ("get --help", "show --help"),
+        ("rm --help", "forget --help"),
+        ("help", "--help"),
+        ("help search", "recall --help"),
+        ("help key create", "key create --help"),
+        ("version", "--version"),
+    ],
+)
+def test_other_names_of_a_command_are_taken_for_it(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed: list[str] = []
+    for words in (typed, meant):
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        assert ended.value.code == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
