@@ -59,8 +59,8 @@ class CommandRoutes:
             return error_response(404, "not_found", _NO_COMMAND)
         if scope["method"] != "POST":
             return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
-        style_name = parse_qs(scope["query_string"].decode("latin-1")).get("as", ["json"])[-1]
-        style = _STYLES.get(style_name)
+        options = parse_qs(scope["query_string"].decode("latin-1"))
+        style, in_seconds = _STYLES.get(options.get("as", ["json"])[-1]), options.get("times") == ["seconds"]
         if style is None:
             raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
         body = await read_arguments(headers, receive, self._limits)
@@ -70,7 +70,8 @@ class CommandRoutes:
             raise Fault("invalid", f"The body has {too_much}.")
         async with self._access.dispatch_of(caller) as dispatch:
             result = await run_command(dispatch, caller, name, body)
-        return HttpResponse(200, printed(name, result, style).encode("utf-8", "replace"), (), _MEDIA[style])
+        output = printed(name, result, style, in_seconds=in_seconds)
+        return HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
 
     def _caller(self, headers: Headers) -> Caller:
         token = headers.get(TOKEN_HEADER)

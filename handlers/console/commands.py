@@ -29,6 +29,7 @@ from kernel.calls.dispatch import Dispatch
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
+from kernel.search.confidence import Verdict
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
@@ -112,6 +113,8 @@ class Hit(Struct, omit_defaults=True):
     id: str
     text: str
     score: float | UnsetType = UNSET
+    strength: float | UnsetType = UNSET
+    verdict: Verdict | UnsetType = UNSET
     complete: bool = True
     scope: str | UnsetType = UNSET
     provenance: Origin = msgspec.field(default_factory=Origin)

@@ -3,7 +3,7 @@
 No character of a memory reaches a terminal that would move its cursor, hide or reorder text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 import msgspec
@@ -11,12 +11,17 @@ from msgspec import UNSET
 
 from handlers.console.commands import Changed, Hit, Result, Shown, Stats, Undone
 from handlers.console.records import Event
+from handlers.console.search import ANSWERS
 from kernel.core.text import one_line, one_word, visible
+from kernel.core.times import stored_time
+from kernel.search.confidence import Verdict
 
 Style = Literal["json", "text", "colour"]
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
+_COLOURS: Mapping[Verdict, int] = {"strong": _GREEN, "weak": _DIM, "none": _YELLOW}
 _SHOWN_LINES = 12  # of the text of a hit; `quipu show` has all of it
 _TIME_CHARS = 16  # to the minute
+_TIME_MARK = "\x02"  # that of kernel.cli.local_client
 _LINE_CHARS = 100
 _MEBIBYTE = 1 << 20
 # JSON escapes the control characters below the space; these too act on terminals, and stand in texts alone.
@@ -34,12 +39,15 @@ _ESCAPED = {
 }
 
 
-def printed(command: str, result: Result, style: Style) -> str:
-    """Return the whole output of a command; empty if nothing was found."""
+def printed(command: str, result: Result, style: Style, *, in_seconds: bool = False) -> str:
+    """Return the whole output of a command; empty if nothing was found.
+
+    Times for people are in UTC, or `in_seconds` since 1970 between two marks, for a client who knows its zone.
+    """
     rows = result if isinstance(result, list) else [result]
     if style == "json":
         return "".join(f"{msgspec.json.encode(row).decode().translate(_ESCAPED)}\n" for row in rows)
-    lines = _Lines(in_colour=style == "colour")
+    lines = _Lines(in_colour=style == "colour", in_seconds=in_seconds)
     if command == "list":
         return "".join(f"{line}\n" for line in lines.listed(cast("list[Hit]", rows)))
     return "\n".join("".join(f"{line}\n" for line in lines.of(row)) for row in rows)
@@ -48,8 +56,9 @@ def printed(command: str, result: Result, style: Style) -> str:
 class _Lines:
     """The lines of each kind of result."""
 
-    def __init__(self, *, in_colour: bool) -> None:
+    def __init__(self, *, in_colour: bool, in_seconds: bool) -> None:
         self._in_colour = in_colour
+        self._in_seconds = in_seconds
 
     def of(self, row: object) -> Iterator[str]:
         match row:
@@ -70,14 +79,14 @@ class _Lines:
 
     def listed(self, rows: Sequence[Hit]) -> Iterator[str]:
         for row in rows:
-            at = self._paint(_DIM, _minute(row.provenance.updated_at))
+            at = self._paint(_DIM, self._minute(row.provenance.updated_at))
             yield f"{at}  {self._id(row.id)}  {_line(row.text)}"
 
     def _hit(self, row: Hit) -> Iterator[str]:
         origin = row.provenance
-        score = "" if row.score is UNSET else f"  {row.score:.2f}"
-        about = f"{score}  {_minute(origin.updated_at)}  {one_word(origin.actor)}"
-        yield f"{self._id(row.id)}{self._paint(_DIM, about)}"
+        about = f"{self._minute(origin.updated_at)}  {one_word(origin.actor)}"
+        answers = "" if row.verdict is UNSET else self._paint(_COLOURS[row.verdict], ANSWERS[row.verdict]) + "  "
+        yield f"{self._id(row.id)}  {answers}{self._paint(_DIM, about)}"
         if row.flag is not UNSET:
             yield self._paint(_YELLOW, f"  looks written to steer agents: {row.flag}")
         lines = _lines(row.text)
@@ -87,8 +96,8 @@ class _Lines:
 
     def _shown(self, row: Shown) -> Iterator[str]:
         yield self._id(row.id)
-        origin = f"{_minute(row.created_at)} by {one_word(row.actor)} with {row.tool}"
-        yield self._paint(_DIM, f"  written {origin}, last changed {_minute(row.updated_at)}")
+        origin = f"{self._minute(row.created_at)} by {one_word(row.actor)} with {row.tool}"
+        yield self._paint(_DIM, f"  written {origin}, last changed {self._minute(row.updated_at)}")
         if row.scope:
             yield self._paint(_DIM, f"  in {_line(row.scope)}")
         if row.quarantined:
@@ -103,7 +112,7 @@ class _Lines:
 
     def _event(self, row: Event) -> Iterator[str]:
         why = f"  {_line(row.reason)}" if row.reason else ""
-        yield f"{self._paint(_BOLD, row.operation)}  {_minute(row.at)}  {one_word(row.actor)}  {row.tool}{why}"
+        yield f"{self._paint(_BOLD, row.operation)}  {self._minute(row.at)}  {one_word(row.actor)}  {row.tool}{why}"
         if row.diff:
             for line in row.diff:
                 colour = {"+": _GREEN, "-": _RED}.get(line.sign, _DIM)
@@ -119,7 +128,7 @@ class _Lines:
             yield self._paint(_DIM, f"  `quipu undo {row.call}` takes it back")
 
     def _undone(self, row: Undone) -> Iterator[str]:
-        yield f"undone call {row.call}, {row.tool} at {row.at}"
+        yield f"undone call {row.call}, {row.tool} at {self._minute(row.at)}"
         yield from (f"  {self._id(memory_id)}" for memory_id in row.memories)
 
     def _stats(self, row: Stats) -> Iterator[str]:
@@ -129,6 +138,11 @@ class _Lines:
         if row.quarantined:
             yield self._paint(_YELLOW, f"{row.quarantined} suspected of prompt injection, see `quipu quarantine`")
         yield f"{row.file_bytes / _MEBIBYTE:.1f} MiB, and {row.log_bytes / _MEBIBYTE:.1f} MiB of log"
+
+    def _minute(self, at: str) -> str:
+        if self._in_seconds:
+            return f"{_TIME_MARK}{int(stored_time(at).timestamp())}{_TIME_MARK}"
+        return f"{at[:_TIME_CHARS].replace('T', ' ')} UTC"
 
     def _id(self, text: str) -> str:
         return self._paint(_BOLD, visible(text.replace("\n", " ").replace("\t", " ")))
@@ -144,7 +158,3 @@ def _lines(text: str) -> list[str]:
 
 def _line(text: str) -> str:
     return visible(one_line(text, _LINE_CHARS))
-
-
-def _minute(at: str) -> str:
-    return at[:_TIME_CHARS].replace("T", " ")

@@ -11,6 +11,7 @@ from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
+from kernel.search.confidence import Verdict
 
 Answer = TypeVar("Answer")
 TOOL = "recall"
@@ -18,6 +19,8 @@ _HITS = 10
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
 WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
+# How likely a hit answers, for people.
+ANSWERS: Mapping[Verdict, str] = {"strong": "likely", "weak": "may answer", "none": "weak"}
 _TITLES = {"late": "word by word"}  # of the other weights the names are the titles
 
 

@@ -53,13 +53,12 @@ class _Parser(argparse.ArgumentParser):
     ) -> Any:
         """Refuse the rest here, where the options of the command are known."""
         parsed, rest = super().parse_known_args(args, namespace)
-        if not rest:
-            return parsed, rest
-        word = rest[0].partition("=")[0][:_SHOWN_CHARS]
-        if not word.startswith("-"):
-            self.error(f"unexpected argument {word}")
-        options = [name.lstrip("-") for name in self._option_string_actions]
-        self.error(f"unknown option {word}{did_you_mean(word.lstrip('-'), options, '--')}")
+        for word in (word.partition("=")[0][:_SHOWN_CHARS] for word in rest):
+            if not word.startswith("-"):
+                self.error(f"unexpected argument {word}")
+            options = [name.lstrip("-") for name in self._option_string_actions]
+            self.error(f"unknown option {word}{did_you_mean(word.lstrip('-'), options, '--')}")
+        return parsed, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -154,7 +153,7 @@ _MEMORY = (
 )
 _ID = _option("id", "id of the memory, as recall and list show it", "ID")
 _FILTERS = (
-    _option("--since", "only changes since this time: 7d, 12h, 30m or ISO 8601", "TIME"),
+    _option("--since", "only changes since this time: yesterday, 7d, 2026-01-31", "TIME"),
     _names("--dialect", "only this dialect"),
     _option("--actor", "only memories of this actor"),
 )
@@ -175,7 +174,7 @@ COMMANDS: Mapping[str, Command] = {
             *_MEMORY,
             _option("query", "the question, in plain words", nargs="+"),
             _option("--limit", "most memories to show (10)", type=int, default=10),
-            _option("--as-of", "memories as they stood at this time (ISO 8601)", "TIME"),
+            _option("--as-of", "memories as they stood at this time", "TIME"),
             *_FILTERS,
         ),
     ),
@@ -341,7 +340,7 @@ COMMANDS: Mapping[str, Command] = {
         "store_commands:compact_store",
         (
             *_DATA,
-            _option("--forget", "also drop the history of rows deleted before this time (ISO 8601)", "TIME"),
+            _option("--forget", "also drop the history of rows deleted before this time", "TIME"),
             _flag("--forget-undo", "also delete the data of `quipu undo`; tells the loss, and asks"),
             _flag("--yes", "do not ask"),
             _flag("--full", "rewrite the file beside servers too: their writes wait meanwhile"),

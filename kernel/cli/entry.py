@@ -37,7 +37,7 @@ def _recall(words: list[str]) -> int | None:
         answer = server and local_client.ask(server, "recall", body, style)
         if not answer or answer[0] != 200 or not answer[1]:
             return None
-        sys.stdout.buffer.write(answer[1])
+        sys.stdout.buffer.write(local_client.in_local_time(answer[1]))
         sys.stdout.flush()
     except OSError:  # a recall changes nothing, so it can be asked again
         return None

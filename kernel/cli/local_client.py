@@ -5,6 +5,7 @@
 import _socket
 import os
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ FILE = "server.address"  # that of kernel.security.local_access
 _LOCKED_BYTE = 1 << 20
 _SECONDS = 60.0  # for an answer; a server with a full queue refuses long before
 _PIECE_BYTES = 1 << 16
+_TIME_MARK = b"\x02"  # around a time, in seconds since 1970; no text of a memory has it
 
 Server = tuple[str, int, str]  # host, port and token
 
@@ -73,7 +75,7 @@ def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "ma
             return None
         authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = (
-            f"POST /memories/{command}?as={style} HTTP/1.1",
+            f"POST {path(command, style)} HTTP/1.1",
             f"host: {authority}",
             f"x-quipu-local: {token}",
             f"x-quipu-tenant: {tenant}",
@@ -85,6 +87,23 @@ def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "ma
         return _parsed(b"".join(iter(lambda: connection.recv(_PIECE_BYTES), b"")))
     finally:
         connection.close()
+
+
+def path(command: str, style: str) -> str:
+    return f"/memories/{command}?as={style}&times=seconds"
+
+
+def in_local_time(output: bytes) -> bytes:
+    """Return the output of a command with its times in the zone of this process, which the server may not have."""
+    parts = output.split(_TIME_MARK)
+    parts[1::2] = [local_time(int(seconds)).encode() for seconds in parts[1::2]]
+    return b"".join(parts)
+
+
+def local_time(seconds: int) -> str:
+    """Return a time to the minute, with its zone."""
+    zone = "%z" if sys.platform == "win32" else "%Z"  # Windows has whole sentences for names
+    return time.strftime(f"%Y-%m-%d %H:%M {zone}", time.localtime(max(seconds, 0)))
 
 
 def _parsed(answer: bytes) -> tuple[int, bytes]:

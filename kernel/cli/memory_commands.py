@@ -21,8 +21,6 @@ from kernel.cli import client_entries, local_client, output
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.ids import utc_now
-from kernel.core.times import later, span, utc_time
 
 if TYPE_CHECKING:
     from handlers.console.printing import Style
@@ -79,8 +77,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of a command, by the names of its request."""
     match arguments.command:
         case "recall":
-            query, limit = " ".join(arguments.query), arguments.limit
-            return {"query": query, "limit": limit, "as_of": arguments.as_of or "", **_filters(arguments)}
+            query, at = " ".join(arguments.query), output.moment("--as-of", arguments.as_of or "")
+            return {"query": query, "limit": arguments.limit, "as_of": at, **_filters(arguments)}
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":
@@ -96,20 +94,11 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {"dialects": arguments.dialect, "actor": arguments.actor, "after": _since(arguments.since or "")}
-
-
-def _since(text: str) -> str:
-    """Return a time as it is, an age as the time so long ago, and nothing for an age before the first year."""
-    age = span(text)
-    if age is None:
-        if text and utc_time(text) is None:
-            raise Fault("invalid", "--since must be a time such as 2026-01-31, or an age such as 7d, 12h or 30m.")
-        return text
-    try:
-        return later(utc_now(), -age)
-    except OverflowError:
-        return ""
+    return {
+        "dialects": arguments.dialect,
+        "actor": arguments.actor,
+        "after": output.moment("--since", arguments.since or ""),
+    }
 
 
 def _check_text(name: str, text: str) -> None:
@@ -124,7 +113,7 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
     """Return the output of a command; raises Fault."""
     status, body = send(command, msgspec.json.encode(request), style)
     if status == http.HTTPStatus.OK:
-        return body.decode("utf-8", "replace")
+        return local_client.in_local_time(body).decode("utf-8", "replace")
     try:
         message = msgspec.json.decode(body, type=_Failed).error.message
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -185,7 +174,7 @@ def _on_file(config: Config) -> Send:
             result = asyncio.run(run_command(kernel.dispatch, caller, command, body))
         finally:
             kernel.store.close()
-        return 200, printed(command, result, style).encode("utf-8", "replace")
+        return 200, printed(command, result, style, in_seconds=True).encode("utf-8", "replace")
 
     return send
 
@@ -204,7 +193,7 @@ def _at_url(url: str, key: str) -> Send:
             reason = getattr(error, "strerror", None) or error
             raise Fault("busy", f"No answer from {url}: {reason}.") from None
         try:
-            connection.request("POST", f"{parts.path.rstrip('/')}/memories/{command}?as={style}", body, headers)
+            connection.request("POST", f"{parts.path.rstrip('/')}{local_client.path(command, style)}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
         except (OSError, ValueError, http.client.HTTPException) as error:

@@ -5,13 +5,17 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TextIO
 
 import msgspec
 
+from kernel.cli import local_client
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
+from kernel.core.ids import utc_now
 from kernel.core.text import harmless
+from kernel.core.times import WORDINGS, past_time, stored_time
 
 Colour = Literal["green", "yellow", "red"]
 _CODES: Mapping[Colour, int] = {"green": 32, "yellow": 33, "red": 31}
@@ -26,6 +30,20 @@ def show(value: object, text: str, *, as_json: bool) -> None:
 def note(text: str) -> None:
     """Print a remark on standard error, which a pipe does not get; a name in it gives a terminal no orders."""
     print(harmless(text), file=sys.stderr)
+
+
+def local_time(at: str) -> str:
+    """Return a stored time to the minute, with the zone of this machine."""
+    return local_client.local_time(int(stored_time(at).timestamp()))
+
+
+def moment(option: str, text: str) -> str:
+    """Return the time that a person has typed, as it is stored; empty for none."""
+    now = datetime.fromisoformat(utc_now()).astimezone()
+    at = past_time(text, now.replace(tzinfo=None))  # a day of summer has another zone than one of winter
+    if text and at is None:
+        raise Fault("invalid", f"{option} must be {WORDINGS}.")
+    return at or ""
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:

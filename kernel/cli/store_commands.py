@@ -6,12 +6,11 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-from kernel.cli.output import note, show
+from kernel.cli.output import local_time, moment, note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
-from kernel.core.times import utc_time
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.errors import SQLITE_ERRORS, as_fault
 from kernel.operations import consistency, undo
@@ -84,9 +83,7 @@ def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext
 
 def compact_store(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
-    before: str | None = utc_time(arguments.forget) if arguments.forget else None
-    if arguments.forget and before is None:
-        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
+    before = moment("--forget", arguments.forget or "") or None
     if arguments.forget_undo:
         _confirm_end_of_undo(config, context, yes=arguments.yes)
     elif arguments.yes:
@@ -154,7 +151,7 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, context: Stor
     for memory in memories:
         preview = one_line(memory.text, _PREVIEW_CHARS)
         origin = f"{memory.dialect}  {memory.tool}  {one_word(memory.actor)}"
-        line = f"{one_word(memory.id)}  {memory.at}  {memory.rule}  {origin}  {preview}"
+        line = f"{one_word(memory.id)}  {local_time(memory.at or '')}  {memory.rule}  {origin}  {preview}"
         show({"id": memory.id, **memory._asdict()}, line, as_json=arguments.json)
     if not memories:
         note("nothing is quarantined")
@@ -166,4 +163,4 @@ def _call_line(entry: audit.Entry) -> str:
     more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
     source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
-    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {targets}{more}{undo_hint}"
+    return f"{entry.id}  {local_time(entry.at)}  {source}  {entry.outcome}  {targets}{more}{undo_hint}"

@@ -1,12 +1,37 @@
 """Times as they are stored, such as `2026-11-21T10:00:00.000Z`, and the ages and durations that people write."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
 
 from kernel.core.lazy_regex import regex
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SPAN = regex(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+# Wordings of times in the past. A month counts 30 days, and a year 365.
+WORDINGS = "a time such as 2026-01-31, 2026-01-31T08:00, 31 Jan, yesterday, monday, 7d or 2 weeks ago"
+_MOST_CHARS = 60
+_AGE = regex(r"(?:([0-9]{1,6})|an?|last|past) ?([a-z]+)")
+_SECONDS = {
+    f"{word}{end}": seconds
+    for words, seconds in (
+        ("s sec second", 1),
+        ("m min minute", 60),
+        ("h hr hour", 3600),
+        ("d day", 86_400),
+        ("w wk week", 7 * 86_400),
+        ("mo mon month", 30 * 86_400),
+        ("y yr year", 365 * 86_400),
+    )
+    for word in words.split()
+    for end in ("", "s")
+}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = "january february march april may june july august september october november december".split()
+_LEAST_LETTERS = 3  # of the name of a day or a month
+_HOUR = regex(r"(.*?)(?: at|,)? ?\b([0-9]{1,2}):([0-9]{2})")
+_DAY_OF_MONTH = regex(r"([0-9]{1,2})(?:st|nd|rd|th|\.)?")
+_WITH_DOTS = regex(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})")
 
 
 def iso(moment: datetime) -> str:
@@ -41,3 +66,75 @@ def span(text: str) -> timedelta | None:
     """Return a span such as 90d, 12h, 30m or 10s, or None."""
     match = _SPAN.fullmatch(text.strip())
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
+
+
+def past_time(text: str, now: datetime) -> str | None:
+    """Return the time, as it is stored, that a person means by a date, an age or a word such as `yesterday`, or None.
+
+    A day begins at midnight in the zone of `now`, or for a `now` without a zone in that of this machine.
+    """
+    words = " ".join(text[:_MOST_CHARS].replace(",", " , ").lower().split()).replace(" , ", ", ").removesuffix(" ago")
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        moment = None if len(text) > _MOST_CHARS else _worded(words, now)
+    try:
+        return moment and iso(moment.replace(tzinfo=now.tzinfo).astimezone(UTC) if moment.tzinfo is None else moment)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _worded(words: str, now: datetime) -> datetime | None:
+    """Return the moment that a wording means; one without a zone has that of `now`."""
+    if words == "now":
+        return now
+    if (match := _AGE.fullmatch(words)) and match[2] in _SECONDS:
+        try:
+            return now - timedelta(seconds=int(match[1] or 1) * _SECONDS[match[2]])
+        except OverflowError:
+            return EPOCH
+    hour = time()
+    try:
+        if match := _HOUR.fullmatch(words):
+            words, hour = match[1] or "today", time(int(match[2]), int(match[3]))
+        day = _day(words, now.date()) or _date(words.replace("/", "-"), now.date())
+    except ValueError:  # such as the 31st of June
+        return None
+    return day and datetime.combine(day, hour)
+
+
+def _day(words: str, today: date) -> date | None:
+    """Return the day that a word means, such as `yesterday`, `monday` or `this month`."""
+    days_back = {"today": 0, "yesterday": 1, "this week": today.weekday(), "this month": today.day - 1}
+    days_back["this year"] = today.timetuple().tm_yday - 1
+    if (index := _index(words.removeprefix("last "), _DAYS)) is not None:
+        days_back[words] = (today.weekday() - index) % 7 or 7
+    return today - timedelta(days=days_back[words]) if words in days_back else None
+
+
+def _date(words: str, today: date) -> date | None:
+    """Return a date such as 31.1.2026, 2026-1-31, 2026-01, 31 Jan or January 31, 2026; raises ValueError."""
+    if match := _WITH_DOTS.fullmatch(words):
+        return date(int(match[3]), int(match[2]), int(match[1]))
+    if "-" in words:
+        return date(*map(int, [*words.split("-", 2), "1"][:3]))
+    year = month = day = 0
+    for word in words.replace(",", " ").split():
+        if not month and (index := _index(word.removesuffix("."), _MONTHS)) is not None:
+            month = index + 1
+        elif not day and (match := _DAY_OF_MONTH.fullmatch(word)):
+            day = int(match[1])
+        elif not year and len(word) == len("2026"):
+            year = int(word)
+        else:
+            return None
+    if not month:
+        return None
+    moment = date(year or today.year, month, day or 1)
+    return moment if year or moment <= today else moment.replace(year=today.year - 1)
+
+
+def _index(word: str, names: Sequence[str]) -> int | None:
+    """Return the index of the name that begins with a word."""
+    near = (index for index, name in enumerate(names) if name.startswith(word))
+    return next(near, None) if len(word) >= _LEAST_LETTERS else None

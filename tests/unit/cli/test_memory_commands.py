@@ -4,12 +4,15 @@ import json
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from kernel.cli.main import main
+from kernel.core.times import WORDINGS
 from kernel.server.app import Kernel
 from tests.conftest import Call
 
@@ -39,11 +42,17 @@ def typed(tmp_path: Path) -> list[str]:
     return [file.read_text(encoding="utf-8") for file in (tmp_path / "typed").iterdir()]
 
 
-def test_recall_shows_id_score_and_text(quipu: Quipu, call: Call) -> None:
+def test_recall_shows_id_strength_and_text(quipu: Quipu, call: Call) -> None:
     call("add_memory", path="car", content="The automobile\nis red")
     status, shown, _ = quipu("recall", "red", "automobile")
     head, *lines = shown.splitlines()
-    assert (status, head.split("  ")[0], lines) == (0, "paths/car", ["  car", "  The automobile", "  is red"])
+    assert (status, head.split("  ")[:2], lines) == (
+        0,
+        ["paths/car", "may answer"],
+        ["  car", "  The automobile", "  is red"],
+    )
+    hit = json.loads(quipu("recall", "red", "automobile", "--json")[1])
+    assert (hit["verdict"], 0 < hit["strength"] < 0.93, hit["score"]) == ("weak", True, 1.0)
 
 
 def test_nothing_found_is_status_1_and_a_remark(quipu: Quipu) -> None:
@@ -68,12 +77,37 @@ def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -
     for age in ("999999d", "0d"):
         assert len(quipu("list", "--since", age)[1].splitlines()) == (4 if age == "999999d" else 0)
     assert quipu("recall", "text", "--since", "999999d")[0] == 0
-    for wrong in ("1w", "2026-13-01", "yesterday"):
+    for day in ("yesterday", "1w", "two days", "monday"):
+        assert len(quipu("list", "--since", day)[1].splitlines()) == (0 if day == "two days" else 4)
+    for wrong in ("2026-13-01", "two days", "tomorrow", ""):
         status, _, error = quipu("list", "--since", wrong)
-        assert (status, error) == (
-            1,
-            "quipu: --since must be a time such as 2026-01-31, or an age such as 7d, 12h or 30m.\n",
-        )
+        assert (status, error) == ((0, "") if not wrong else (1, f"quipu: --since must be {WORDINGS}.\n"))
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"), [("Asia/Tokyo", "2026-11-26 07:16 JST"), ("America/New_York", "2026-11-25 17:16 EST")]
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="the zone of a process cannot be set")
+def test_times_are_those_of_the_terminal_with_their_zone_and_json_is_utc(
+    quipu: Quipu, call: Call, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, zone: str, shown: str
+) -> None:
+    at = "2026-11-25T22:16:30.123Z"
+    call("add_memory", path="car", content="The automobile is red")
+    db = apsw.Connection(str(kernel.config.file))
+    db.execute("UPDATE doc SET updated_at = ?, created_at = ?", (at, at))
+    db.close()
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for command in (["recall", "automobile"], ["list"], ["show", "paths/car"]):
+            assert shown in quipu(*command)[1]
+        assert json.loads(quipu("list", "--json")[1])["provenance"]["updated_at"] == at
+        day = shown[:10]
+        assert len(quipu("list", "--since", day)[1].splitlines()) == 1
+        assert quipu("audit")[1].splitlines()[0].split("  ")[1][-3:] in {"JST", "EST", "EDT"}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "sessions", "graph", "files"])

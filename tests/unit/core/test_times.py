@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kernel.core.times import EPOCH, iso, later, span, stored_time, utc_time
+from kernel.core.times import EPOCH, iso, later, past_time, span, stored_time, utc_time
 
 NOW = "2026-11-21T10:00:00.000Z"
 
@@ -64,3 +64,43 @@ def test_a_time_moves_by_a_span_within_the_calendar() -> None:
 )
 def test_a_span_is_a_number_and_a_unit(text: str, read: timedelta | None) -> None:
     assert span(text) == read
+
+
+@pytest.mark.parametrize(
+    ("wording", "stored"),
+    [
+        ("now", "2026-11-26T22:20"),
+        ("Today", "2026-11-26T05:00"),
+        ("yesterday", "2026-11-25T05:00"),
+        ("yesterday at 8:30", "2026-11-25T13:30"),
+        ("8:30", "2026-11-26T13:30"),
+        ("7d", "2026-11-19T22:20"),
+        ("1w", "2026-11-19T22:20"),
+        ("2 weeks ago", "2026-11-12T22:20"),
+        ("an hour ago", "2026-11-26T21:20"),
+        ("90 min", "2026-11-26T20:50"),
+        ("last week", "2026-11-19T22:20"),
+        ("a month", "2026-10-27T22:20"),
+        ("999999y", "1970-01-01T00:00"),
+        ("this week", "2026-11-23T05:00"),
+        ("this month", "2026-11-01T05:00"),
+        ("monday", "2026-11-23T05:00"),
+        ("last thursday", "2026-11-19T05:00"),
+        ("2026-11-20", "2026-11-20T05:00"),
+        ("2026-11-20T08:00", "2026-11-20T13:00"),
+        ("2026-11-20 08:00:00Z", "2026-11-20T08:00"),
+        ("2026-11", "2026-11-01T05:00"),
+        ("2026/11/5", "2026-11-05T05:00"),
+        ("20.11.2026", "2026-11-20T05:00"),
+        ("Nov 20", "2026-11-20T05:00"),
+        ("Nov 20, 08:15", "2026-11-20T13:15"),
+        ("20th November 2025", "2025-11-20T05:00"),
+        ("November 20, 2025", "2025-11-20T05:00"),
+        ("3 dec", "2025-12-03T05:00"),
+        *((wrong, None) for wrong in ("", "garbage", "tomorrow", "in 3 days", "31 june", "2026-13-01", "20/11/2026")),
+        *((wrong, None) for wrong in ("2026-1-1-1", "2026", "5", "1 2 3", "25:00", "²d", "9" * 99, "a" * 10_000)),
+    ],
+)
+def test_a_past_time_is_understood_in_usual_wordings(wording: str, stored: str | None) -> None:
+    now = datetime(2026, 11, 26, 17, 20, tzinfo=timezone(timedelta(hours=-5)))  # a Thursday
+    assert past_time(wording, now) == (f"{stored}:00.000Z" if stored else None)
