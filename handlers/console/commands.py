@@ -17,9 +17,9 @@ from handlers.console.actions import (
     forget_as_asked,
     take_back,
 )
-from handlers.console.memory import Linked, links_of, no_memory, state_of, version_of
+from handlers.console.memory import Linked, links_of, no_memory, place_meant, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
-from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, place_of, read
+from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
@@ -190,13 +190,13 @@ async def list_memories(dispatch: Dispatch, visit: Visit, request: List) -> list
 
 async def show(dispatch: Dispatch, visit: Visit, request: One) -> Shown:
     """Return one memory; raises Fault("not_found")."""
-    place = place_of(visit, request.id)
+    place = await place_meant(dispatch, visit, request.id)
     return await read(dispatch, visit, lambda tx: _shown(tx, dispatch, visit, place))
 
 
 async def history(dispatch: Dispatch, visit: Visit, request: One) -> list[Event]:
     """Return the newest events of a memory, which may be gone; raises Fault("not_found") if there are none."""
-    place = place_of(visit, request.id)
+    place = await place_meant(dispatch, visit, request.id)
     past = await read(dispatch, visit, lambda tx: events(tx, place))
     if not past:
         raise no_memory(place)
@@ -217,7 +217,8 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
 
 async def edit(dispatch: Dispatch, visit: Visit, request: Edit) -> Changed:
     """Writes another text, unless the memory has changed since the version."""
-    place, call, before = await editing(dispatch, visit, request.id)
+    memory_id = (await place_meant(dispatch, visit, request.id)).id
+    place, call, before = await editing(dispatch, visit, memory_id)
     if before == request.text:
         return Changed(place.id, _UNCHANGED, 0, request.version)
     arguments = {**call.arguments, call.text: request.text}
@@ -227,6 +228,7 @@ async def edit(dispatch: Dispatch, visit: Visit, request: Edit) -> Changed:
 
 async def forget(dispatch: Dispatch, visit: Visit, request: Forget) -> Changed:
     """Delete a memory, or an observation of it; an immutable memory only if an admin asks for that."""
+    request.id = (await place_meant(dispatch, visit, request.id)).id
     place = await forget_as_asked(dispatch, visit, request)
     return await _changed(dispatch, visit, place, "forgotten")
 

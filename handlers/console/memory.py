@@ -12,6 +12,7 @@ from handlers.console.records import Call, Event, calls_of, events
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
+from kernel.core.text import did_you_mean
 from kernel.core.times import utc_time
 from kernel.memories.as_of import is_unrecorded
 from kernel.memories.curation import Curation, Neighbour, ToolCall
@@ -21,6 +22,10 @@ from kernel.store.transaction import Tx
 _WHOLE_CHARS = 4_000_000
 _SHOWN_OBSERVATIONS, _OBSERVATION_CHARS = 100, 200  # with a form each
 _NAME_CHARS = 80  # of a linked memory
+_LEAST_TYPED = 4  # characters of an id that names a memory by its beginning
+_MEANT = 3  # memories that a refusal names
+_LOOKED_AT = 20  # memories with the same beginning
+_NEIGHBOURS = 10  # before a misspelt key, and as many after it
 _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
 
 
@@ -195,6 +200,50 @@ def version_of(tx: Tx, dispatch: Dispatch, place: Place) -> str:
 
 def no_memory(place: Place) -> Fault:
     return Fault("not_found", f"There is no memory {place.id[:200]}.")
+
+
+async def place_meant(dispatch: Dispatch, visit: Visit, typed: str) -> Place:
+    """Return the place of the only memory whose id or key is, or begins with, the typed text.
+
+    Raises Fault that names the memories near it, if they are several or it is misspelt, and Forbidden.
+    """
+    space, slash, _ = typed.partition("/")
+    if slash and any(space.partition(":")[0] == served.name for served in dispatch.dialects):
+        place_of(visit, typed)
+    return await read(dispatch, visit, lambda tx: _place_meant(tx, visit, typed))
+
+
+def _place_meant(tx: Tx, visit: Visit, typed: str) -> Place:
+    space, slash, key = typed.partition("/")
+    place = Place(space, key)
+    if slash and _allowed(visit, [place]) and (find_document(tx, place, 1) or events(tx, place)):
+        return place
+    begun = [*_alike(tx, visit, key, space), *_alike(tx, visit, typed)] if slash else _alike(tx, visit, typed)
+    whole = [place for place in begun if typed in (place.key, place.id)]
+    places = [*dict.fromkeys(whole or begun)]
+    if len(places) == 1 and (whole or len(typed) >= _LEAST_TYPED):
+        return places[0]
+    message = f"There is no memory {typed[:200]}" if len(places) < 2 else f"{typed[:200]} may be several memories"
+    if places:
+        raise Fault("not_found", f"{message}: did you mean {' or '.join(place.id[:200] for place in places[:_MEANT])}?")
+    near = _neighbours(tx, visit, place) if slash else []
+    hint = did_you_mean(typed, [place.id for place in near]) or "."
+    raise Fault("not_found", f"{message}{hint}")
+
+
+def _alike(tx: Tx, visit: Visit, key: str, space: str | None = None) -> list[Place]:
+    """Return the first memories whose keys begin so, of those that the caller may see."""
+    rows = tx.all("kernel.console.alike", Place, space=space, low=key, high=f"{key}\U0010ffff", limit=_LOOKED_AT)
+    return _allowed(visit, rows)
+
+
+def _neighbours(tx: Tx, visit: Visit, place: Place) -> list[Place]:
+    where = {"space": place.space, "key": place.key}
+    return _allowed(visit, tx.all("kernel.console.neighbours", Place, **where, limit=_NEIGHBOURS))
+
+
+def _allowed(visit: Visit, places: list[Place]) -> list[Place]:
+    return [place for place in places if visit.caller.grant.allows_dialect(place.dialect)]
 
 
 def _may_call(dispatch: Dispatch, visit: Visit, call: ToolCall | None) -> bool:

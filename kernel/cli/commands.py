@@ -151,7 +151,7 @@ _MEMORY = (
     _option("--url", "ask this server instead, such as https://memory.example"),
     _option("--key", "API key for --url; - reads it from standard input", default=""),
 )
-_ID = _option("id", "id of the memory, as recall and list show it", "ID")
+_ID = _option("id", "id of the memory, as recall and list show it, or its beginning", "ID")
 _FILTERS = (
     _option("--since", "only changes since this time: yesterday, 7d, 2026-01-31", "TIME"),
     _names("--dialect", "only this dialect"),
@@ -173,14 +173,14 @@ COMMANDS: Mapping[str, Command] = {
         (
             *_MEMORY,
             _option("query", "the question, in plain words", nargs="+"),
-            _option("--limit", "most memories to show (10)", type=int, default=10),
+            _option("--limit", "most memories to show (10)", type=_number(1, 100), default=10),
             _option("--as-of", "memories as they stood at this time", "TIME"),
             *_FILTERS,
         ),
     ),
     "list": Command(
         "memory_commands:run",
-        (*_MEMORY, _option("--limit", "most memories to list (50)", type=int, default=50), *_FILTERS),
+        (*_MEMORY, _option("--limit", "most memories to list (50)", type=_number(1, 10_000), default=50), *_FILTERS),
     ),
     "show": Command("memory_commands:run", (*_MEMORY, _ID)),
     "history": Command("memory_commands:run", (*_MEMORY, _ID)),

@@ -77,6 +77,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of a command, by the names of its request."""
     match arguments.command:
         case "recall":
+            if not " ".join(arguments.query).strip():
+                raise Fault("invalid", "query: is empty; `quipu list` shows the newest memories.")
             query, at = " ".join(arguments.query), output.moment("--as-of", arguments.as_of or "")
             return {"query": query, "limit": arguments.limit, "as_of": at, **_filters(arguments)}
         case "list":

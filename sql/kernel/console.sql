@@ -51,6 +51,25 @@ JOIN doc_place AS p ON p.id = d.place
 LEFT JOIN doc_flag AS f ON f.doc = d.id
 WHERE d.space = :space AND d.key = :key;
 
+-- name: alike
+-- The memories whose keys lie in a range, in every space or in one.
+SELECT s.space, d.key
+FROM (SELECT DISTINCT space FROM doc_day) AS s
+CROSS JOIN doc AS d ON d.space = s.space AND d.key >= :low AND d.key < :high
+WHERE :space IS NULL OR s.space = :space
+ORDER BY s.space, d.key
+LIMIT :limit;
+
+-- name: neighbours
+-- The memories whose keys come next before and after a key in its space.
+SELECT n.space, n.key
+FROM (
+    SELECT d.space, d.key FROM doc AS d WHERE d.space = :space AND d.key < :key ORDER BY d.key DESC LIMIT :limit
+) AS n
+UNION ALL
+SELECT n.space, n.key
+FROM (SELECT d.space, d.key FROM doc AS d WHERE d.space = :space AND d.key > :key ORDER BY d.key LIMIT :limit) AS n;
+
 -- name: versions
 -- The events of a memory, newest first, with the beginnings of their texts.
 SELECT {event}

@@ -102,7 +102,7 @@ def post(server: Server, command: str, headers: dict[str, str] | None = None, **
 def test_commands_print_the_same_beside_a_server_and_on_the_file(tmp_path: Path) -> None:
     with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
         beside = told(server.data)
-    assert [status for status, _, _ in beside] == [*[0] * 5, 1, 0, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, *[1] * 6]
+    assert [status for status, _, _ in beside] == [*[0] * 5, 1, 0, 0, 1, 1, 0, 1, 0, 0, 0, 2, 0, *[1] * 6]
     assert told(tmp_path / "file") == beside
 
 

@@ -84,6 +84,51 @@ def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -
         assert (status, error) == ((0, "") if not wrong else (1, f"quipu: --since must be {WORDINGS}.\n"))
 
 
+def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, call: Call) -> None:
+    for path in ("infra/deploy", "infra/deploys", "infra/backup", "x"):
+        call("add_memory", path=path, content=f"text of {path}")
+    call("save_memory", db="core", content="a fact", category="fact")
+    (fact,) = (json.loads(line)["id"] for line in quipu("list", "--json", "--dialect", "brain")[1].splitlines())
+    for typed, id_ in (
+        ("infra/deploy", "paths/infra/deploy"),
+        ("infra/b", "paths/infra/backup"),
+        ("paths/infra/b", "paths/infra/backup"),
+        (fact.partition("/")[2], fact),
+        (fact[:-4], fact),
+        (fact.partition("/")[2][:-4], fact),
+        ("paths/x", "paths/x"),
+    ):
+        assert json.loads(quipu("show", typed, "--json")[1])["id"] == id_
+        assert quipu("history", typed)[0] == 0
+    assert quipu("edit", "infra/ba", "--text", "Every night.")[1].startswith("edited paths/infra/backup\n")
+    assert quipu("forget", "infra/ba")[1].startswith("forgotten paths/infra/backup\n")
+    assert quipu("history", "paths/infra/backup")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("infra/dep", "infra/dep may be several memories: did you mean paths/infra/deploy or paths/infra/deploys?"),
+        ("in", "There is no memory in: did you mean paths/inn?"),
+        ("paths/infra/delpoy", "There is no memory paths/infra/delpoy: did you mean paths/infra/deploy?"),
+        ("nothing", "There is no memory nothing."),
+        ("paths/zzzz", "There is no memory paths/zzzz."),
+    ],
+)
+def test_an_id_that_names_no_single_memory_changes_nothing_and_names_those_near(
+    quipu: Quipu, call: Call, typed: str, answer: str
+) -> None:
+    for path in ("infra/deploy", "infra/deploys", *(["inn"] if typed == "in" else [])):
+        call("add_memory", path=path, content=f"text of {path}")
+    if typed == "in":
+        call("drop_memory", path="infra/deploy")
+        call("drop_memory", path="infra/deploys")
+    before = quipu("list")[1]
+    for command in (["show"], ["history"], ["edit", "--text", "x"], ["forget"]):
+        assert quipu(command[0], typed, *command[1:]) == (1, "", f"quipu: {answer}\n")
+    assert quipu("list")[1] == before
+
+
 @pytest.mark.parametrize(
     ("zone", "shown"), [("Asia/Tokyo", "2026-11-26 07:16 JST"), ("America/New_York", "2026-11-25 17:16 EST")]
 )
