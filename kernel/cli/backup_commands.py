@@ -10,7 +10,7 @@ from pathlib import Path
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.commands import BACKUP_KEEP
 from kernel.cli.output import note, show
-from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.progress_bar import ProgressBar, Working
 from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
@@ -91,7 +91,9 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
         own = config._replace(tenant=name)
         places[name] = Place(name, own.home, app.folders_of(own, app.context_of(own)))
     context = app.base_context(None)
-    for line in restore(config.data, places, source, context, tenant=config.tenant, time=backup_time()):
+    with Working("restore"):
+        lines = [*restore(config.data, places, source, context, tenant=config.tenant, time=backup_time())]
+    for line in lines:
         show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
         for name, text in read_manifest(source).settings.items():

@@ -70,6 +70,16 @@ class _Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(None, f"unknown {label} {str(value)[:_SHOWN_CHARS]}{hint or choices}")
 
 
+class _Kinds(argparse.Action):
+    """Prints the formats of an import, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from kernel.cli.import_command import print_kinds
+
+        print_kinds()
+        parser.exit()
+
+
 def spelled_out(words: list[str]) -> list[str]:
     """Return the words of a command line with the name of a command for its alias, and --help for `help`."""
     if words[:1] == ["help"]:
@@ -349,14 +359,15 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "undo": Command(
         "store_commands:undo_call",
-        (*_DATA, _option("id", "id of the call, from `quipu audit`", type=_number(1, 2**63 - 1))),
+        (*_DATA, _option("id", "id of the call, from `quipu audit`", type=_number(1, 2**63 - 1), nargs="?")),
         "store",
     ),
     "import": Command(
         "import_command:import_data",
         (
             *_DATA,
-            _option("kind", "format of the data, unless it says so; an unknown name lists all", nargs="?"),
+            _option("--list", "list the formats, with their names", action=_Kinds, nargs=0),
+            _option("kind", "format of the data, unless it says so", nargs="?"),
             _path("path", "file or folder to read; it is not modified"),
             _option("--into", "database of brain, project of scopes or session for the memories", "NAME", default=""),
             _flag("--dry-run", "count the memories of an import, and write nothing"),

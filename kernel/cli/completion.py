@@ -4,14 +4,19 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kernel.cli.clients import CLIENTS
 from kernel.cli.commands import parsers
+from kernel.cli.export_command import kinds as kinds_of_export
 from kernel.cli.help_text import TEXTS
+from kernel.cli.import_command import kinds as kinds_of_import
 from kernel.cli.output import show
 from kernel.core.config import Config
+from kernel.server import app
 
 _BASH = """_quipu() {{
     local given=" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " words
     case "$given" in
+{values}
 {cases}
         *) words="{top}" ;;
     esac
@@ -19,6 +24,10 @@ _BASH = """_quipu() {{
     [[ ${{#COMPREPLY[@]}} -gt 0 ]] || compopt -o default 2>/dev/null
 }}
 complete -F _quipu quipu"""
+# A colon would split a word of bash: then the key alone names the memory.
+_IDS = """$(quipu list --limit 200 2>/dev/null | awk -F'  ' '{ id = $2; if (id ~ /:/) sub(/^[^\\/]*\\//, "", id);\
+ if (id !~ / /) print id }')"""
+_WITH_ID = ("show", "history", "edit", "forget")
 _ZSH = """#compdef quipu
 autoload -U +X bashcompinit && bashcompinit
 {bash}"""
@@ -36,20 +45,39 @@ def script(shell: str) -> str:
     top = commands.pop("")
     if shell == "fish":
         return "\n".join(_fish(commands))
-    cases = [
-        f'        " {name} "*) words="{" ".join(_words(command))}" ;;'
-        for name, command in sorted(commands.items(), key=lambda pair: -len(pair[0]))
-    ]
-    bash = _BASH.format(cases="\n".join(cases), top=" ".join(_words(top)))
+    by_length = sorted(commands.items(), key=lambda pair: -len(pair[0]))
+    cases = [f'        " {name} "*) words="{_words(name, command)}" ;;' for name, command in by_length]
+    values = {
+        option: " ".join(words)
+        for name, command in commands.items()
+        for action in _actions(command)
+        for option in action.option_strings[-1:]
+        if (words := _values(name, action))
+    }
+    after = [f'        *" {option} ") words="{words}" ;;' for option, words in values.items()]
+    bash = _BASH.format(values="\n".join(after), cases="\n".join(cases), top=_words("", top))
     return bash if shell == "bash" else _ZSH.format(bash=bash)
 
 
-def _words(command: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a command, and its arguments with choices, such as the commands below it."""
+def _words(name: str, command: argparse.ArgumentParser) -> str:
+    """Return the options of a command, and the values of its arguments, such as the commands below it."""
     words = list[str]()
     for action in _actions(command):
-        words += action.option_strings[-1:] or (map(str, action.choices) if action.choices else ())
-    return words
+        words += action.option_strings[-1:] or _values(name, action)
+    return " ".join([*words, *([_IDS] if name in _WITH_ID else [])])
+
+
+def _values(command: str, action: argparse.Action) -> list[str]:
+    """Return the values of an option or argument, if they are known."""
+    if action.choices:
+        return [*map(str, action.choices)]
+    if action.dest == "client":
+        return [client.name for client in CLIENTS]
+    if action.dest == "dialect":
+        return [dialect.name for dialect in app.DIALECTS]
+    if action.dest == "kind":
+        return kinds_of_import() if command == "import" else kinds_of_export()
+    return []
 
 
 def _actions(command: Any) -> Sequence[argparse.Action]:
@@ -69,9 +97,13 @@ def _fish(commands: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
             for option in action.option_strings[-1:]:
                 takes = "" if action.nargs == 0 else " -r"
                 flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
+                values = " ".join(_values(name, action))
+                takes += f" -a {_quoted(values)}" if values else ""
                 yield f"complete -c quipu -n {condition} {flag}{takes} -d {_quoted(action.help or '')}"
-            if not action.option_strings and action.choices:
-                yield f"complete -c quipu -n {condition} -a {_quoted(' '.join(map(str, action.choices)))}"
+            if not action.option_strings and (values := " ".join(_values(name, action))):
+                yield f"complete -c quipu -n {condition} -a {_quoted(values)}"
+        if name in _WITH_ID:
+            yield f"complete -c quipu -n {condition} -a {_quoted(_IDS[1:])}"
 
 
 def _quoted(text: str) -> str:

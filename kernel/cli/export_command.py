@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernel.cli.output import note, show
+from kernel.cli.progress_bar import Working
 from kernel.core.config import VERSION, Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
@@ -22,33 +23,46 @@ from kernel.store.transaction import Tx
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes longer than a call may
 _OKF = "okf"
+_ALIASES = {"markdown": _OKF, "md": _OKF}
 
 
 def export_data(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
     """Write a new file or folder, readable by its owner only, unless it exists."""
-    about = "every memory of every dialect with its history, as JSON lines that `quipu import` brings back"
-    every = [Export("jsonl", about, partial(portable_export.export_lines, app.DIALECTS))]
-    every += [export for dialect in app.DIALECTS for export in dialect.exchange.exports]
-    exports = {export.kind: export for export in every}
-    if arguments.kind not in {_OKF, *exports}:
-        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join((_OKF, *exports))}")
+    kind, exports = _ALIASES.get(arguments.kind, arguments.kind), _exports()
+    if kind not in {_OKF, *exports}:
+        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join(kinds())}")
     target: Path = arguments.path
     patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with open_reader(config.file, patient) as db:
-        if arguments.kind == _OKF:
-            counts = db.read(CallContext(), partial(_write_bundle, target))
+        if kind == _OKF:
+            with Working("export"):
+                counts = db.read(CallContext(), partial(_write_bundle, target))
             left = f", {counts.quarantined} in quarantine left out" if counts.quarantined else ""
             result = {"folder": str(target), **counts._asdict()}
             show(result, f"{counts.concepts} memories{left}", as_json=arguments.json)
             return _report_damage(config, patient)
-        count = db.read(CallContext(), partial(_write, exports[arguments.kind], target))
+        with Working("export"):
+            count = db.read(CallContext(), partial(_write, exports[kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return _report_damage(config, patient)
 
 
+def kinds() -> list[str]:
+    """Return the names of the formats."""
+    return [_OKF, *_exports()]
+
+
+def _exports() -> dict[str, Export]:
+    about = "every memory of every dialect with its history, as JSON lines that `quipu import` brings back"
+    every = [Export("jsonl", about, partial(portable_export.export_lines, app.DIALECTS))]
+    every += [export for dialect in app.DIALECTS for export in dialect.exchange.exports]
+    return {export.kind: export for export in every}
+
+
 def _report_damage(config: Config, context: StoreContext) -> int:
     """Note that the exported store is damaged; return 1 if it is."""
-    damage = "" if config.store else find_damage(config.file, context, app.DIALECTS)
+    with Working("look for damage"):
+        damage = "" if config.store else find_damage(config.file, context, app.DIALECTS)
     if damage:
         note(f"quipu: The store is damaged, and so is this export: {damage}. Run `quipu check`.")
     return 1 if damage else 0

@@ -103,7 +103,7 @@ Deletes every key, so that a server on this machine serves every local client ag
   quipu key reset
 
 completion: print the completion of a shell
-Prints the script by which a shell completes commands and options.
+Prints the script by which a shell completes commands, options, their values and ids.
   quipu completion bash > ~/.quipu.bash
   quipu completion fish > ~/.config/fish/completions/quipu.fish
 
@@ -181,11 +181,13 @@ Returns the space of deleted memories to the file system. Calls younger than QUI
   quipu compact --forget-undo
 
 undo: undo the changes of one call
-Restores the memories that one call changed to their state before it.
+Restores the memories that one call changed to their state before it; without a number it proposes the last call.
+  quipu undo
   quipu undo 42
 
 import: import the memories of another program
 Imports the data of another program; a memory that is there already is not added again.
+  quipu import --list
   quipu import ~/.claude-mem/claude-mem.db --dry-run
   quipu import ~/.claude-mem/claude-mem.db
   quipu import rules ~/project

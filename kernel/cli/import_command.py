@@ -14,7 +14,7 @@ from kernel.cli.progress_bar import ProgressBar
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
-from kernel.core.text import one_line
+from kernel.core.text import did_you_mean, one_line
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import CONSTRAINTS
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
+_LINE_END = "\n"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
 _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
@@ -61,22 +62,41 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
         take = {dialect.name: dialect.memories.take for dialect in app.DIALECTS if dialect.memories.take}
         source = Source(arguments.path, password, context.settings, copies, take, ahead, arguments.into)
         work = _preview if arguments.dry_run else partial(_import, alone)
+        before = _newest_calls(config.file, context, 1)
         try:
             result = work(config.file, config.undo_hours, context, origin, kind, source)
         except Fault as fault:
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
+    calls = _newest_calls(config.file, context, _ROWS_SEARCHED)
+    after = before[0].id if before else 0
+    own = (call for call in calls if call.id > after and call.tool == origin.tool and call.undoable)
+    _report(arguments, kind, result, next(own, None))
+    return 0
+
+
+def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call: audit.Entry | None) -> None:
+    """Print the counts of an import, its remarks, and the call that `quipu undo` takes back."""
     if arguments.json:
-        dry = {"dry_run": True} if arguments.dry_run else {}
-        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
-        return 0
+        more = {"dry_run": True} if arguments.dry_run else {"call": call.id if call else 0}
+        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **more}, "", as_json=True)
+        return
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
     for name, count in result.counts.items():
         print(f"{name}: {count}")
     for remark in result.remarks:
         note(_printable(remark))
-    return 0
+    if call is not None:
+        memories = "1 memory" if call.touched == 1 else f"{call.touched:,} memories"
+        print(f"imported {memories}; `quipu undo {call.id}` takes it back")
+    elif not arguments.dry_run:
+        print("nothing new was imported")
+
+
+def _newest_calls(file: Path, context: StoreContext, limit: int) -> list[audit.Entry]:
+    with open_reader(file, context) as db:
+        return db.read(CallContext(), partial(audit.read, limit=limit))
 
 
 def _check_into(name: str, kind: Import) -> None:
@@ -97,20 +117,41 @@ def _printable(text: str) -> str:
 
 def _chosen(kind: str | None, path: Path) -> Import:
     """Return the import of a kind; without a kind, the first that the file or folder looks like."""
-    own = [match._replace(dialect=dialect.name) for dialect in app.DIALECTS for match in dialect.exchange.imports]
-    kinds = [_everything(), *own, *app.foreign_imports()]
-    names = ", ".join(match.kind for match in kinds)
     if kind is None:
         if not path.exists():
             raise Fault("invalid", f"There is no file and no folder {path}.")
-        match = next((match for match in kinds if match.matches and match.matches(path)), None)
+        match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
-            raise Fault("invalid", f"{path.name or path} does not say what it is: name its kind, one of {names}.")
+            name = one_line(path.name or str(path), _SHOWN_NAME)
+            raise Fault(
+                "invalid", f"{name} does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
+            )
         note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {match.kind}: {match.about}")
         return match
-    if (match := next((match for match in kinds if match.kind == kind), None)) is None:
-        raise Fault("invalid", f"Cannot import {kind}: choose from {names or 'nothing'}")
+    if (match := next((match for match in _imports() if match.kind == kind), None)) is None:
+        hint = did_you_mean(kind, kinds())
+        raise Fault("invalid", f"Cannot import {kind}{hint or f'; these can be imported:{_LINE_END}{_listed()}'}")
     return match
+
+
+def _imports() -> list[Import]:
+    own = [match._replace(dialect=dialect.name) for dialect in app.DIALECTS for match in dialect.exchange.imports]
+    return [_everything(), *own, *app.foreign_imports()]
+
+
+def kinds() -> list[str]:
+    """Return the names of the formats."""
+    return [match.kind for match in _imports()]
+
+
+def print_kinds() -> None:
+    print(_listed())
+
+
+def _listed() -> str:
+    """Return a line for each format."""
+    width = max(map(len, kinds()))
+    return "\n".join(f"  {match.kind:{width}}  {match.about}" for match in _imports())
 
 
 def _everything() -> Import:

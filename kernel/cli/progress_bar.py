@@ -1,10 +1,14 @@
 """A progress bar on a terminal."""
 
 import shutil
+import sys
+import threading
 import time
+from types import TracebackType
 from typing import TextIO
 
 _REDRAW_SECONDS = 0.1
+_WORKING_SECONDS = 1.0
 _MIN_BAR_COLUMNS = 20  # narrower terminals get the numbers alone
 _MINUTE, _HOUR = 60, 3600
 _SLOW = 10  # steps a second, below which tenths are shown
@@ -41,6 +45,37 @@ class ProgressBar:
         self._stream.write(f"\r{text.ljust(len(self._drawn))}")
         self._stream.flush()
         self._drawn = text
+
+
+class Working:
+    """Shows on a terminal for how long work goes on that counts no steps."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._draw, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _draw(self) -> None:
+        started, text = time.monotonic(), ""
+        while not self._ended.wait(_WORKING_SECONDS):
+            text = f"{self._label} {_duration(time.monotonic() - started)}"
+            self._write(text)
+        self._write(" " * len(text))
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"{text}\r")  # the next line of output begins over it
+        sys.stderr.flush()
 
 
 def render(label: str, steps: int, total: int, seconds: float, columns: int) -> str:

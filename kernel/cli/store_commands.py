@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 
 from kernel.cli.output import local_time, moment, note, show
-from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.progress_bar import ProgressBar, Working
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
@@ -24,6 +24,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.transaction import TARGETS_SHOWN
 
 _SHOWN_DIFFERENCES = 100  # memories that `check` names
+_CALLS_SEARCHED = 1000  # for the last that can be undone
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 
@@ -59,9 +60,10 @@ def check(arguments: argparse.Namespace, config: Config, context: StoreContext, 
     lines: list[str] = []
     repair: bool = arguments.repair
     try:
-        findings = consistency.check(
-            config.file, context, app.DIALECTS, repair=repair, report=lines.append, alone=alone
-        )
+        with Working("check"):
+            findings = consistency.check(
+                config.file, context, app.DIALECTS, repair=repair, report=lines.append, alone=alone
+            )
         for finding in findings:
             show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
     finally:
@@ -91,7 +93,8 @@ def compact_store(arguments: argparse.Namespace, config: Config, context: StoreC
     if arguments.full and not alone:
         note("Writes of the servers wait until the file is rewritten.")
     choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
-    result = compact(config.file, context, note, choice, alone=alone)
+    with Working("compact"):
+        result = compact(config.file, context, note, choice, alone=alone)
     show(result._asdict(), f"{result.before} bytes before, {result.after} after", as_json=arguments.json)
     if result.undoable:
         note(f"{result.undoable} calls can still be undone: --forget-undo frees what is kept for it")
@@ -136,11 +139,23 @@ def show_calls(arguments: argparse.Namespace, config: Config, context: StoreCont
 
 
 def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
-    """Undo the changes of one call."""
-    entry = undo.undo(config.file, context, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
+    """Undo the changes of one call; without its number, propose the last."""
+    if arguments.id is None:
+        raise Fault("invalid", _last_undoable(config, context))
+    with Working("undo"):
+        entry = undo.undo(config.file, context, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     note("undone")
     return 0
+
+
+def _last_undoable(config: Config, context: StoreContext) -> str:
+    with open_reader(config.file, context) as db:
+        entries = db.read(CallContext(), partial(audit.read, limit=_CALLS_SEARCHED))
+    last = next((entry for entry in entries if entry.undoable), None)
+    if last is None:
+        return "No recent call can be undone."
+    return f"Which call? `quipu undo {last.id}` takes back the last: {_call_line(last)}"
 
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:

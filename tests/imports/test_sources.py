@@ -80,7 +80,7 @@ def test_times_authors_and_origins_of_a_source_are_kept(shell: Shell, tmp_path: 
 
 def test_a_kind_can_be_named_and_what_says_nothing_is_asked_for(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "odd.bin").write_bytes(b"\x00\x01")
-    with pytest.raises(Fault, match=r"does not say what it is: name its kind, one of jsonl, .*claude-code"):
+    with pytest.raises(Fault, match=r"does not say what it is: name its kind, one of these(.|\n)*claude-code"):
         shell.run("import", str(tmp_path / "odd.bin"))
     with pytest.raises(Fault, match=r"There is no file and no folder"):
         shell.run("import", str(tmp_path / "none"))

@@ -150,6 +150,40 @@ def test_an_import_can_be_undone_after_compact(kernel: Kernel, run: Run, tmp_pat
     assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
 
 
+def test_an_import_ends_with_the_number_that_undoes_it(kernel: Kernel, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "memory.jsonl"
+    source.write_text('{"type":"entity","name":"Ada","entityType":"person","observations":["drinks tea"]}\n')
+    last = run("import", "server-memory", str(source))[1].splitlines()[-1]
+    assert last == "imported 1 memory; `quipu undo 1` takes it back"
+    assert run("import", "server-memory", str(source))[1].splitlines()[-1] == "nothing new was imported"
+    assert run("undo", "1")[0] == 0
+    assert '"call":3' in run("import", "server-memory", str(source), "--json")[1]
+    assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 1
+
+
+def test_undo_without_a_number_proposes_the_last_call(kernel: Kernel, call: Call, run: Run) -> None:
+    with pytest.raises(Fault, match=r"^No recent call can be undone\.$"):
+        run("undo")
+    precious(call)
+    with pytest.raises(Fault, match=r"^Which call\? `quipu undo 2` takes back the last: 2 .*drop_memory"):
+        run("undo")
+    assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
+
+
+def test_a_folder_that_does_not_say_what_it_is_gets_the_formats_with_their_texts(
+    kernel: Kernel, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(Fault, match=r"folder does not say what it is(.|\n)*\n  claude-code +\S") as refused:
+        run("import", str(tmp_path / "folder"))
+    with pytest.raises(SystemExit):
+        run("import", "--list")
+    assert capsys.readouterr().out.split() == refused.value.message.partition("\n")[2].split()
+    with pytest.raises(Fault, match=r"^Cannot import obsidan: did you mean obsidian\?$"):
+        run("import", "obsidan", str(tmp_path / "folder"))
+    assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
+
+
 def test_undo_ends_only_where_it_is_asked_for(
     kernel: Kernel, call: Call, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,11 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
         ("quipu key create --sc", ["--scope"]),
         ("quipu completion ", ["--help", "bash", "zsh", "fish"]),
         ("quipu recall --da", ["--data"]),
+        ("quipu setup --client cu", ["cursor"]),
+        ("quipu add x --dialect pa", ["paths"]),
+        ("quipu key create --scope ad", ["admin"]),
+        ("quipu import obs", ["obsidian"]),
+        ("quipu export ok", ["okf"]),
     ],
 )
 def test_bash_completes_commands_and_options(typed: str, words: list[str]) -> None:
@@ -27,6 +33,19 @@ COMP_WORDS=({typed}{" ''" if typed.endswith(" ") else ""}); COMP_CWORD=$(( ${{#C
 echo "${{COMPREPLY[@]}}" """
     shown = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout
     assert shown.split() == words
+
+
+@needs_bash
+def test_bash_completes_ids_from_the_server(tmp_path: Path) -> None:
+    listed = "2026-11-26 08:00 CET  paths/car/garage  text\n2026-11-26 08:00 CET  brain:core/mem_1  a  text"
+    (tmp_path / "quipu").write_text(f"#!/bin/sh\necho '{listed}'\n")
+    (tmp_path / "quipu").chmod(0o755)
+    ask = f"""PATH={tmp_path}:$PATH
+{script("bash")}
+COMP_WORDS=(quipu forget $1); COMP_CWORD=2; _quipu; echo "${{COMPREPLY[@]}}" """
+    for typed, words in (("pa", ["paths/car/garage"]), ("mem", ["mem_1"])):
+        shown = subprocess.run(["bash", "-c", ask, "-", typed], capture_output=True, text=True, check=True).stdout
+        assert shown.split() == words
 
 
 def test_fish_has_a_line_for_every_command_and_option() -> None:

@@ -1,8 +1,32 @@
 """A line of progress: share, counts, rate and time left."""
 
+import io
+import time
+
 import pytest
 
-from kernel.cli.progress_bar import render
+from kernel.cli import progress_bar
+from kernel.cli.progress_bar import Working, render
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_work_without_steps_shows_its_seconds_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
+) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress_bar, "_WORKING_SECONDS", 0.001)
+    with Working("check"):
+        ends = time.monotonic() + 10
+        while stream.isatty() and "check 0 s\r" not in stream.getvalue() and time.monotonic() < ends:
+            time.sleep(0.001)
+    assert stream.getvalue().split("\r")[-2:] == (["         ", ""] if stream.isatty() else [""])
 
 
 @pytest.mark.parametrize(
