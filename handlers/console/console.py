@@ -22,6 +22,7 @@ from handlers.console.requests import (
     is_form,
     is_same_origin,
     parameters,
+    zone_of,
 )
 from handlers.console.sessions import Visitors
 from kernel.calls.dispatch import Dispatch
@@ -143,6 +144,7 @@ class Console:
         if name == "login":
             return self._login_page(request)
         visit, session = self._visitors.visit(request)
+        visit = visit._replace(zone=zone_of(request.headers))
         page = PAGES.get(name)
         if page is None and name != _CSV:
             raise Fault("not_found", "There is no such page.")
@@ -154,9 +156,13 @@ class Console:
         return self._visitors.renewed(self._page(request, name, page, model, visit), session)
 
     def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
+        problem: str = getattr(model, "problem", "")
         if request.path.endswith(".json"):
+            if problem:
+                return self._failure(request, 400, "invalid", problem)
             return Answer(200, msgspec.json.encode(model), _JSON)
-        return self._html(name, page.title, visit, {"model": model}, request)
+        answer = self._html(name, page.title, visit, {"model": model}, request)
+        return answer._replace(status=400) if problem else answer
 
     async def _act(self, request: Request, name: str) -> Answer:
         """Runs an action for a form of our own pages."""
@@ -245,7 +251,11 @@ class Console:
             body = msgspec.json.encode({"error": {"code": code, "message": message}})
             return Answer(status, body, _JSON, headers)
         values = {"status": status, "message": message, "typed": None, "id": "", **values}
-        return self._html("failure", "Not done", None, values, request)._replace(status=status, headers=headers)
+        try:
+            visit = self._visitors.visit(request)[0]
+        except (Unauthenticated, Forbidden, Fault):
+            visit = None
+        return self._html("failure", "Error", visit, values, request)._replace(status=status, headers=headers)
 
     def _html(self, name: str, title: str, visit: Visit | None, values: Mapping[str, Any], request: Request) -> Answer:
         grant = None if visit is None else visit.caller.grant
@@ -264,6 +274,7 @@ class Console:
             "notice": _NOTICES.get(request.query.get("done", ""), ""),
             "needs_key": self._site.needs_key(),
             "now": utc_now(),
+            "zone": zone_of(request.headers),
             "wrong": "",
         }
         return Answer(200, self._renderer.page(f"{name}.html", {**common, **values}))

@@ -20,6 +20,7 @@ from handlers.console.records import (
     session_events,
     sessions,
     timeline,
+    with_texts,
 )
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
@@ -116,7 +117,8 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
         require(visit, "A check of the whole chain", Permission.admin)
 
     def load(tx: Tx) -> tuple[list[Call], int | None]:
-        return calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor), audit.first_broken(tx, depth)
+        rows = calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
+        return with_texts(tx, rows, dialects), audit.first_broken(tx, depth)
 
     rows, first_broken = await read(dispatch, visit, load)
     return Audit(_names(dispatch), choices, rows[:PAGE_ROWS], next_page(rows), depth, first_broken)

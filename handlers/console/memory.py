@@ -7,13 +7,12 @@ from urllib.parse import quote_plus
 
 from msgspec import Struct
 
-from handlers.console.reading import SHOWN_CHARS, Place, Site, place_of, read
-from handlers.console.records import Call, Event, calls_of, events
+from handlers.console.reading import SHOWN_CHARS, Place, Site, allowed_dialects, place_of, read
+from handlers.console.records import Call, Event, calls_of, events, with_texts
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.text import did_you_mean
-from kernel.core.times import utc_time
 from kernel.memories.as_of import is_unrecorded
 from kernel.memories.curation import Curation, Neighbour, ToolCall
 from kernel.store import history
@@ -68,7 +67,7 @@ class Memory(Struct):
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None if the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
     as it was at the time `at`: None if it was not there, or no time is asked for, empty if the text was removed.
-    Only if `at_known` does the history hold whole texts.
+    Only if `at_known` does the history hold whole texts. `problem` says why the requested time is none.
     """
 
     id: str
@@ -94,6 +93,7 @@ class Memory(Struct):
     at: str
     at_known: bool
     then: str | None
+    problem: str = ""
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
@@ -111,7 +111,11 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         Document("", "", place.dialect, "", "", "", "", None), Curation(""), ""
     )
     text = curation.text or document.text
-    at, at_known = _moment(visit.query.get("at", "")), not is_unrecorded(tx, place.space)
+    try:
+        at, problem = visit.moment("at"), ""
+    except Fault as fault:
+        at, problem = "", fault.message
+    at_known = not is_unrecorded(tx, place.space)
     then = history.as_of(tx, place.space, place.key, at) if at and at_known else None
     editable = _may_call(dispatch, visit, curation.edit) and _fits_form(curation.text)
     return Memory(
@@ -127,12 +131,13 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         lock=curation.lock,
         observations=_short_observations(curation),
         events=past,
-        calls=calls_of(tx, place),
+        calls=with_texts(tx, calls_of(tx, place), allowed_dialects(visit)),
         links=links_of(tx, visit, curation),
         uri=curation.uri,
         at=at,
         at_known=at_known,
         then=then[:chars] if then else then,
+        problem=problem,
     )
 
 
@@ -140,14 +145,6 @@ def _short_observations(curation: Curation) -> list[str]:
     """Return the first observations, without those for which a form would be long."""
     short = (text for text in curation.observations if len(text) <= _OBSERVATION_CHARS)
     return list(islice(short, _SHOWN_OBSERVATIONS))
-
-
-def _moment(text: str) -> str:
-    """Return a date or time in the form of the history; empty for none."""
-    moment = utc_time(text) if text else ""
-    if moment is None:
-        raise Fault("invalid", "at: a date or time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z")
-    return moment
 
 
 def links_of(tx: Tx, visit: Visit, curation: Curation) -> list[Linked]:

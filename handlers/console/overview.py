@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from handlers.console.reading import Site, allowed_dialects, read
-from handlers.console.records import NEWEST, Call, calls
+from handlers.console.records import NEWEST, Call, calls, with_texts
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.observe.call_log import Hour
@@ -91,7 +91,7 @@ def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Ov
         counts.spaces,
         days,
         counts.quarantined,
-        calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects),
+        with_texts(tx, calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects), dialects),
         counts.file_bytes,
         counts.log_bytes,
         _newest_backup(tx.context.data) if tx.context.data else "",

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
+from kernel.core.text import one_line
 from kernel.store import audit
 from kernel.store.transaction import Tx
 
@@ -16,6 +17,7 @@ _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 140
+SHOWN_TARGETS = 3  # of a call
 
 
 class DiffLine(Struct, array_like=True):
@@ -42,10 +44,11 @@ class Event(Struct):
 
 
 class TouchedMemory(Struct):
-    """A memory that a call touched."""
+    """A memory that a call touched, with the beginning of its text, or of the last that it had."""
 
     id: str
     operation: str
+    text: str = ""
 
 
 class Call(Struct):
@@ -120,6 +123,22 @@ def calls_of(tx: Tx, place: Place) -> list[Call]:
     """Return of the newest calls those that touched one memory, newest first."""
     where = {"space": place.space, "key": place.key}
     return tx.all("kernel.console.calls_of", _call, **where, among=_AMONG_CALLS, limit=_CALLS_OF_MEMORY)
+
+
+def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list[Call]:
+    """Return the calls with the texts of the first memories that each touched, of those the caller may see."""
+    shown = [target for call in rows for target in call.targets[:SHOWN_TARGETS]]
+    places = [Place(*target.id.partition("/")[::2]) for target in shown]
+    allowed = {place for place in places if dialects is None or place.dialect in dialects}
+    found = tx.all("kernel.console.previews", _preview, places=[*allowed], chars=_PREVIEW_CHARS)
+    texts = dict(found)
+    for target, place in zip(shown, places, strict=True):
+        target.text = one_line(texts.get(place, ""), _PREVIEW_CHARS)
+    return rows
+
+
+def _preview(space: str, key: str, text: str) -> tuple[Place, str]:
+    return Place(space, key), text
 
 
 def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from handlers.console.drawing import bars, circle, strip
 from handlers.console.search import WEIGHTS
 from kernel.core.lazy_regex import regex
 from kernel.core.text import visible
+from kernel.core.times import stored_time
 
 _HERE = Path(__file__).parent
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -63,9 +64,22 @@ def ago(at: str, now: str) -> str:
     return "just now" if seconds >= 0 else at
 
 
-def by_day(events: Sequence[Any]) -> list[tuple[str, list[Any]]]:
-    """Return the events in groups of a day each, in the same order."""
-    return [(day, list(several)) for day, several in groupby(events, key=lambda event: str(event.at)[:10])]
+def moment(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> str:
+    """Return a time with its day and zone, and its year unless that is the present."""
+    if not at:
+        return ""
+    there = stored_time(at).astimezone(zone)
+    year = "" if there.year == stored_time(now).astimezone(zone).year else f" {there.year}"
+    return f"{there:%a} {there.day} {there:%b}{year} {there.strftime(clock)} {there.tzname()}"
+
+
+def by_day(events: Sequence[Any], zone: tzinfo) -> list[tuple[str, list[Any]]]:
+    """Return the events in groups of a day each in a zone, in the same order."""
+
+    def day(event: Any) -> str:
+        return stored_time(event.at).astimezone(zone).date().isoformat()
+
+    return [(name, list(several)) for name, several in groupby(events, key=day)]
 
 
 def _finalize(value: Any) -> Any:
@@ -99,6 +113,7 @@ class Renderer:
         own: Mapping[str, Any] = {
             "highlight": highlight,
             "ago": ago,
+            "moment": moment,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,
             "strip": strip,

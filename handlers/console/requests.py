@@ -2,15 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
 from io import StringIO
 from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import parse_qsl
+from zoneinfo import ZoneInfo
 
 from starlette.types import Receive
 
 from kernel.core.errors import Fault
+from kernel.core.ids import utc_now
 from kernel.core.limits import Headers
+from kernel.core.times import WORDINGS, past_time
 from kernel.security.permissions import Caller
 
 FORM_BYTES = 65536
@@ -18,6 +22,7 @@ CONSOLE = "console"  # the name of the client, after the key, in the actor of th
 _HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
+ZONE_COOKIE = "quipu_zone"
 CRLF = "\r\n"  # as which a browser sends every line end
 # `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
 SECURITY = {
@@ -52,16 +57,39 @@ class Request(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """One request for a page: its caller, the parameters of its URL, and whether a cookie has named the caller."""
+    """One request for a page: its caller, the parameters of its URL, whether a cookie has named the caller, and the
+    zone of the browser.
+    """
 
     caller: Caller
     query: Mapping[str, str]
     by_cookie: bool = False
+    zone: tzinfo = UTC
 
     def number(self, name: str, default: int) -> int:
         """Return a parameter that is a whole number."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+
+    def moment(self, name: str) -> str:
+        """Return a parameter that is a time in the words of a person; raises Fault("invalid")."""
+        text = self.query.get(name, "").strip()
+        at = past_time(text, datetime.fromisoformat(utc_now()).astimezone(self.zone))
+        if text and at is None:
+            raise Fault("invalid", f"{name.capitalize()} must be {WORDINGS}.")
+        return at or ""
+
+
+def zone_of(headers: Headers) -> tzinfo:
+    """Return the zone of a browser, which the script of the console writes into a cookie; UTC without it."""
+    for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == ZONE_COOKIE:
+            try:
+                return ZoneInfo(value)
+            except (LookupError, ValueError, OSError):  # no zone of this machine
+                return UTC
+    return UTC
 
 
 def is_same_origin(headers: Headers, public: str) -> bool:

@@ -59,11 +59,18 @@ class Hit(Struct):
     id: str
     score: float
     text: str
+    strength: float = 0.0
+    verdict: Verdict | None = None
     complete: bool = True
     scope: str = ""
     provenance: Origin | None = None
     flag: str = ""
     explained: Explained | None = None
+
+    @property
+    def answers(self) -> str:
+        """Return how likely the hit answers; empty without a query."""
+        return ANSWERS[self.verdict] if self.verdict else ""
 
     @property
     def signals(self) -> list[Signal]:
@@ -82,7 +89,10 @@ class Recalled(Struct):
 
 
 class Found(Struct):
-    """The hits of a query, or without a query the newest memories; `dialects` are the names to choose from."""
+    """The hits of a query, or without a query the newest memories; `dialects` are the names to choose from.
+
+    `problem` says why a filter cannot be used; then nothing was searched.
+    """
 
     query: str
     dialects: list[str]
@@ -91,17 +101,25 @@ class Found(Struct):
     signals: list[str]
     omitted: int
     cursor: str | None
+    problem: str = ""
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
-    """Return the hits of recall; raises Fault with its words, and Forbidden for a key that may not call it."""
+    """Return the hits of recall, or the words of its refusal; raises Forbidden for a key that may not call it."""
     query = visit.query
     names_of_filters = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
     filters = {name: query[name] for name in names_of_filters if query.get(name)}
-    answer = await ask_recall(dispatch, visit, _arguments(query.get("q", ""), filters), Recalled)
-    names = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects]
+    names, problem = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects], ""
+    try:
+        times = {name: visit.moment(name) for name in ("after", "before") if name in filters}
+        answer = await ask_recall(dispatch, visit, _arguments(query.get("q", ""), {**filters, **times}), Recalled)
+    except Fault as fault:
+        if fault.code != "invalid":
+            raise
+        answer, problem = Recalled([], [], 0), fault.message
     filters.pop("cursor", None)
-    return Found(query.get("q", ""), names, filters, answer.memories, answer.signals, answer.omitted, answer.cursor)
+    found = answer.memories, answer.signals, answer.omitted, answer.cursor
+    return Found(query.get("q", ""), names, filters, *found, problem=problem)
 
 
 async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:

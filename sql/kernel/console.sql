@@ -70,6 +70,23 @@ UNION ALL
 SELECT n.space, n.key
 FROM (SELECT d.space, d.key FROM doc AS d WHERE d.space = :space AND d.key > :key ORDER BY d.key LIMIT :limit) AS n;
 
+-- name: previews
+-- The beginnings of the texts of memories, or of the last texts of those that are gone.
+SELECT
+    p.value ->> 0, p.value ->> 1,
+    coalesce(
+        (SELECT substr(d.text, 1, :chars) FROM doc AS d WHERE d.space = p.value ->> 0 AND d.key = p.value ->> 1),
+        (
+            SELECT substr(coalesce(h.after, h.before), 1, :chars)
+            FROM history AS h
+            WHERE h.space = p.value ->> 0 AND h.key = p.value ->> 1
+            ORDER BY h.id DESC
+            LIMIT 1
+        ),
+        ''
+    )
+FROM json_each(:places) AS p;
+
 -- name: versions
 -- The events of a memory, newest first, with the beginnings of their texts.
 SELECT {event}

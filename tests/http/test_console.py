@@ -4,10 +4,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from html import unescape
 from io import StringIO
 from pathlib import Path
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -83,7 +85,9 @@ def test_overview_counts_what_is_stored(server: House) -> None:
     after = model(server, "")
     assert after["memories"] == before["memories"] + 1
     assert after["today"] == before["today"] + 1
-    assert after["changes"][0]["targets"] == [{"id": "paths/counted", "operation": "created"}]
+    assert after["changes"][0]["targets"] == [
+        {"id": "paths/counted", "operation": "created", "text": "counted One more"}
+    ]
     assert {"name": "paths", "memories": after["spaces"][-1]["memories"]} in after["spaces"]
 
 
@@ -268,7 +272,7 @@ def test_actions_stand_in_the_audit_like_calls_of_agents(server: House) -> None:
     change(server, "edit", id_, text="two")
     call = model(server, "/audit")["calls"][0]
     assert (call["tool"], call["dialect"], call["actor"]) == ("replace_memory", "paths", "console")
-    assert call["targets"] == [{"id": id_, "operation": "replaced"}]
+    assert call["targets"] == [{"id": id_, "operation": "replaced", "text": "audited two"}]
     send(server, "undo", {"number": call["number"]})
     assert model(server, "/audit")["calls"][0]["outcome"] == f"undid {call['number']}"
 
@@ -415,3 +419,51 @@ def test_a_first_key_that_is_not_an_admins_of_all_has_to_be_meant(first: House, 
 
     assert send(first, "create-key", {**fields, "sure": "yes"}).status == 200
     assert first.ask("GET", "/ui").status == 303
+
+
+def test_lists_show_the_text_of_a_memory_before_its_id_and_that_of_one_that_is_gone(server: House) -> None:
+    id_ = added(server, "gone", "It was here")
+    change(server, "forget", id_)
+    for path in ("/ui", "/ui/audit"):
+        shown = page(server, path)
+        assert f'id=paths%2Fgone" dir="auto">It was here</a> <span class="id dim">{id_}</span>' in shown
+
+
+def test_a_hit_says_how_likely_it_answers_in_a_word(server: House) -> None:
+    added(server, "lemurs", "Lemurs sleep in the eucalyptus")
+    (hit, *_) = model(server, "/search", q="where do lemurs sleep")["memories"]
+    assert (hit["id"], hit["verdict"]) == ("paths/lemurs", "strong")
+    shown = page(server, "/ui/search?q=where+do+lemurs+sleep")
+    assert '<span class="tag strong">likely</span>' in shown
+    assert "<summary>Why</summary>" in shown
+    assert "Nothing known answers this for certain" not in shown
+    weak = page(server, "/ui/search?q=eucalyptus+tariffs+of+Mongolia+in+winter")
+    assert ('<span class="tag weak">may answer</span>' in weak) == ("Nothing known answers this for certain" in weak)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "typed"),
+    [("after=someday", "someday"), ("before=31+june", "31 june"), ("words=much", "much"), ("space=none:x", "none:x")],
+)
+def test_a_filter_that_cannot_be_used_keeps_the_form_and_the_navigation(server: House, wrong: str, typed: str) -> None:
+    answer = server.ask("GET", f"/ui/search?q=lemurs&{wrong}")
+    shown = answer.body.decode()
+    assert (answer.status, 'role="alert"' in shown) == (400, True)
+    assert json.loads(server.ask("GET", f"/ui/search.json?q=lemurs&{wrong}").body)["error"]["code"] == "invalid"
+    assert (f'value="{typed}"' in shown, 'value="lemurs"' in shown, 'aria-label="Pages"' in shown) == (True, True, True)
+
+
+def test_times_are_in_the_zone_of_the_browser_with_their_day(server: House) -> None:
+    id_ = added(server, "zoned", "text")
+    at = datetime.fromisoformat(state(server, id_)["created_at"])
+    for zone, there in (("Asia/Tokyo", ZoneInfo("Asia/Tokyo")), ("Nowhere/None", UTC), ("../../etc/passwd", UTC)):
+        moment = at.astimezone(there)
+        shown = server.ask("GET", f"/ui/memory?id={id_}", headers={"cookie": f"quipu_zone={zone}"}).body.decode()
+        assert f">{moment:%a} {moment.day} {moment:%b %H:%M} {moment.tzname()}</time>" in shown
+        days = server.ask("GET", "/ui/timeline", headers={"cookie": f"quipu_zone={zone}"}).body.decode()
+        assert f'<h2 id="d{moment:%Y-%m-%d}">' in days
+
+
+def test_an_error_has_the_navigation(server: House) -> None:
+    answer = server.ask("GET", "/ui/memory?id=paths/none")
+    assert (answer.status, b'aria-label="Pages"' in answer.body) == (404, True)

@@ -16,6 +16,17 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// Times are in the zone of the browser, which the server learns from a cookie for the next page.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const local = (at, clock = {}) => new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short", ...clock }).format(new Date(at)).replaceAll(",", "");
+if (zone && !document.cookie.includes(`quipu_zone=${zone}`)) {
+  document.cookie = `quipu_zone=${zone}; path=/ui; max-age=31536000; samesite=strict`;
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const year = new Date(time.dateTime).getFullYear();
+    time.textContent = local(time.dateTime, year === new Date().getFullYear() ? {} : { year: "numeric" });
+  }
+}
+
 function go(step) {
   if (!rows.length) return;
   rows[at]?.classList.remove("here");
@@ -80,11 +91,11 @@ const live = document.querySelector("[data-live]");
 if (live) {
   const shown = () => live.querySelector("tbody tr td:last-child")?.textContent.trim().split(/\s/)[0] ?? "";
   const cell = (row, text) => { const made = document.createElement("td"); made.textContent = visible(text); row.append(made); return made; };
-  const link = (id) => {
+  const link = (id, text) => {
     const made = document.createElement("a");
-    made.className = "id";
+    made.dir = "auto";
     made.href = "/ui/memory?" + new URLSearchParams({ id });
-    made.textContent = visible(id);
+    made.textContent = visible(text || id);
     return made;
   };
   const draw = (changes) => {
@@ -98,9 +109,9 @@ if (live) {
     const known = Number(shown()) || 0;
     for (const call of changes.filter((call) => call.number > known).reverse()) {
       const row = document.createElement("tr");
-      cell(row, "just now"); cell(row, call.tool); cell(row, call.actor);
       const memories = cell(row, "");
-      for (const target of call.targets.slice(0, 3)) memories.append(link(target.id), " " + target.operation + " ");
+      for (const target of call.targets.slice(0, 3)) memories.append(link(target.id, target.text), " " + target.operation + " ");
+      cell(row, call.tool); cell(row, call.actor); cell(row, local(call.at));
       cell(row, String(call.number));
       body.prepend(row);
       while (body.rows.length > 10) body.lastElementChild.remove();
@@ -159,10 +170,10 @@ if (calls) {
   new EventSource(calls.dataset.calls).addEventListener("message", (event) => {
     if (paused) return;
     const model = JSON.parse(event.data);
-    fill("newest", model.calls.map((c) => row([[c.number, "link"], [c.at.slice(11, 19)], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
-    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [c.last.slice(11, 19)]])));
+    fill("newest", model.calls.map((c) => row([[c.number, "link"], [local(c.at, { second: "2-digit" })], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
+    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [local(c.last, { second: "2-digit" })]])));
     const last = model.counts.find((c) => !c.client.endsWith("console"));
     const waiting = document.querySelector("[data-waiting]");
-    if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${last.last.slice(11, 19)}.`);
+    if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${local(last.last)}.`);
   });
 }
