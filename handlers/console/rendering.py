@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from handlers.console.drawing import bars, circle, strip
+from handlers.console.markdown import markdown
 from handlers.console.search import WEIGHTS
 from kernel.core.lazy_regex import regex
 from kernel.core.text import visible
@@ -113,6 +114,7 @@ class Renderer:
         own: Mapping[str, Any] = {
             "highlight": highlight,
             "ago": ago,
+            "markdown": markdown,
             "moment": moment,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,

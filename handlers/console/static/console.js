@@ -110,7 +110,12 @@ if (live) {
     for (const call of changes.filter((call) => call.number > known).reverse()) {
       const row = document.createElement("tr");
       const memories = cell(row, "");
-      for (const target of call.targets.slice(0, 3)) memories.append(link(target.id, target.text), " " + target.operation + " ");
+      for (const target of call.targets.slice(0, 3)) {
+        const id = document.createElement("span");
+        id.className = "id dim";
+        id.textContent = visible(target.id);
+        memories.append(link(target.id, target.text), " ", id, " " + target.operation + " ");
+      }
       cell(row, call.tool); cell(row, call.actor); cell(row, local(call.at));
       cell(row, String(call.number));
       body.prepend(row);
