@@ -203,16 +203,16 @@ define environment
 	@echo "Making a virtual environment in $(@D)" >&2
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	@rm -rf $(@D)
-	@if command -v uv >/dev/null; then uv venv --quiet --python "$(PYTHON)" $(@D); else "$(PYTHON)" -m venv $(@D); fi
+	@if command -v uv >/dev/null; then uv venv --quiet --python "$(PYTHON)" $(@D); else .ci/patience "$(PYTHON)" -m venv $(@D); fi
 	$(call install,$<)
 endef
 
 define install
 	@echo "Installing $$(grep -c == $(1)) packages of $(1) into $(@D)" >&2
 	@if command -v uv >/dev/null; then \
-		uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $(1); \
+		.ci/patience uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $(1); \
 	else \
-		$(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1); \
+		.ci/patience $(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1); \
 	fi
 endef
 PIP := --quiet

@@ -48,6 +48,16 @@ def test_clients_start_the_command_of_a_clone(command: Path, tmp_path: Path) -> 
     assert json.loads(shown) == {"mcpServers": {"quipu": {"command": str(command), "args": words}}}
 
 
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_takes_long_while_an_environment_is_made_is_never_silent(status: int) -> None:
+    words = [ROOT / ".ci" / "patience", "sh", "-c", f"sleep 3; exit {status}"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(PATIENCE="1"), timeout=60)
+    assert (done.returncode, done.stdout, done.stderr[:22]) == (status, "", "  still at it, 1 s\n  s")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    makers = [line for line in makefile.splitlines() if " pip install --" in line or " -m pip install $(PIP)" in line]
+    assert [line for line in makers if ".ci/patience" not in line] == []
+
+
 @pytest.mark.ship
 def test_make_run_installs_only_what_running_needs(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
