@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from kernel.core.lazy_regex import regex
+from kernel.search import word_forms
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
+from kernel.search.word_forms import private
 
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
@@ -68,10 +70,13 @@ def indexed_words(text: str, words: str = "") -> str:
 
 def completed(text: str, beside: str) -> str:
     """Return `beside`, the words beside a text as the first format has them, and those that came to it later."""
+    stems = " ".join(word_forms.stems(_without_points(text)))
     if not beside and text.isascii():
-        return " ".join(dict.fromkeys(name_parts(text)))
+        return " ".join((*dict.fromkeys(name_parts(text)), *([stems] if stems else ())))
+    beside = beside.removesuffix(stems).rstrip()
     further = " ".join(dict.fromkeys((*name_parts(text), *name_parts(beside), *_missed(text), *_missed(beside))))
-    return beside if beside.endswith(further) else f"{beside} {further}".lstrip()
+    words = beside if beside.endswith(further) else f"{beside} {further}".lstrip()
+    return f"{words} {stems}".strip()
 
 
 def name_parts(text: str) -> Iterator[str]:
@@ -90,8 +95,12 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
     # Without numbers: 8, of utf8, is in many texts that are about something else.
     parts = (part for part in chain(name_parts(text), name_parts(beside)) if not part.isdigit())
-    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text)))
-    return [*query_words(words, tokenize(words)), *pair_terms(text)]
+    plain = _without_points(text)
+    stems = islice(word_forms.stems(plain), _MAX_QUERY_PARTS)
+    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text), *stems))
+    stop_words = word_forms.stop_words(plain)
+    cut_words = {private(word) for word in stop_words if _SIGNED.match(word)}
+    return [*query_words(words, tokenize(words), stop_words | cut_words), *pair_terms(text)]
 
 
 def pair_terms(text: str) -> list[Term]:
@@ -100,7 +109,7 @@ def pair_terms(text: str) -> list[Term]:
     if not text.isascii():
         for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
             for pair in [run[at : at + 2] for at in range(len(run) - 1)] or [run]:
-                letters = _private(pair)
+                letters = private(pair)
                 terms[letters] = Term(letters, letters, len(run) == 1)
     return list(terms.values())
 
@@ -114,6 +123,7 @@ def as_written(word: str) -> str:
     """Return a word of the index as a text has it: with its own characters instead of letters of private use."""
     if word.isascii():
         return word
+    word = word_forms.as_written(word)
     return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
 
 
@@ -135,7 +145,7 @@ def _missed(text: str) -> Iterable[str]:
         return []
     attachments = _ATTACHED.findall(text)
     text = unicodedata.normalize("NFKC", text)
-    pairs = [_private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
+    pairs = [private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
     return [*_whole_words(text), *pairs, *attachments]
 
 
@@ -144,9 +154,9 @@ def _whole_words(text: str) -> list[str]:
     if text.isascii() or not _MISSED.search(text):
         return []
     text = unicodedata.normalize("NFKC", text)
-    with_signs = [_private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
+    with_signs = [private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
     without_points = [_POINT.sub("", word) for word in _POINTED.findall(text)]
-    return [*with_signs, *without_points, *map(_private, _EMOJI.findall(text))]
+    return [*with_signs, *without_points, *map(private, _EMOJI.findall(text))]
 
 
 def _without_cut_words(text: str) -> str:
@@ -156,8 +166,8 @@ def _without_cut_words(text: str) -> str:
     return _POINTED.sub(" ", _SIGNED.sub(" ", _RUN.sub(" ", text)))
 
 
-def _private(text: str) -> str:
-    return "".join(chr(_PRIVATE + (ord(letter) & _LOW)) for letter in text)
+def _without_points(text: str) -> str:
+    return text if text.isascii() else _POINT.sub("", text)
 
 
 def _written(code: int) -> str:

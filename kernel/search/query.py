@@ -1,7 +1,7 @@
 """FTS5 expressions for a query: CJK bigrams, stop words, rare terms first, every term quoted."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -27,6 +27,11 @@ _EXPECTED_ROWS_PER_RESULT = 2  # rows that a conjunction should match for each r
 _CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
+)
+# Question words, pronouns and forms of politeness of Chinese and Japanese: none of them says what is looked for.
+_CJK_FUNCTION_WORDS = regex(
+    "什么时候|什麼時候|为什么|為什麼|什么|什麼|时候|時候|哪个|哪個|哪些|哪里|哪裡|哪儿|怎么样|怎麼樣|怎么|怎麼|多少|多久|几个|幾個|我们|我們|你们|你們"
+    "|他们|他們|这个|這個|那个|那個|どこ|いつ|なぜ|どう|どの|どれ|どんな|だれ|ください|でしょう|ですか|ますか|ました|ません|です|ます"
 )
 _VARIATION_SELECTORS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _CJK_RUN = regex(f"[{_CJK}]+")
@@ -89,23 +94,31 @@ def words_beside_cjk(text: str) -> str:
 
 
 def query_grams(text: str) -> list[Term]:
-    """Return the terms that match the `grams` of a text: the bigrams of each run, a single character as a prefix."""
+    """Return the terms that match the `grams` of a text: the bigrams of each run between function words, and a run of a
+    single character as a prefix; single characters between function words if there is nothing else.
+    """
     if text.isascii():
         return []
-    terms: dict[str, Term] = {}
-    for run in _CJK_RUN.findall(_normalized(text)):
-        pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-        terms.update((pair, Term(pair, pair, len(run) == 1)) for pair in pairs)
-    return list(terms.values())
+    runs = _CJK_RUN.findall(_normalized(text))
+    pieces = [piece for run in runs for piece in _CJK_FUNCTION_WORDS.split(run) if piece] or runs
+    pairs = [piece[at : at + 2] for piece in pieces for at in range(len(piece) - 1)]
+    singles = [run for run in runs if len(run) == 1] if pairs else pieces
+    return [Term(term, term, len(term) == 1) for term in dict.fromkeys((*pairs, *singles))]
 
 
-def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]:
-    """Return the distinct terms of (start byte, end byte, stem) tokens, without stop words if there are others."""
+def query_words(
+    text: str, tokens: Sequence[tuple[int, int, str]], stop_words: Collection[str] = frozenset()
+) -> list[Term]:
+    """Return the distinct terms of (start byte, end byte, stem) tokens, without stop words if there are others.
+
+    `stop_words` are those of further languages than English, in small letters.
+    """
     source = text.encode()
     words: dict[str, Term] = {}
     for start, end, stem in tokens:
         words.setdefault(stem, Term(stem, source[start:end].decode()))
-    content_words = [term for term in words.values() if term.surface.lower() not in STOP_WORDS]
+    surfaces = ((term, term.surface.lower()) for term in words.values())
+    content_words = [term for term, word in surfaces if word not in STOP_WORDS and word not in stop_words]
     return content_words or list(words.values())
 
 

@@ -1,0 +1,67 @@
+"""Forms of words in languages with endings: stems beside the text, by which a question in another form finds it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel.search import word_forms
+from tests.unit.index_fixtures import IndexedStore, open_indexed_store
+
+FACTS = [
+    "Тимур переехал в Казань и снимает квартиру.",
+    "Die Häuser am Hafen werden im Herbst verkauft.",
+    "Les enfants ont réservé deux chambres à Lyon.",
+    "Los perros duermen en la cocina.",
+    "Samochody stoją przed domem.",
+    "Arabaların lastikleri değişti ve yeni.",
+    "السيارة في الورشة يوم الخميس.",
+    "हमने लड़के को किताब दी।",
+    "הכלבים ישנים על הספה.",
+    "Τα σκυλιά είναι στον κήπο.",
+    "The invoices were paid in May.",
+    "小明买了一辆汽车。",
+]
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    with open_indexed_store(tmp_path_factory.mktemp("forms"), None) as store:
+        store.put(FACTS)
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("Где квартира у Тимура?", {"0"}),
+        ("Wann wird das Haus verkauft?", {"1"}),
+        ("Où est la chambre de l'enfant ?", {"2"}),
+        ("¿Dónde duerme el perro?", {"3"}),
+        ("Gdzie jest samochód?", {"4"}),
+        ("Araba nerede ve lastik yeni mi?", {"5"}),
+        ("متى للسيارة؟", {"6"}),
+        ("किस लड़का को", {"7"}),
+        ("איפה הכלב", {"8"}),
+        ("Πού είναι το σκυλί;", {"9"}),
+        ("车什么时候", {"11"}),
+    ],
+)
+def test_a_question_finds_another_form_of_its_word(facts: IndexedStore, query: str, keys: set[str]) -> None:
+    assert facts.lexical_keys(query) == keys
+
+
+@pytest.mark.parametrize("text", ["The dog slept in the garden, and we paid him.", "def main(argv): return 0", "", "a"])
+def test_english_and_code_have_no_further_stems(text: str) -> None:
+    assert word_forms.stems(text) == []
+    assert word_forms.stop_words(text) == frozenset()
+
+
+def test_the_language_of_latin_letters_is_that_of_most_function_words() -> None:
+    assert word_forms.stop_words("Die Rechnung ist bezahlt.") == word_forms.stop_words("Der Hund schläft nicht.")
+    assert "cuándo" in word_forms.stop_words("¿Cuándo pagamos la factura?")
+    assert word_forms.stop_words("What is the die for?") == frozenset()
+
+
+def test_a_stem_is_shown_as_a_word() -> None:
+    (stem,) = word_forms.stems("собаки")
+    assert word_forms.as_written(stem) == "собак"
