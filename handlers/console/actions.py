@@ -11,8 +11,9 @@ import msgspec
 from handlers.console.administration import Health, check_health, manages
 from handlers.console.connect import base
 from handlers.console.guide import NOT_ADMIN, ClientSetup
-from handlers.console.memory import curation_of, find_document, no_memory, version_of
+from handlers.console.memory import curation_of, find_document, no_memory, state_of, version_of
 from handlers.console.reading import Place, Site, console_context, place_of, read, require
+from handlers.console.records import calls_of
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.calls.call import Call, ToolEntry, reporting
 from kernel.calls.dispatch import Dispatch
@@ -42,7 +43,8 @@ _SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
 class Done(NamedTuple):
     """The next page of the browser, or a text shown once: a secret, or the state of the server.
 
-    After the first key the browser goes on with a session of the key `begins`, and lists the `clients` that need a key.
+    `file` is a download. After the first key the browser goes on with a session of the key `begins`, and lists the
+    `clients` that need a key.
     """
 
     location: str
@@ -50,6 +52,7 @@ class Done(NamedTuple):
     health: Health | None = None
     begins: str = ""
     clients: Sequence[ClientSetup] = ()
+    file: bytes = b""
 
 
 Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
@@ -74,6 +77,53 @@ async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) 
     request = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
     place = await forget_as_asked(dispatch, visit, request, fields.get("version", ""))
     return Done(_memory_page(place, "forgotten"))
+
+
+async def forget_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Deletes several memories, each with the tool of its dialect; if one cannot be deleted, none is."""
+    require(visit, "Forget", Permission.write)
+    places = _selected(visit, fields)
+    for place in places:
+        _call_to_forget(place, await _curation(dispatch, visit, place, "forgotten"), Forget(place.id))
+    numbers = list[str]()
+    for place in places:
+        await forget_as_asked(dispatch, visit, Forget(place.id))
+        newest = await read(dispatch, visit, lambda tx, place=place: calls_of(tx, place))
+        numbers += [str(call.number) for call in newest[:1]]
+    return Done(f"/ui/audit?{urlencode({'calls': ' '.join(numbers), 'done': 'forgotten'})}")
+
+
+async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Returns several memories as JSON lines."""
+    places = _selected(visit, fields)
+
+    def lines(tx: Tx) -> list[bytes]:
+        states = ((place, state_of(tx, dispatch, place)) for place in places)
+        return [
+            msgspec.json.encode(
+                {"id": place.id, **state.document._asdict(), "text": state.curation.text or state.document.text}
+            )
+            for place, state in states
+            if state is not None
+        ]
+
+    return Done("", file=b"\n".join([*await read(dispatch, visit, lines), b""]))
+
+
+def _selected(visit: Visit, fields: Fields) -> list[Place]:
+    """Return the places of the selected memories; raises Fault if there are none."""
+    places = [place_of(visit, value) for name, value in fields.items() if name.startswith("pick")]
+    if not places:
+        raise Fault("invalid", "Nothing is selected.")
+    return places
+
+
+async def undo_several(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Undoes several calls, the last first."""
+    require(visit, "Undo", Permission.write)
+    for number in sorted({_number(text) for text in fields.get("numbers", "").split()}, reverse=True):
+        await take_back(dispatch, visit, number)
+    return Done("/ui/audit?done=undone")
 
 
 async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
@@ -152,6 +202,9 @@ ACTIONS: Mapping[str, Action] = {
     "edit": edit,
     "forget": forget,
     "undo": undo,
+    "forget-selected": forget_selected,
+    "export-selected": export_selected,
+    "undo-several": undo_several,
     "release": release,
     "create-key": create_key,
     "revoke-key": revoke_key,

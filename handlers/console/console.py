@@ -46,6 +46,7 @@ _PREFIX = "/ui"
 _STREAM = "/ui/live"
 _CSV = "audit.csv"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_DOWNLOAD = {"content-disposition": 'attachment; filename="memories.jsonl"'}
 _WRONG_KEY = "This key is unknown, has expired or was revoked."
 _WRONG_CODE = "This code is unknown, was used or is older than a minute; `quipu ui` makes another."
 _NOTICES = {
@@ -204,6 +205,8 @@ class Console:
             return self._html("secret", "New key", visit, values, request)._replace(headers=cookie)
         if outcome.health:
             return self._html("health", "Health", visit, {"model": outcome.health}, request)
+        if outcome.file:
+            return Answer(200, outcome.file, "application/x-ndjson", _DOWNLOAD)
         return Answer(303, b"", headers={"location": outcome.location})
 
     def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:

@@ -34,6 +34,7 @@ _YEAR_DAYS = 371  # 53 weeks
 _TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
 _CHECKED_ROWS = 1000
 _CSV_ROWS = 10_000
+_MOST_DIGITS = 19
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -113,15 +114,23 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     choices = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), choices.get("actor")
     depth = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
+    chosen = {int(text) for text in visit.query.get("calls", "").split()[:PAGE_ROWS] if _is_number(text)}
+    if chosen:
+        choices["calls"], below = " ".join(map(str, sorted(chosen))), max(chosen) + 1
     if depth is None:
         require(visit, "A check of the whole chain", Permission.admin)
 
     def load(tx: Tx) -> tuple[list[Call], int | None]:
         rows = calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
+        rows = [call for call in rows if call.number in chosen] if chosen else rows
         return with_texts(tx, rows, dialects), audit.first_broken(tx, depth)
 
     rows, first_broken = await read(dispatch, visit, load)
     return Audit(_names(dispatch), choices, rows[:PAGE_ROWS], next_page(rows), depth, first_broken)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS
 
 
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:

@@ -1,6 +1,7 @@
 """A memory: its text, its source, its versions, and the actions it allows."""
 
 import hashlib
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import quote_plus
@@ -8,7 +9,7 @@ from urllib.parse import quote_plus
 from msgspec import Struct
 
 from handlers.console.reading import SHOWN_CHARS, Place, Site, allowed_dialects, place_of, read
-from handlers.console.records import Call, Event, calls_of, events, with_texts
+from handlers.console.records import Call, DiffLine, Event, calls_of, compare, events, with_texts
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
@@ -67,7 +68,8 @@ class Memory(Struct):
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None if the dialect
     has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
     as it was at the time `at`: None if it was not there, or no time is asked for, empty if the text was removed.
-    Only if `at_known` does the history hold whole texts. `problem` says why the requested time is none.
+    Only if `at_known` does the history hold whole texts. `problem` says why the requested time is none, and
+    `compared` how two requested versions differ: empty if they are equal, or too long for that.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Memory(Struct):
     at_known: bool
     then: str | None
     problem: str = ""
+    compared: list[DiffLine] | None = None
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Memory:
@@ -138,7 +141,15 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         at_known=at_known,
         then=then[:chars] if then else then,
         problem=problem,
+        compared=_compared(past, visit.number("from", -1), visit.number("to", -1)),
     )
+
+
+def _compared(past: Sequence[Event], from_: int, to: int) -> list[DiffLine] | None:
+    texts = {event.number: event.after for event in past}
+    if from_ not in texts or to not in texts:
+        return None
+    return compare(texts[from_] or "", texts[to] or "")
 
 
 def _short_observations(curation: Curation) -> list[str]:

@@ -6,16 +6,18 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from handlers.console.reading import Site
+from handlers.console.reading import Site, allowed_dialects, read
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
 from kernel.search.confidence import Verdict
+from kernel.store.transaction import Tx
 
 Answer = TypeVar("Answer")
 TOOL = "recall"
 _HITS = 10
+_MOST_ACTORS = 50  # to choose from
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
 WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
@@ -91,7 +93,8 @@ class Recalled(Struct):
 class Found(Struct):
     """The hits of a query, or without a query the newest memories; `dialects` are the names to choose from.
 
-    `problem` says why a filter cannot be used; then nothing was searched.
+    `problem` says why a filter cannot be used; then nothing was searched. `spaces` and `actors` are known values of the
+    filters; the actors only for a caller who may see every dialect.
     """
 
     query: str
@@ -102,6 +105,8 @@ class Found(Struct):
     omitted: int
     cursor: str | None
     problem: str = ""
+    spaces: list[str] = []
+    actors: list[str] = []
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
@@ -119,7 +124,17 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
         answer, problem = Recalled([], [], 0), fault.message
     filters.pop("cursor", None)
     found = answer.memories, answer.signals, answer.omitted, answer.cursor
-    return Found(query.get("q", ""), names, filters, *found, problem=problem)
+    spaces, actors = await read(dispatch, visit, lambda tx: _known_values(tx, allowed_dialects(visit)))
+    return Found(query.get("q", ""), names, filters, *found, problem=problem, spaces=spaces, actors=actors)
+
+
+def _known_values(tx: Tx, dialects: list[str] | None) -> tuple[list[str], list[str]]:
+    spaces = tx.all("kernel.console.spaces", _first, dialects=dialects)
+    return spaces, tx.all("kernel.console.actors", str, limit=_MOST_ACTORS) if dialects is None else []
+
+
+def _first(space: str, _memories: int) -> str:
+    return space
 
 
 async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:

@@ -44,6 +44,15 @@ WHERE
 ORDER BY f.doc DESC
 LIMIT :limit;
 
+-- name: actors
+-- The first actors that have written documents, found one after another in their index.
+WITH RECURSIVE actors (actor) AS (
+    SELECT min(d.actor) FROM doc AS d
+    UNION ALL
+    SELECT (SELECT min(d.actor) FROM doc AS d WHERE d.actor > a.actor) FROM actors AS a WHERE a.actor IS NOT NULL
+)
+SELECT a.actor FROM actors AS a WHERE a.actor IS NOT NULL LIMIT :limit;
+
 -- name: document
 SELECT p.scope, substr(d.text, 1, :chars), d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
 FROM doc AS d

@@ -467,3 +467,51 @@ def test_times_are_in_the_zone_of_the_browser_with_their_day(server: House) -> N
 def test_an_error_has_the_navigation(server: House) -> None:
     answer = server.ask("GET", "/ui/memory?id=paths/none")
     assert (answer.status, b'aria-label="Pages"' in answer.body) == (404, True)
+
+
+def test_selected_memories_are_exported_forgotten_together_and_brought_back(server: House) -> None:
+    ids = [added(server, f"several/{name}", f"Text of {name}") for name in ("one", "two")]
+    shown = page(server, "/ui/search?q=several")
+    assert all(f'value="{id_}" aria-label="Select {id_}"' in shown for id_ in ids)
+    picks = {f"pick{number}": id_ for number, id_ in enumerate(ids)}
+
+    exported = send(server, "export-selected", picks)
+    assert exported.headers["content-disposition"] == 'attachment; filename="memories.jsonl"'
+    assert [json.loads(line)["text"] for line in exported.body.splitlines()] == ["Text of one", "Text of two"]
+
+    location = send(server, "forget-selected", picks).headers["location"]
+    assert [server.ask("GET", f"/ui/memory.json?id={id_}").status for id_ in ids] == [200, 200]
+    assert not any(state(server, id_)["exists"] for id_ in ids)
+    after = page(server, location)
+    assert "Undo all 2" in after
+    (numbers,) = re.findall(r'name="numbers" value="([0-9 ]+)"', after)
+    assert send(server, "undo-several", {"numbers": numbers}).status == 303
+    assert all(state(server, id_)["exists"] for id_ in ids)
+
+
+def test_of_selected_memories_none_is_forgotten_if_one_cannot_be(server: House) -> None:
+    id_ = added(server, "kept", "It stays")
+    answer = send(server, "forget-selected", {"pick1": id_, "pick2": "paths/none"})
+    assert (answer.status, b"There is no memory paths/none" in answer.body) == (404, True)
+    assert state(server, id_)["exists"]
+    assert send(server, "forget-selected", {}).status == 400
+
+
+def test_two_chosen_versions_are_compared(server: House) -> None:
+    id_ = added(server, "versions", "first")
+    for text in ("second", "third"):
+        change(server, "edit", id_, text=text)
+    third, _, first = (event["number"] for event in state(server, id_)["events"])
+    found = model(server, "/memory", id=id_, **{"from": first, "to": third})
+    assert found["compared"] == [["-", "first"], ["+", "third"]]
+    assert model(server, "/memory", id=id_)["compared"] is None
+    shown = page(server, f"/ui/memory?id={id_}&from={first}&to={third}")
+    assert 'aria-label="How the two versions differ"' in shown
+
+
+def test_filters_offer_the_values_that_are_known(server: House) -> None:
+    added(server, "offered", "text")
+    shown = page(server, "/ui/search")
+    for name, value in (("spaces", "paths"), ("actors", "anonymous")):
+        (values,) = re.findall(rf'<datalist id="{name}">(.*)</datalist>', shown)
+        assert f'<option value="{value}">' in values
