@@ -9,6 +9,7 @@ import pytest
 
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.main import main
+from kernel.cli.output import local_time
 from kernel.core.config import Config, from_mapping
 from kernel.core.errors import Fault
 from kernel.operations import consistency
@@ -345,8 +346,8 @@ def test_command_line_shows_the_audit_and_undoes(
     assert main(["audit", *data]) == 0
     at = clock.now
     assert capsys.readouterr().out.splitlines() == [
-        f"2  {at}  paths  drop_memory  tester  done  paths car dropped  (can be undone)",
-        f"1  {at}  paths  add_memory  tester  done  paths car created",
+        f"2  {local_time(at)}  paths  drop_memory  tester  done  paths car dropped  (can be undone)",
+        f"1  {local_time(at)}  paths  add_memory  tester  done  paths car created",
     ]
     assert main(["undo", "2", *data]) == 0
     assert main(["undo", "2", *data]) == 1

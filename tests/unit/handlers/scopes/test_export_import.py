@@ -177,10 +177,13 @@ def test_the_import_command_reads_export_files(
     bring = ["import", "memory-export"]
 
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.yaml")]), config) == 0
-    assert capsys.readouterr() == ("created: 3\nupdated: 0\nskipped: 0\n", "")
+    assert capsys.readouterr() == (
+        "created: 3\nupdated: 0\nskipped: 0\nimported 3 memories; `quipu undo 2` takes it back\n",
+        "",
+    )
     assert exported(do) == exported(second_store.do)
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.json")]), config) == 0
-    assert capsys.readouterr() == ("created: 0\nupdated: 0\nskipped: 3\n", "")
+    assert capsys.readouterr() == ("created: 0\nupdated: 0\nskipped: 3\nnothing new was imported\n", "")
     assert exported(do) == exported(second_store.do)
 
 

@@ -223,7 +223,7 @@ def bring(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> Bring:
         capsys.readouterr()
         assert commands.run(parser().parse_args(["import", "agent-memory", str(file)]), kernel.config) == 0
         answer, remarks = capsys.readouterr()
-        counts = {name: int(count) for name, count in (line.split(": ") for line in answer.splitlines())}
+        counts = {name: int(count) for name, count in (line.split(": ") for line in answer.splitlines()[:-1])}
         return counts, remarks.splitlines()
 
     return brought
