@@ -10,6 +10,7 @@ from handlers.console.reading import Site, allowed_dialects
 from handlers.console.requests import CONSOLE, Visit
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
+from kernel.core.config import FIRST_DIALECTS
 from kernel.observe.call_log import Count
 
 _EVERYWHERE = {str(ip_address(0)), "::"}  # if a server listens on all interfaces
@@ -42,9 +43,11 @@ class Connect(Struct):
 
 
 async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
-    """Return the address of the dialects whose names are among the parameters, or of all."""
+    """Return the address of the dialects whose names are among the parameters, or of those that `quipu setup` takes."""
     query, reading = visit.query, visit.query.get("tools") == "read"
-    selection = [dialect for dialect in dispatch.dialects if query.get(dialect.name)] or list(dispatch.dialects)
+    chosen = [dialect for dialect in dispatch.dialects if query.get(dialect.name)]
+    first = [dialect for dialect in dispatch.dialects if dialect.name in FIRST_DIALECTS and not site.config.dialects]
+    selection = chosen or first or list(dispatch.dialects)
     names = ",".join(dialect.name for dialect in selection)
     path = "/mcp" if len(selection) == len(dispatch.dialects) else f"/mcp/{names}"
     url = f"{base(site)}{path}{'?tools=read' if reading else ''}"

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from urllib.parse import urlsplit
 
 from handlers.console.guide import ClientSetup, Finding, Guide
 from kernel.calls.tools import Tool
@@ -10,7 +11,7 @@ from kernel.cli import client_entries, doctor
 from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
 from kernel.cli.hook_files import rekey_command
 from kernel.cli.token_cost import tool_list_tokens
-from kernel.core.config import Config
+from kernel.core.config import FIRST_DIALECTS, Config
 
 # Those that take milliseconds; the others read the whole database, load a model, or ask the server.
 _QUICK = (doctor.sqlite, doctor.folder, doctor.settings, doctor.disk, doctor.access)
@@ -33,7 +34,7 @@ def guide(config: Config) -> Guide:
 def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
     entry = entry_of(client, target)
     file = str(config_file(client, config.environment, sys.platform))
-    options = [] if entry is not None else ["--stdio"]
+    options = _options(config, target.url) if entry is not None else ["--stdio", *_dialects(config, target.url)]
     options += ["--key", "-"] if entry is not None and target.key else []
     command = " ".join(["quipu", "setup", "--client", client.name, *options])
     if entry is None:
@@ -42,6 +43,20 @@ def _setup(config: Config, client: Client, target: Target) -> ClientSetup:
     snippet = client_entries.snippet(client, client_entries.NAME, entry)
     link = install_link_of(client, client_entries.NAME, entry) if client.install_link else ""
     return ClientSetup(client.name, client.title, command, file, snippet, link, rekey)
+
+
+def _options(config: Config, url: str) -> list[str]:
+    """Return the options that lead `quipu setup` to a URL, unless it takes that by itself."""
+    own = f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
+    return [] if url == own + ("" if config.dialects else f"/{','.join(FIRST_DIALECTS)}") else ["--url", url]
+
+
+def _dialects(config: Config, url: str) -> list[str]:
+    """Return the options for the dialects of a URL, unless `quipu setup` takes those by itself."""
+    names = urlsplit(url).path.rpartition("/mcp")[2].strip("/").split(",")
+    if tuple(names) == FIRST_DIALECTS or config.dialects:
+        return []
+    return [word for name in names for word in ("--dialect", name or "all")]
 
 
 def _price() -> Callable[[Sequence[Tool]], int]:

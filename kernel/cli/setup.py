@@ -11,13 +11,12 @@ from kernel.cli.client_entries import ApplyResult
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
 from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.output import note, show
-from kernel.core.config import Config, on_loopback
+from kernel.core.config import FIRST_DIALECTS, Config, on_loopback
 from kernel.core.errors import Fault
 from kernel.security import api_keys
 from kernel.server import app
 
 # For a user without habits of another server: memories by path, and the search over all of them.
-DEFAULT_DIALECTS = ("paths", "common")
 _EVERY_DIALECT = "all"
 # Names in the commands of a server that can be replaced: its package, its program, its image.
 _PROGRAMS = {"server-memory": ("server-memory", "mcp-server-memory", "mcp/memory")}
@@ -164,7 +163,7 @@ def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
     names = tuple(arguments.dialect)
     if names == (_EVERY_DIALECT,) or (not names and (config.dialects or arguments.url)):
         return ()
-    dialects = app.select_dialects(names or DEFAULT_DIALECTS)
+    dialects = app.select_dialects(names or FIRST_DIALECTS)
     return tuple(dialect.name for dialect in app.DIALECTS if dialect in dialects)
 
 

@@ -8,8 +8,7 @@ import msgspec
 
 from kernel.calls.tools import Tool
 from kernel.cli.output import show
-from kernel.cli.setup import DEFAULT_DIALECTS
-from kernel.core.config import Config
+from kernel.core.config import FIRST_DIALECTS, Config
 from kernel.core.lazy_regex import regex
 from kernel.mcp.listings import tool_entry
 from kernel.server import app
@@ -20,7 +19,7 @@ _LETTERS_PER_TOKEN, _SYMBOLS_PER_TOKEN = 10, 4
 
 _ADDRESSES = {
     "/mcp": app.UNION,
-    f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
+    f"/mcp/{','.join(FIRST_DIALECTS)}": app.select_dialects(FIRST_DIALECTS),
     **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from handlers.console.guide import NO_GUIDE, Checks, Finding
 from kernel.cli.clients import CLIENTS
+from kernel.cli.main import main
 from kernel.core.config import Config
 from tests.security.authenticated_server import House, house
 from tests.support.http_console import added, change, model, page, send, state
@@ -32,19 +33,48 @@ def test_connect_has_the_entry_of_every_client(server: House) -> None:
     assert [one["name"] for one in found["clients"] if not one["snippet"]] == ["claude-desktop"]
     code = found["clients"][0]
     assert code["command"] == "quipu setup --client claude-code"
-    assert json.loads(code["snippet"])["mcpServers"]["quipu"] == {"type": "http", "url": "http://127.0.0.1:7847/mcp"}
+    assert json.loads(code["snippet"])["mcpServers"]["quipu"] == {
+        "type": "http",
+        "url": "http://127.0.0.1:7847/mcp/paths,common",
+    }
     shown = page(server, "/ui/connect")
     assert shown.count("<details") - 1 == len(CLIENTS)
     assert 'href="cursor://' in shown
 
 
 def test_connect_builds_an_address_and_tells_what_it_costs(server: House) -> None:
-    everything, few = model(server, "/connect"), model(server, "/connect", paths=1, common=1, tools="read")
+    names = [one["name"] for one in model(server, "/connect")["choices"]]
+    everything = model(server, "/connect", **dict.fromkeys(names, 1))
+    few = model(server, "/connect", paths=1, common=1, tools="read")
+    assert everything["url"] == "http://127.0.0.1:7847/mcp"
     assert few["url"] == "http://127.0.0.1:7847/mcp/paths,common?tools=read"
     assert 0 < few["tokens"] < everything["tokens"] / 5
     assert few["tools"] < everything["tools"]
     assert all(few["url"] in one["snippet"] for one in few["clients"] if one["snippet"])
     assert [one["name"] for one in few["choices"] if one["chosen"]] == ["paths", "common"]
+
+
+def test_command_entry_address_and_count_of_connect_agree(
+    server: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("QUIPU_DATA", str(tmp_path))
+    for chosen, url in (
+        ({}, "/mcp/paths,common"),
+        ({"brain": 1}, "/mcp/brain"),
+        ({"tools": "read"}, "/mcp/paths,common?tools=read"),
+    ):
+        found = model(server, "/connect", **chosen)
+        assert found["url"] == f"http://127.0.0.1:7847{url}"
+        assert found["tools"] == sum(one["tools"] for one in found["choices"] if one["chosen"]) or "tools" in chosen
+        for client in found["clients"]:
+            words = client["command"].split()[1:]
+            assert main([*words, "--print"]) == 0
+            printed = capsys.readouterr().out
+            if client["snippet"]:
+                assert printed.strip() == client["snippet"].strip()
+            else:
+                assert ("brain" in printed) == ("brain" in chosen)
 
 
 def test_connect_waits_for_the_first_call(tmp_path: Path) -> None:
