@@ -17,7 +17,7 @@ from handlers.console.actions import (
     forget_as_asked,
     take_back,
 )
-from handlers.console.memory import Linked, links_of, no_memory, place_meant, state_of, version_of
+from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read
 from handlers.console.records import Event, calls_of, events
@@ -209,7 +209,13 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     assert dialect.memories.compose is not None
     call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
     targets: list[Target] = []
-    reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
+    try:
+        reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
+    except Fault as fault:
+        place = await place_of_name(dispatch, visit, dialect.name, request.name.strip())
+        if place is None or fault.code != "conflict":
+            raise
+        raise Fault("conflict", f"There is {place.id} already: `quipu edit {place.id}` changes it.") from None
     if not targets:
         raise Fault("conflict", f"Nothing was added: {reply.body[:_PAGE].decode('utf-8', 'replace')}")
     return await _changed(dispatch, visit, Place(*targets[0][:2]), "added")

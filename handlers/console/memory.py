@@ -221,6 +221,12 @@ async def place_meant(dispatch: Dispatch, visit: Visit, typed: str) -> Place:
     return await read(dispatch, visit, lambda tx: _place_meant(tx, visit, typed))
 
 
+async def place_of_name(dispatch: Dispatch, visit: Visit, dialect: str, name: str) -> Place | None:
+    """Return the place of the memory of a dialect whose key is a name."""
+    places = await read(dispatch, visit, lambda tx: _alike(tx, visit, name)) if name else []
+    return next((place for place in places if place.dialect == dialect and place.key == name), None)
+
+
 def _place_meant(tx: Tx, visit: Visit, typed: str) -> Place:
     space, slash, key = typed.partition("/")
     place = Place(space, key)

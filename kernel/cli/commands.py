@@ -161,6 +161,7 @@ _MEMORY = (
     _option("--url", "ask this server instead, such as https://memory.example"),
     _option("--key", "API key for --url; - reads it from standard input", default=""),
 )
+_PLACES = (*_MEMORY, _DIRECTORY)  # the last in the help of a command
 _ID = _option("id", "id of the memory, as recall and list show it, or its beginning", "ID")
 _FILTERS = (
     _option("--since", "only changes since this time: yesterday, 7d, 2026-01-31", "TIME"),
@@ -452,8 +453,11 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         if not command.run:
             below[name] = parser_below.add_subparsers(dest="action", metavar="ACTION", required=True)
         as_json = [] if name in _WITHOUT_JSON or not command.run else [_JSON]
-        for names, settings in [*command.options, *as_json]:
+        for names, settings in [*(option for option in command.options if option not in _PLACES), *as_json]:
             parser_below.add_argument(*names, **settings)
+        places = parser_below.add_argument_group("where the memories are")
+        for names, settings in (option for option in command.options if option in _PLACES):
+            places.add_argument(*names, **settings)
         parser_below.set_defaults(chosen=command)
     return parsers
 

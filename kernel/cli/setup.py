@@ -13,6 +13,7 @@ from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.output import note, show
 from kernel.core.config import FIRST_DIALECTS, Config, on_loopback
 from kernel.core.errors import Fault
+from kernel.core.text import did_you_mean
 from kernel.security import api_keys
 from kernel.server import app
 
@@ -30,7 +31,10 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     clients: list[Client] = []
     if arguments.client:
         if arguments.client not in BY_NAME:
-            raise Fault("invalid", f"{arguments.client} is not a supported client: {', '.join(BY_NAME)}")
+            begun = [name for name in BY_NAME if name.startswith(arguments.client)]
+            every = f": {', '.join(BY_NAME)}"
+            hint = f": did you mean {' or '.join(begun)}?" if begun else did_you_mean(arguments.client, BY_NAME)
+            raise Fault("invalid", f"{arguments.client} is not a supported client{hint or every}")
         clients = [BY_NAME[arguments.client]]
     elif arguments.all:
         clients = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]

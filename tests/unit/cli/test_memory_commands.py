@@ -84,6 +84,16 @@ def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -
         assert (status, error) == ((0, "") if not wrong else (1, f"quipu: --since must be {WORDINGS}.\n"))
 
 
+def test_a_name_that_is_taken_is_answered_with_the_command_that_edits_it(quipu: Quipu) -> None:
+    assert quipu("add", "red", "--name", "car")[0] == 0
+    assert quipu("add", "blue", "--name", "car") == (
+        1,
+        "",
+        "quipu: There is paths/car already: `quipu edit paths/car` changes it.\n",
+    )
+    assert json.loads(quipu("show", "car", "--json")[1])["text"] == "red"
+
+
 def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, call: Call) -> None:
     for path in ("infra/deploy", "infra/deploys", "infra/backup", "x"):
         call("add_memory", path=path, content=f"text of {path}")

@@ -176,6 +176,8 @@ def test_configured_command_starts_a_server(home: Path, quipu: Quipu, tmp_path: 
     ("arguments", "message"),
     [
         (("--client", "emacs"), f"emacs is not a supported client: {', '.join(BY_NAME)}"),
+        (("--client", "claude"), "claude is not a supported client: did you mean claude-code or claude-desktop?"),
+        (("--client", "cusror"), "cusror is not a supported client: did you mean cursor?"),
         (("--client", "zed", "--stdio", "--url", "http://h/mcp"), "--url and --key are for a running server"),
         (("--client", "zed", "--data", "d"), "--data, --model and --tenant need --stdio"),
         (("--client", "zed", "--dialect", "unknown"), "There is no dialect unknown"),
