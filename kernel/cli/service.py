@@ -27,6 +27,11 @@ _NOT_PASSED_ON = ("QUIPU_DATA", "QUIPU_MODEL", "QUIPU_PROGRAM", "QUIPU_TENANT", 
 # In a systemd unit, % begins a specifier and $ a variable.
 _UNIT_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
 
+_NO_SESSION = (
+    " In a container, or after `su`, this user has no session of systemd: log in anew, or allow it by `sudo loginctl "
+    "enable-linger USER`; else let the system start the server, by the units in docs/operations.md."
+)
+
 Commands = tuple[tuple[str, ...], ...]
 
 
@@ -40,6 +45,7 @@ class Service(NamedTuple):
     content: bytes
     commands: Mapping[str, Commands]
     remark: str = ""
+    remedy: str = ""
 
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
@@ -47,22 +53,41 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     service = define(config, client_entries.this_program(config), platform)
     action: str = arguments.action
     if action == "install":
-        service.file.parent.mkdir(parents=True, exist_ok=True)
-        service.file.write_bytes(service.content)
+        _install(service)
     elif not service.file.exists():
         raise Fault("not_found", "Quipu is not installed as a service: `quipu service install`")
-    for command in service.commands[action]:
-        status = _run(command)
-        if action == "status":
-            return status
-        if status and action != "remove":  # a service that does not run can be removed too
-            raise Fault("storage", f"{' '.join(command)} ended with status {status}")
+    elif action == "status":
+        return _run(service.commands[action][0])
+    else:
+        _carry_out(service, action)
     if action == "remove":
         service.file.unlink(missing_ok=True)
     output.note(f"{_DONE[action]}: {service.file}")
     if action == "install" and service.remark:
         output.note(service.remark)
     return 0
+
+
+def _install(service: Service) -> None:
+    """Write the definition and start it; if that fails, the file is as it was before."""
+    before = service.file.read_bytes() if service.file.exists() else None
+    service.file.parent.mkdir(parents=True, exist_ok=True)
+    service.file.write_bytes(service.content)
+    try:
+        _carry_out(service, "install")
+    except Fault as fault:
+        if before is None:
+            service.file.unlink()
+        else:
+            service.file.write_bytes(before)
+        raise Fault(fault.code, f"{fault.message}. Nothing was installed.{service.remedy}") from None
+
+
+def _carry_out(service: Service, action: str) -> None:
+    for command in service.commands[action]:
+        status = _run(command)
+        if status and action != "remove":  # a service that does not run can be removed too
+            raise Fault("storage", f"{' '.join(command)} ended with status {status}")
 
 
 _DONE = {"install": "installed and started", "start": "started", "stop": "stopped", "remove": "stopped and removed"}
@@ -120,7 +145,7 @@ def _systemd(home: Path, words: Sequence[str], env: Mapping[str, str], values: M
         "remove": ((*manager, "disable", "--now", _UNIT),),
     }
     remark = "It runs while you are logged in; `loginctl enable-linger` keeps it running from boot on."
-    return Service(folder / _UNIT, "\n".join(lines).encode(), commands, remark)
+    return Service(folder / _UNIT, "\n".join(lines).encode(), commands, remark, _NO_SESSION)
 
 
 def _quoted(word: str) -> str:

@@ -49,8 +49,8 @@ const choice = (text, id, options, value, act) => {
   field.addEventListener("change", () => act(field.value));
   document.querySelector("[data-theme-choice]")?.append(label, field, " ");
 };
-choice("Theme", "theme", [["", "of the system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
-choice("Keys", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
+choice("Theme", "theme", [["", "system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
+choice("Shortcuts", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
 
 const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
 let going = false;

@@ -144,6 +144,20 @@ def test_service_is_installed_asked_for_and_removed(
     ]
 
 
+def test_a_failed_installation_leaves_no_file_and_says_how_to_go_on(
+    systemctl: Callable[[], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bin" / "systemctl").write_text("#!/bin/sh\nexit 1\n")
+    unit = tmp_path / "home" / ".config" / "systemd" / "user" / "quipu.service"
+    assert main(["service", "install", "--data", str(tmp_path / "data")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("quipu: systemctl --user daemon-reload ended with status 1. Nothing was installed. In a ")
+    assert not unit.exists()
+    unit.write_text("[Unit]\n")
+    assert main(["service", "install", "--data", str(tmp_path / "data")]) == 1
+    assert unit.read_text() == "[Unit]\n"
+
+
 def test_missing_service_manager_is_named(
     systemctl: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
