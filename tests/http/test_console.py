@@ -515,3 +515,14 @@ def test_filters_offer_the_values_that_are_known(server: House) -> None:
     for name, value in (("spaces", "paths"), ("actors", "anonymous")):
         (values,) = re.findall(rf'<datalist id="{name}">(.*)</datalist>', shown)
         assert f'<option value="{value}">' in values
+
+
+def test_pages_of_many_long_memories_are_small(tmp_path: Path) -> None:
+    text = "A text & of <some> length, "
+    with house(Config(data=tmp_path / "data", model=None)) as full:
+        for number in range(55):
+            names = [f"{text}{number} {name}" for name in range(4)]
+            entities = [{"name": name, "entityType": "thing", "observations": [text * 30]} for name in names]
+            full.tool("create_entities", {"entities": entities})
+        sizes = {path: len(page(full, path)) for path in ("/ui", "/ui/audit", "/ui/timeline", "/ui/search?q=length")}
+        assert {path: size for path, size in sizes.items() if size > 40_000} == {}
