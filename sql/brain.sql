@@ -51,6 +51,13 @@ SELECT {resource}
 FROM brain_resource
 WHERE status <> 'archived';
 
+-- name: expired
+-- The database and id of those of some memories whose validity has ended at a time.
+SELECT m.db, m.id
+FROM json_each(:keys) AS k
+CROSS JOIN brain_memory AS m ON m.db = k.value ->> 0 AND m.id = k.value ->> 1
+WHERE m.valid_until <= :at;
+
 -- name: tagged
 -- The database and id of indexed rows with any of these tags, in any case.
 SELECT row.db, row.id

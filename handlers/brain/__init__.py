@@ -88,10 +88,16 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
     """Return memories, entities, notes and resources with one of these tags."""
 
-    def place(db: str, key: str) -> tuple[str, str]:
-        return (f"brain:{db}", key)
+    return tx.all("brain.tagged", _place, tags=tags)
 
-    return tx.all("brain.tagged", place, tags=tags)
+
+def expired(tx: Tx, keys: Keys, at: str) -> list[tuple[str, str]]:
+    """Return those of the memories whose validity has ended at a time."""
+    return tx.all("brain.expired", _place, keys=[(space.partition(":")[2], key) for space, key in keys], at=at)
+
+
+def _place(db: str, key: str) -> tuple[str, str]:
+    return (f"brain:{db}", key)
 
 
 def _with_database(kind: Any) -> Any:
@@ -149,6 +155,7 @@ DIALECT = Dialect(
         compose=curation.compose,
         brief=briefing.brief,
         tagged=tagged,
+        expired=expired,
         past=Past(past_sources, keeps_scope=True),
         take=_take,
     ),

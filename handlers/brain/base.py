@@ -7,7 +7,7 @@ import msgspec
 from handlers.brain.settings import DATABASES
 from kernel.calls.settings import setting
 from kernel.core.errors import Fault
-from kernel.core.times import utc_time
+from kernel.core.times import end_of_day, utc_time
 from kernel.search import index
 from kernel.store.transaction import Tx
 
@@ -57,6 +57,12 @@ def parse_time(name: str, value: str | None) -> str | None:
     if time is None:
         raise Fault("invalid", f"Invalid arguments: {name} is a time or date in ISO 8601")
     return time
+
+
+def parse_end(name: str, value: str | None) -> str | None:
+    """Return the end of a validity in the format of the rows; a date stands for the end of that day in UTC."""
+    time = parse_time(name, value)
+    return time and value and end_of_day(value, time)
 
 
 def embedding_columns(tx: Tx) -> tuple[int, str | None]:

@@ -24,6 +24,7 @@ from handlers.brain.scoring import (
     total_score,
 )
 from handlers.brain.search import QueryText
+from handlers.brain.validity import valid
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.core.errors import Fault
 from kernel.search import index
@@ -146,7 +147,11 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     types = request.types or KINDS
     width = max(index.CANDIDATES, CANDIDATES_PER_RESULT * request.limit)
     places, mix = _partitions(tx, request.db, types), relevance_weights(weights)
-    hits = ranked(tx, request.query, within=places, limit=width, weights=mix)
+
+    def nearest(width: int) -> list[Scored]:
+        return ranked(tx, request.query, within=places, limit=width, weights=mix)
+
+    hits = valid(tx, request.db, width, nearest, lambda item: item.hit.id)[:width]
     candidates = _evidence(tx, request.db, hits, types)
     counted = weights if index.has_model(tx) else replace(weights, vector=0.0)
     scored = [signals(evidence, counted) for _, evidence in candidates]
@@ -171,7 +176,11 @@ def semantic_search(tx: Tx, request: SemanticSearch) -> SemanticResults:
     places = _partitions(tx, request.db, request.types or KINDS)
     if not index.has_model(tx):
         raise Fault("disabled", "Error generating embedding: no model is configured, or it cannot be read", NO_PREFIX)
-    hits = index.search(tx, request.query, within=places, limit=request.limit, lexical=False)
+
+    def nearest(width: int) -> list[Hit]:
+        return index.search(tx, request.query, within=places, limit=width, lexical=False)
+
+    hits = valid(tx, request.db, request.limit, nearest, lambda hit: hit.id)
     rows = _load_rows(tx, request.db, [hit.id for hit in hits], request.types or KINDS)
     results = [
         SemanticResult(hit.id, rows[hit.id].kind, round(hit.distance, 4), rows[hit.id].data)
@@ -180,6 +189,7 @@ def semantic_search(tx: Tx, request: SemanticSearch) -> SemanticResults:
     ]
     results.sort(key=lambda near: near.distance)
     keep_fields(request.fields, [result.data for result in results])
+    results = results[: request.limit]
     return SemanticResults(results, SemanticMeta(len(results), round(elapsed_ms(start))))
 
 

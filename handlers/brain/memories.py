@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from handlers.brain import decay, repository
-from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_time, space
+from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_end, parse_time, space
 from handlers.brain.fields import check_fields, keep_fields
 from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
@@ -98,11 +98,12 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
         "status": request.status,
         "importance": request.importance,
         "metadata": json_text(request.metadata),
+        "valid_until": parse_end("valid_until", request.valid_until or None) if request.valid_until != "" else "",
     }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
-    after = replace(before, **{name: changes[name] for name in named})
+    after = replace(before, **{name: changes[name] for name in named if name != "valid_until"})
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
     changed = (after.status, memory_source(here, after)) != (before.status, memory_source(here, before))
     embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
@@ -176,6 +177,7 @@ def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:
         project_id=item.project_id,
         importance=item.importance,
         metadata=json_text(item.metadata),
+        valid_until=parse_end("valid_until", item.valid_until),
     )
     return Draft(db, row)
 

@@ -18,6 +18,7 @@ from handlers.brain.schemas import (
     Tags,
     Text,
     Time,
+    ValidUntil,
 )
 
 MAX_BULK_MEMORIES = 100  # from the contract
@@ -41,6 +42,7 @@ class NewMemory(Struct, forbid_unknown_fields=True):
     project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational")] = 3
     metadata: Annotated[JsonObject | None, Meta(description="Any JSON; `immutable: true` locks it")] = None
+    valid_until: ValidUntil = None
 
 
 class SaveMemory(NewMemory, forbid_unknown_fields=True, kw_only=True):
@@ -81,6 +83,10 @@ class UpdateMemory(Struct, forbid_unknown_fields=True):
     metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on; `immutable: true` locks it")] = (
         None
     )
+    valid_until: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(description="When it stops being true, ISO 8601; a date counts to its end. Empty: it stays true"),
+    ] = None
 
 
 class SupersedeMemory(Struct, forbid_unknown_fields=True):

@@ -44,9 +44,10 @@ def new_memory(
     importance: int = 3,
     confidence: float = 1.0,
     metadata: str | None = None,
+    valid_until: str | None = None,
 ) -> Memory:
     """Return a new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
-    usage = (None, 0, None, None, 1.0)  # last access, access count, validity, decay score
+    usage = (None, 0, None, valid_until, 1.0)  # last access, access count, validity, decay score
     return Memory(
         new_id(tx, "mem"),
         content,

@@ -35,6 +35,9 @@ LongText = Annotated[str, Meta(max_length=100_000)]
 ShortText = Annotated[str, Meta(min_length=1, max_length=256)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Time = Annotated[str, Meta(min_length=1, max_length=64)]
+ValidUntil = Annotated[
+    Time | None, Meta(description="When it stops being true, ISO 8601; a date counts to its end. Searches then skip it")
+]
 Tags = Annotated[list[ShortText], Meta(max_length=64)]
 Points = Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=256)]
 Importance = Annotated[int, Meta(ge=1, le=5)]

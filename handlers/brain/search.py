@@ -11,8 +11,10 @@ from handlers.brain.base import databases, space
 from handlers.brain.fields import ALWAYS_KEPT, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
+from handlers.brain.validity import valid
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.search import index
+from kernel.search.index import Hit
 from kernel.store.transaction import Tx
 
 MAX_QUERY = 10_000
@@ -97,7 +99,11 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
     start = start_timer()
     places = [(space(tx, db), kind) for kind in types]
     # One search for all types costs little more than a search for one of them.
-    hits = index.search(tx, query, within=places, limit=limit, semantic=False, per_partition=True)
+
+    def best(width: int) -> list[Hit]:
+        return index.search(tx, query, within=places, limit=width, semantic=False, per_partition=True)
+
+    hits = valid(tx, db, limit, best, lambda hit: hit.id)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
     found = DatabaseResults()
     if "memory" in types:
@@ -110,14 +116,14 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
     if ranked := repository.get_many(tx, db, list(ranks)):
-        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.memories_with_part", Memory, db=db, part=_part(query), limit=limit)
+        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked[:limit]]
+    rows = tx.all("brain.search.memories_with_part", Memory, db=db, part=_part(query), now=tx.now, limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
     if ranked := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
-        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
+        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked[:limit]]
     rows = tx.all("brain.search.entities_with_part", Entity, db=db, part=_part(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]
 

@@ -8,12 +8,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import json_text, space
+from handlers.brain.base import json_text, parse_end, space
 from handlers.brain.immutability import check_mutable
 from handlers.brain.links import carry_entity_links
 from handlers.brain.memory_requests import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
+from handlers.brain.schemas import Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text, ValidUntil
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.succession import check_not_replaced, inherited_metadata
 from handlers.brain.vocabulary import check_category
@@ -45,6 +45,7 @@ class SmartSaveMemory(Struct, forbid_unknown_fields=True):
     confidence: Annotated[Fraction | None, Meta(description="1 for what was stated, less for what was inferred")] = None
     is_correction: Annotated[bool, Meta(description="The user corrects what was believed before")] = False
     force_add: Annotated[bool, Meta(description="Save without looking for similar memories")] = False
+    valid_until: ValidUntil = None
 
 
 class HandleCorrection(Struct, forbid_unknown_fields=True):
@@ -111,6 +112,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
         project_id=request.project_id,
         importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
+        valid_until=parse_end("valid_until", request.valid_until),
     )
     reason = "User correction" if request.is_correction else "Proactive save"
     repository.add(tx, [Draft(request.db, row, reason=reason)])

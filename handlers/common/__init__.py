@@ -8,7 +8,7 @@ from handlers.common.filters import SETTINGS, Filters
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
 from handlers.common.prompts import PROMPTS, complete
-from handlers.common.retrieval import Ranked, find, find_by_ids, find_newest, prepare, query_fingerprint
+from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
@@ -40,10 +40,11 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
-    found, ranked = find(tx, asked) if request.query.strip() else (None, Ranked(find_newest(tx, asked)))
+    found, ranked = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
     seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
     unrecorded = _unrecorded(tx, asked.filters)
-    return page(RankedResults(ranked.items, _signals(found), sought, seen, unrecorded, ranked.below), request)
+    results = RankedResults(ranked.items, _signals(found), sought, seen, unrecorded, ranked.below, ranked.expired)
+    return page(results, request)
 
 
 def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:

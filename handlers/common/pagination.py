@@ -34,6 +34,7 @@ class RankedResults(NamedTuple):
     shown: SeenPage
     unrecorded: int | UnsetType = UNSET
     below: int = 0  # candidates that do not reach the floor
+    expired: int = 0  # memories past their validity that are left out
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
@@ -44,8 +45,8 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     """
     items = listing.items[: request.limit]
     answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
-    if not items and request.query.strip() and not request.cursor:
-        answer.message = _nothing(listing.below)
+    nothing = _nothing(listing.below) if not items and request.query.strip() and not request.cursor else ""
+    answer.message = " ".join(filter(None, (nothing, _left_out(listing.expired)))) or UNSET
     likely = _fill_whole(answer, listing, request) or _fill(answer, listing, request)
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
@@ -94,6 +95,12 @@ def _nothing(below: int) -> str:
     """Return why an answer is empty."""
     nearest = " The nearest are far from it; floor=none shows them." if below else ""
     return f"Nothing stored answers this query.{nearest}"
+
+
+def _left_out(expired: int) -> str:
+    """Return how many expired memories are left out, and how to see them."""
+    memories = "1 expired memory is" if expired == 1 else f"{expired} expired memories are"
+    return f"{memories} left out; expired=true shows {'it' if expired == 1 else 'them'}." if expired else ""
 
 
 def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:

@@ -68,7 +68,7 @@ def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str,
         return sorted(scope for scope in scopes if scope.startswith(value))
     if argument != "id":
         return []
-    newest = find_newest(tx, prepare_recall(tx, Recall(limit=100), None))[:_COMPLETED_FROM]
+    newest = find_newest(tx, prepare_recall(tx, Recall(limit=100), None)).items[:_COMPLETED_FROM]
     ids = [f"{item.document.space}/{item.document.key}" for item in newest]
     return [id_ for id_ in ids if id_.startswith(value)]
 

@@ -1,6 +1,6 @@
 """Retrieval for recall: candidates of the index that match the filters, as many as a diverse page needs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class RecallQuery(NamedTuple):
     rules: OrderRules
     shown: SeenPage | None
     changed: as_of.Changed | None = None
+    valid_only: bool = False
 
 
 def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
@@ -61,20 +62,22 @@ def query_fingerprint(request: Recall) -> str:
     fingerprint.
     """
     fields = (request.query, request.dialects, request.spaces, request.scope, request.actor)
+    shown = (request.quarantined, request.expired)
     order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
-        (*fields, request.tags, request.after, request.before, request.as_of, request.quarantined, *order)
+        (*fields, request.tags, request.after, request.before, request.as_of, *shown, *order)
     ).decode()
 
 
 class Ranked(NamedTuple):
-    """Documents that reach the floor, best first, the number of candidates that are not near-duplicates of others, and
-    of those below the floor.
+    """Documents that reach the floor, best first, the number of candidates that are not near-duplicates of others, of
+    those below the floor, and of expired memories that would have been on the page.
     """
 
     items: list[ScoredDocument]
     distinct: int = 0
     below: int = 0
+    expired: int = 0
 
 
 def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
@@ -99,7 +102,7 @@ def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
         )
         exhausted = len(found.docs) < width
         found = found.joined(query.changed.found) if query.changed else found
-        ranked = _rank(tx, query, found, before + wanted)
+        ranked = _rank_valid(tx, query, found, before + wanted)
         enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
         # Hits after one below the floor are hardly better.
         if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
@@ -118,23 +121,39 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
     return folder_documents(tx, filters)
 
 
-def find_newest(tx: Tx, query: RecallQuery) -> list[ScoredDocument]:
+def find_newest(tx: Tx, query: RecallQuery) -> Ranked:
     """Return the documents that pass the filters, last changed first: one more than the limit if more follow."""
-    filters, wanted = query.filters, query.request.limit + 1
+    wanted = width = query.request.limit + 1
+    while True:
+        passing = _newest_passing(tx, query, width)
+        valid = _valid(tx, query, passing)
+        if len(valid) >= wanted or len(passing) < width:
+            items = [ScoredDocument(1.0, None, document) for document in valid[:wanted]]
+            return Ranked(items, expired=_count_before(passing, valid, wanted))
+        width *= _WIDENING_FACTOR
+
+
+def _count_before(passing: Sequence[Document], valid: Sequence[Document], wanted: int) -> int:
+    """Return the number of documents left out before the last that is wanted."""
+    end = passing.index(valid[wanted - 1]) if len(valid) >= wanted else len(passing)
+    return end - min(len(valid), wanted - 1)
+
+
+def _newest_passing(tx: Tx, query: RecallQuery, wanted: int) -> list[Document]:
+    filters = query.filters
     if filters.at:
-        found = as_of.newest(tx, filters, partial(_passes, tx, query), wanted)
-        return [ScoredDocument(1.0, None, document) for document in found]
+        return as_of.newest(tx, filters, partial(_passes, tx, query), wanted)
     if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS:
         documents = index.documents(tx, index.doc_ids(tx, list(filters.tagged)))
         passing = [document for document in documents.values() if _passes(tx, query, document)]
         passing.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
-        return [ScoredDocument(1.0, None, document) for document in passing[:wanted]]
+        return passing[:wanted]
     width = wanted + (len(query.shown.digests) if query.shown else 0)
     while True:
         newest = _newest(tx, filters, width)
-        found = [document for document in newest if _passes(tx, query, document)]
-        if len(found) >= wanted or len(newest) < width:
-            return [ScoredDocument(1.0, None, document) for document in found[:wanted]]
+        passing = [document for document in newest if _passes(tx, query, document)]
+        if len(passing) >= wanted or len(newest) < width:
+            return passing[:wanted]
         width *= _WIDENING_FACTOR
 
 
@@ -174,10 +193,39 @@ def _needs_documents(query: RecallQuery) -> bool:
     """Return whether filtering or ordering needs the documents of all hits."""
     return (
         filter_after_search(query.filters)
+        or query.valid_only
         or query.shown is not None
         or query.rules.recency > 0
         or query.rules.per_source > 0
     )
+
+
+def _rank_valid(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
+    """Return the matching documents in order, without expired ones unless they are asked for."""
+    ranked = _rank(tx, query, found, wanted)
+    first = [item.document for item in ranked.items[: query.request.limit + 1]]
+    expired = len(first) - len(_valid(tx, query, first))
+    if not expired:
+        return ranked
+    return _rank(tx, query._replace(valid_only=True), found, wanted)._replace(expired=expired)
+
+
+def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Document]:
+    """Return the documents that hold at the time of the question, or all if expired ones are asked for."""
+    if query.request.expired:
+        return [*documents]
+    ended = expired_of(tx, documents, query.rules.now)
+    return [document for document in documents if (document.space, document.key) not in ended]
+
+
+def expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str, str]]:
+    """Return the (space, key) of those of the documents whose validity has ended at a time."""
+    keys: dict[str, list[tuple[str, str]]] = {}
+    for document in documents:
+        dialect = document.space.partition(":")[0]
+        if dialect in tx.context.expired:
+            keys.setdefault(dialect, []).append((document.space, document.key))
+    return {key for dialect, places in keys.items() for key in tx.context.expired[dialect](tx, places, at)}
 
 
 def _rank(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
@@ -226,7 +274,11 @@ def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, wanted
 def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
     changed = query.changed
     documents = as_of.documents_of(tx, query.filters.at, docs, changed) if changed else index.documents(tx, docs)
-    return {doc: document for doc, document in documents.items() if _matches(tx, document, query)}
+    matching = {doc: document for doc, document in documents.items() if _matches(tx, document, query)}
+    if not query.valid_only:
+        return matching
+    ended = expired_of(tx, matching.values(), query.rules.now)
+    return {doc: item for doc, item in matching.items() if (item.space, item.key) not in ended}
 
 
 def _is_quarantined(tx: Tx, request: Recall, document: Document) -> bool:

@@ -80,6 +80,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     ] = "weak"
     explain: Annotated[bool, Meta(description="Show what each signal adds to a score")] = False
     quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
+    expired: Annotated[bool, Meta(description="Also memories past their validity")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
     cursor: Annotated[
@@ -146,7 +147,8 @@ class RecalledMemory(Struct, omit_defaults=True):
 class Recalled(Struct):
     """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
     `cursor` leads to the next page, if there is one. With as_of, `unrecorded` counts the memories left out because
-    they have changed since and nothing holds their text of then. `message` is there if nothing answers the query.
+    they have changed since and nothing holds their text of then. `message` is there if nothing
+    answers the query, or if expired memories are left out.
     """
 
     memories: list[RecalledMemory]

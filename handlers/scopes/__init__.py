@@ -98,6 +98,7 @@ DIALECT = Dialect(
         brief=briefing.brief,
         past=Past(entries.past_sources, keeps_scope=True),
         tagged=tags.tagged,
+        expired=entries.expired,
         take=_take,
     ),
     files=Files(

@@ -175,6 +175,12 @@ def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = 
     return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
+def expired(tx: Tx, keys: Keys, at: str) -> list[tuple[str, str]]:
+    """Return those of the memories that are knowledge whose validity has ended at a time."""
+    ids = [key for space, key in keys if space == KNOWLEDGE.space]
+    return [(KNOWLEDGE.space, id_) for id_ in tx.all("scopes.entries.expired", str, ids=ids, at=at)] if ids else []
+
+
 def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dict[str, str | None]]:
     """Return the end of the names of the list statements, and their filters: one scope, all of a type or an
     id, or all.

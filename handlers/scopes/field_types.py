@@ -8,14 +8,13 @@ from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from kernel.core.lazy_regex import regex
-from kernel.core.times import utc_time
+from kernel.core.times import end_of_day, utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_PAGE_ROWS = 100  # the cap of the contract
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, the limit of YAML
 
 _INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
-_HAS_TIME = regex(r"[T:\s]")
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Name = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -90,11 +89,6 @@ def end_time(field: str, given: str | None) -> str | None:
     """Return an ISO 8601 time as by `timestamp`; a date stands for the end of that day in UTC."""
     found = timestamp(field, given)
     return found and end_of_day(given or "", found)
-
-
-def end_of_day(given: str, found: str) -> str:
-    """Return the last millisecond of the day if `given` is a date, else `found`, the time it was read as."""
-    return found if _HAS_TIME.search(given.strip()) else f"{found[:10]}T23:59:59.999Z"
 
 
 def normal_name(given: str) -> str:

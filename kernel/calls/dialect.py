@@ -85,17 +85,18 @@ class Memories(NamedTuple):
 
     `sources(tx)` yields all that the index must hold, `sources_of(tx, keys)` the same for some memories; `past` reads
     earlier states from the history. `tagged(tx, tags)` returns the (space, key) of memories with any of the tags, in
-    any case. `curate(tx, space, key)` says how a person edits, forgets and follows a memory, if need be by one of
-    the tools `curating`, which no list has; `compose(text, name)` is the call that adds a memory. `take(tx, records)`
-    adds those of other programs. `brief(tx, project)` is for the start of a session in a project, and
-    `keep_handoff(tx, handoff)` keeps the summary of a compacted session. `session_space` is the space whose scopes are
-    sessions.
+    any case, `expired(tx, keys, at)` those of some memories whose validity has ended at a time. `curate(tx, space,
+    key)` says how a person edits, forgets and follows a memory, if need be by one of the tools `curating`, which no
+    list has; `compose(text, name)` is the call that adds a memory. `take(tx, records)` adds those of other programs.
+    `brief(tx, project)` is for the start of a session in a project, and `keep_handoff(tx, handoff)` keeps the summary
+    of a compacted session. `session_space` is the space whose scopes are sessions.
     """
 
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
     sources_of: Callable[[Tx, Keys], Iterator[IndexSource]] | None = None
     past: Past | None = None
     tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
+    expired: Callable[[Tx, Keys, str], list[tuple[str, str]]] | None = None
     curate: Callable[[Tx, str, str], Curation | None] | None = None
     curating: tuple[Tool, ...] = ()
     compose: Callable[[str, str], ToolCall] | None = None

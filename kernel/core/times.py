@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from kernel.core.lazy_regex import regex
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HAS_TIME = regex(r"[T:\s]")
 _SPAN = regex(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 # Wordings of times in the past. A month counts 30 days, and a year 365.
@@ -46,6 +47,11 @@ def utc_time(text: str) -> str | None:
         return iso(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         return None
+
+
+def end_of_day(text: str, moment: str) -> str:
+    """Return the last millisecond of the day if `text` is a date, else `moment`, the time it was read as."""
+    return moment if _HAS_TIME.search(text.strip()) else f"{moment[:10]}T23:59:59.999Z"
 
 
 def stored_time(text: str) -> datetime:

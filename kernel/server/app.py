@@ -126,6 +126,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.memories.tagged for dialect in dialects if dialect.memories.tagged},
+        expired={dialect.name: dialect.memories.expired for dialect in dialects if dialect.memories.expired},
         past={dialect.name: dialect.memories.past for dialect in dialects if dialect.memories.past},
         briefs={dialect.name: dialect.memories.brief for dialect in dialects if dialect.memories.brief},
         keep_handoff=next(

@@ -40,9 +40,10 @@ class StoreContext(NamedTuple):
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is the treatment of texts that
     match a rule of `kernel.security.rules.injection`, `fts5_functions` are registered on every connection, `dialects`
     are the names of those that are served, `tagged` finds the memories with any of some tags, by dialect: (space, key)
-    pairs, and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a
-    connection to another database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for
-    the hooks of clients (see `kernel/memories/briefing.py`).
+    pairs, `expired` those of some memories that are past their validity, and `past` is how to read the history, by
+    dialect (see `kernel/store/history.py`). `connect` opens a connection to another database than the file; None for
+    SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients (see
+    `kernel/memories/briefing.py`).
     """
 
     statements: Mapping[str, str]
@@ -55,6 +56,7 @@ class StoreContext(NamedTuple):
     fts5_functions: Mapping[str, Callable[..., Any]] = _NONE
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
+    expired: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     past: Mapping[str, Any] = _NONE
     connect: "Callable[..., Any] | None" = None
     briefs: "Mapping[str, Brief]" = _NONE

@@ -24,6 +24,7 @@ SET
     superseded_by = iif(:status = 'active', NULL, superseded_by),
     importance = coalesce(:importance, importance),
     metadata = coalesce(:metadata, metadata),
+    valid_until = nullif(coalesce(:valid_until, valid_until), ''),
     has_embedding = coalesce(:has_embedding, has_embedding),
     embedding_model = iif(:has_embedding IS NULL, embedding_model, :embedding_model),
     updated_at = :now

@@ -5,6 +5,7 @@ FROM brain_memory
 WHERE
     db = :db
     AND status = 'active'
+    AND (valid_until IS NULL OR valid_until > :now)
     AND (instr(lower(content), lower(:part)) > 0 OR instr(lower(tags), lower(:part)) > 0)
 ORDER BY importance DESC, updated_at DESC, id
 LIMIT :limit;

@@ -240,3 +240,15 @@ SELECT count(*)
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value
 {list_chain};
+
+-- name: expired
+-- Those of some entries whose version of a time has ended its validity by then.
+SELECT e.id
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value
+CROSS JOIN scopes_version AS v ON v.entry_id = e.id
+WHERE
+    v.valid_until <= :at
+    AND v.version_num = (
+        SELECT max(w.version_num) FROM scopes_version AS w WHERE w.entry_id = e.id AND w.created_at <= :at
+    );

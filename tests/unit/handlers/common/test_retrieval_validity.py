@@ -1,0 +1,128 @@
+"""A memory whose validity has ended is no answer: searches leave it out, recall counts it and shows it on request."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.conftest import Call, Clock
+
+Ask = Callable[..., Any]
+ENDED, RENEWED = "The stork permit is number 12", "The stork permit is number 47"
+
+
+@pytest.fixture
+def ask(call: Call) -> Ask:
+    """The answer of a call that succeeds."""
+
+    def answer(name: str, /, **arguments: Any) -> Any:
+        reply = call(name, **arguments)
+        assert reply.fault is None, reply.body
+        return msgspec.json.decode(reply.structured or reply.body)
+
+    return answer
+
+
+def texts(answer: Any) -> list[str]:
+    return [memory["text"] for memory in answer["memories"]]
+
+
+def save(ask: Ask, content: str, **more: Any) -> str:
+    return str(ask("save_memory", db="core", content=content, category="fact", **more)["id"])
+
+
+def add(ask: Ask, title: str, content: str, **more: Any) -> None:
+    ask("memory_knowledge", action="add", scopeType="global", title=title, content=content, **more)
+
+
+@pytest.mark.parametrize("query", ["stork permit", ""])
+@pytest.mark.parametrize("filters", [{}, {"after": "2020-01-01"}])
+def test_recall_leaves_an_expired_memory_out_and_counts_it(ask: Ask, query: str, filters: dict[str, Any]) -> None:
+    save(ask, ENDED, valid_until="2025-12-31")
+    save(ask, RENEWED)
+
+    answer = ask("recall", query=query, **filters)
+
+    assert texts(answer) == [RENEWED]
+    assert answer["message"] == "1 expired memory is left out; expired=true shows it."
+    shown = ask("recall", query=query, expired=True, **filters)
+    assert sorted(texts(shown)) == [ENDED, RENEWED]
+    assert "message" not in shown
+
+
+def test_recall_leaves_expired_knowledge_of_scopes_out(ask: Ask) -> None:
+    add(ask, "old", ENDED, validUntil="2020-01-01")
+    add(ask, "new", RENEWED, validUntil="2030-01-01")
+
+    assert texts(ask("recall", query="stork permit")) == [f"new {RENEWED}"]
+
+
+def test_validity_is_judged_at_the_time_asked(ask: Ask, clock: Clock) -> None:
+    save(ask, ENDED, valid_until="2026-01-05T00:00:00Z")
+    add(ask, "pass", "The stork pass is blue", validUntil="2026-01-05T00:00:00Z")
+    then = clock.move(seconds=1)
+    clock.move(days=9)
+
+    assert texts(ask("recall", query="stork")) == []
+    assert len(texts(ask("recall", query="stork", as_of=then))) == 2
+    assert len(texts(ask("recall", as_of=then))) == 2
+    assert "2 expired memories are left out" in ask("recall", query="stork")["message"]
+
+
+def test_an_expired_memory_is_read_by_its_id(ask: Ask) -> None:
+    key = save(ask, ENDED, valid_until="2025-12-31")
+
+    assert texts(ask("recall", ids=[f"brain:core/{key}"])) == [ENDED]
+
+
+def test_many_expired_memories_do_not_crowd_out_a_valid_one(ask: Ask) -> None:
+    memories = [
+        {"content": f"{ENDED}, page {number}", "category": "fact", "valid_until": "2025-01-01"} for number in range(60)
+    ]
+    ask("bulk_save_memories", db="core", memories=memories)
+    save(ask, "A permit for a stork was asked for")
+
+    assert texts(ask("recall", query="stork permit number", limit=3, floor="none")) == [
+        "A permit for a stork was asked for"
+    ]
+    for tool in ("search", "hybrid_search", "semantic_search"):
+        answer = ask(tool, db="core", query="stork permit", limit=2)
+        rows = answer.get("memories") or [result["data"] for result in answer["results"]]
+        assert [row["content"] for row in rows] == ["A permit for a stork was asked for"], tool
+    assert [row["content"] for row in ask("search", db="core", query="page")["memories"]] == []
+
+
+def test_a_date_counts_to_its_end(ask: Ask, clock: Clock) -> None:
+    save(ask, ENDED, valid_until=clock.now[:10])
+
+    assert texts(ask("recall", query="stork permit")) == [ENDED]
+    clock.move(days=1)
+    assert texts(ask("recall", query="stork permit")) == []
+
+
+def test_an_update_sets_and_clears_the_end(ask: Ask) -> None:
+    key = save(ask, ENDED)
+
+    row = ask("update_memory", db="core", id=key, valid_until="2025-12-31T10:00:00+01:00")
+    assert row["valid_until"] == "2025-12-31T09:00:00.000Z"
+    assert texts(ask("recall", query="stork permit")) == []
+    assert ask("update_memory", db="core", id=key, content=RENEWED)["valid_until"] == row["valid_until"]
+    assert ask("update_memory", db="core", id=key, valid_until="")["valid_until"] is None
+    assert texts(ask("recall", query="stork permit")) == [RENEWED]
+
+
+def test_an_end_that_is_no_time_is_refused_and_saves_nothing(ask: Ask, call: Call) -> None:
+    for name, arguments in (
+        ("save_memory", {"content": ENDED, "category": "fact"}),
+        ("smart_save_memory", {"content": ENDED, "category": "fact"}),
+    ):
+        reply = call(name, db="core", valid_until="soon", **arguments)
+        assert reply.body.decode() == "Error: Invalid arguments: valid_until is a time or date in ISO 8601", reply.body
+    assert texts(ask("recall")) == []
+
+
+def test_smart_save_memory_sets_the_end(ask: Ask) -> None:
+    saved = ask("smart_save_memory", db="core", content=ENDED, category="fact", valid_until="2025-12-31")
+
+    assert saved["memory"]["valid_until"] == "2025-12-31T23:59:59.999Z"
