@@ -81,7 +81,12 @@ class _Kinds(argparse.Action):
 
 
 def spelled_out(words: list[str]) -> list[str]:
-    """Return the words of a command line with the name of a command for its alias, and --help for `help`."""
+    """Return the words of a command line with the name of a command for its alias, --help for `help`, and options that
+    stand before the command after it.
+    """
+    if words and words[0].startswith("--"):
+        begin = next((at for at, word in enumerate(words) if word in COMMANDS or word in ALIASES), 0)
+        return spelled_out([*words[begin:], *words[:begin]]) if begin else words
     if words[:1] == ["help"]:
         return [*spelled_out(words[1:]), "--help"]
     return [ALIASES.get(word, word) for word in words[:1]] + words[1:]

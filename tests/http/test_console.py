@@ -459,6 +459,7 @@ def test_times_are_in_the_zone_of_the_browser_with_their_day(server: House) -> N
     for zone, there in (("Asia/Tokyo", ZoneInfo("Asia/Tokyo")), ("Nowhere/None", UTC), ("../../etc/passwd", UTC)):
         moment = at.astimezone(there)
         shown = server.ask("GET", f"/ui/memory?id={id_}", headers={"cookie": f"quipu_zone={zone}"}).body.decode()
+        assert f'data-zone="{there}"' in shown
         assert f">{moment:%a} {moment.day} {moment:%b %H:%M} {moment.tzname()}</time>" in shown
         days = server.ask("GET", "/ui/timeline", headers={"cookie": f"quipu_zone={zone}"}).body.decode()
         assert f'<h2 id="d{moment:%Y-%m-%d}">' in days

@@ -19,7 +19,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 // Times are in the zone of the browser, which the server learns from a cookie for the next page.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const local = (at, clock = {}) => new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short", ...clock }).format(new Date(at)).replaceAll(",", "");
-if (zone && !document.cookie.includes(`quipu_zone=${zone}`)) {
+if (zone && document.documentElement.dataset.zone !== zone) {
   document.cookie = `quipu_zone=${zone}; path=/ui; max-age=31536000; samesite=strict`;
   for (const time of document.querySelectorAll("time[datetime]")) {
     const year = new Date(time.dateTime).getFullYear();
