@@ -78,8 +78,8 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
 def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call: audit.Entry | None) -> None:
     """Print the counts of an import, its remarks, and the call that `quipu undo` takes back."""
     if arguments.json:
-        more = {"dry_run": True} if arguments.dry_run else {"call": call.id if call else 0}
-        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **more}, "", as_json=True)
+        dry = {"dry_run": True} if arguments.dry_run else {}
+        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
         return
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
