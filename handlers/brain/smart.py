@@ -1,6 +1,5 @@
 """Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct."""
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -9,11 +8,23 @@ from msgspec.structs import asdict
 
 from handlers.brain import repository
 from handlers.brain.base import json_text, parse_end, space
+from handlers.brain.difference import difference
 from handlers.brain.immutability import check_mutable
 from handlers.brain.links import carry_entity_links
 from handlers.brain.memory_requests import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text, ValidUntil
+from handlers.brain.schemas import (
+    MAX_ROWS,
+    Database,
+    Fraction,
+    Id,
+    Importance,
+    Memory,
+    ShortText,
+    Tags,
+    Text,
+    ValidUntil,
+)
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.succession import check_not_replaced, inherited_metadata
 from handlers.brain.vocabulary import check_category
@@ -24,11 +35,11 @@ from kernel.search.index import Hit
 from kernel.store.transaction import Tx
 
 MAX_SIMILAR = 5  # as in the original
-_CANDIDATES = 20  # that may be near, of which some say something else; not measured
+_CANDIDATES = 20  # by words, where there are no vectors; not measured
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
-_CHOICES_MESSAGE = (
-    "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
-    "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
+_CHOICES = (
+    "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
+    "again with force_add=true, or do nothing if it is known already."
 )
 
 
@@ -101,7 +112,9 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     space(tx, request.db)
     similar = [] if request.force_add else similar_memories(tx, request)
     if similar:
-        return NeedsDecision(similar, _CHOICES_MESSAGE, "supersede" if request.is_correction else "review")
+        differences = "; ".join(difference(request.content, memory.content, memory.id) for memory in similar)
+        message = f"Similar memories are stored. The new one {differences}. {_CHOICES}"
+        return NeedsDecision(similar, message, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
     row = repository.new_memory(
         tx,
@@ -127,9 +140,10 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     space(tx, request.db)
     check_category(request.category)
     wrong = _find_wrong_memory(tx, request)
-    if wrong is not None:
-        check_mutable(wrong, "correct")
-        check_not_replaced(tx, request.db, wrong)
+    twins = _twins(tx, request, wrong) if wrong else []
+    for memory in twins:
+        check_mutable(memory, "correct")
+        check_not_replaced(tx, request.db, memory)
     tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = repository.new_memory(
         tx,
@@ -142,44 +156,38 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
         metadata=inherited_metadata(wrong) if wrong else None,
     )
     repository.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
-    if wrong is not None:
+    for memory in twins:
         reason = f"Corrected to: {request.correct_content}"
-        repository.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
-        repository.link_successor(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
-        carry_entity_links(tx, request.db, wrong.id, row.id)
+        repository.retire(tx, request.db, memory, Successor("archived", "corrected", row.id, reason))
+        repository.link_successor(tx, request.db, row.id, memory.id, "corrects", context="User correction")
+        carry_entity_links(tx, request.db, memory.id, row.id)
     return Corrected(wrong.id if wrong else None, row)
 
 
 def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
-    """Return the active memories that the new one may duplicate, nearest first; of a correction those that it may
-    replace.
+    """Return the active memories nearer than the limit, nearest first: they may say the same, or something else about
+    the same thing.
 
-    Memories with a meaning are compared by vector distance and by the words that matter, because facts of one kind
-    share most words; the others by the share of words in common. A text without words, such as `!!!`, has neither: it
-    matches only identical texts.
+    Memories without an embedding are compared by the share of words in common. A text without words, such as `!!!`,
+    has neither: it matches only identical texts.
     """
     # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    limit = index.MAX_DISTANCE if request.is_correction else math.inf
-    measured = {hit.id: _measured(hit) for hit in _near(tx, hits, limit)}
+    measured = {hit.id: _measured(hit) for hit in _near(tx, hits)}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
         measured |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
-    rows = repository.get_many(tx, request.db, sorted(measured, key=lambda key: (measured[key][0], key)))
-    if not request.is_correction:
-        rows = _saying_the_same(tx, request.content, rows)
-    if rows:
-        near = [(row, *measured[row.id]) for row in rows[:MAX_SIMILAR]]
+    nearest = sorted(measured, key=lambda key: (measured[key][0], key))[:MAX_SIMILAR]
+    if nearest:
+        near = [(row, *measured[row.id]) for row in repository.get_many(tx, request.db, nearest)]
         return [Similar(**asdict(row), distance=distance, similarity=share) for row, distance, share in near]
     worded = [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None]
-    return _sharing_words(tx, request, repository.get_many(tx, request.db, worded))
+    return _sharing_words(request, repository.get_many(tx, request.db, worded))
 
 
-def _sharing_words(tx: Tx, request: SmartSaveMemory, rows: Sequence[Memory]) -> list[Similar]:
+def _sharing_words(request: SmartSaveMemory, rows: Sequence[Memory]) -> list[Similar]:
     shared = [(word_overlap(row.content, request.content), row) for row in rows]
     shared = [(share, row) for share, row in shared if share > MIN_WORD_OVERLAP]
-    if not request.is_correction:
-        shared = [(share, row) for share, row in shared if not index.tell_apart(request.content, row.content)]
     shared.sort(key=lambda pair: -pair[0])
     return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared[:MAX_SIMILAR]]
 
@@ -196,8 +204,8 @@ def _words(text: str) -> set[str]:
     return {word for word in text.lower().split() if not pairs or word.isascii()} | pairs
 
 
-def _near(tx: Tx, hits: Sequence[Hit], limit: float) -> list[Hit]:
-    limit = min(limit, setting(tx, DUPLICATE_DISTANCE))
+def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
+    limit: float = setting(tx, DUPLICATE_DISTANCE)
     return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
 
 
@@ -216,11 +224,19 @@ def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
     return _find_by_content(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
 
 
+def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
+    """Return the wrong memory, and after it, if it was found by its content, the active ones of equal content."""
+    if request.wrong_memory_id is not None:
+        return [wrong]
+    which = {"db": request.db, "content": wrong.content, "limit": MAX_ROWS}
+    return [wrong, *(row for row in tx.all("brain.smart.same_content", Memory, **which) if row.id != wrong.id)]
+
+
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """Return the active memory that says the same as `content`, or the only one that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     ranked = index.fuse(hits, index.Weights(0.5, 0.5))
-    near = {hit.id for hit in _near(tx, hits, index.MAX_DISTANCE)}
+    near = {hit.id for hit in _near(tx, hits)}
     rows = repository.get_many(tx, db, [item.hit.id for item in ranked])
     rows_near = [row for row in rows if row.id in near or row.content == content]
     if same := _saying_the_same(tx, content, rows_near):

@@ -8,7 +8,7 @@ from kernel.search import day_counts, dropped, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
-from kernel.search.equivalence import MAX_DISTANCE, is_common, is_negated, says_the_same, tell_apart
+from kernel.search.equivalence import is_common, is_negated, says_the_same
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
@@ -39,7 +39,6 @@ from kernel.store.transaction import Tx
 
 __all__ = [
     "CANDIDATES",
-    "MAX_DISTANCE",
     "MIN_PART_LENGTH",
     "Candidates",
     "Document",
@@ -85,7 +84,6 @@ __all__ = [
     "says_the_same",
     "search",
     "set_provenance",
-    "tell_apart",
     "verdict",
 ]
 

@@ -175,25 +175,69 @@ def test_words_are_compared_only_without_embedding(
 
 
 @pytest.mark.slow
-def test_default_threshold_has_95_percent_precision(call_ok: CallOk, capsys: pytest.CaptureFixture[str]) -> None:
-    """The held-out families of facts: half the people are stored; what arrives is known in other words, or is the same
-    kind of fact with a newer value or about another person.
-    """
+def test_nearly_every_memory_in_other_words_or_with_a_newer_value_is_shown(
+    call_ok: CallOk, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = duplicate_threshold.built("held out", paraphrases.HELD_OUT)
     for start in range(0, len(one.stored), 100):
         items = [{"content": text, "category": "fact"} for text in one.stored[start : start + 100]]
         call_ok("bulk_save_memories", db="core", memories=items)
 
-    def flagged(texts: list[str]) -> int:
-        answer = [call_ok("smart_save_memory", db="core", content=text, category="fact") for text in texts]
-        return sum(answer["action"] == "needs_decision" for answer in answer)
+    answers = [call_ok("smart_save_memory", db="core", content=text, category="fact") for text in one.known]
+    shown = sum(answer["action"] == "needs_decision" for answer in answers)
 
-    right, wrong = flagged(one.known), flagged(one.new)
-    shares = right / len(one.known), wrong / len(one.new)
     with capsys.disabled():
-        print(f"\nflagged: {right} of {len(one.known)} that are known, {wrong} of {len(one.new)} that are new")
-    assert shares[0] >= 0.85
-    assert shares[0] / sum(shares) >= 0.95
+        print(f"\nshown: {shown} of {len(one.known)}")
+    assert shown >= 0.9 * len(one.known)
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "difference"),
+    [
+        ("Python 3.11 is required", "Python 3.12 is required", "says 3.12 where {} says 3.11"),
+        ("The office is in Berlin", "The office is in Paris", "says Paris where {} says Berlin"),
+        ("Invoice 4711 is paid", "Invoice 4712 is paid", "says 4712 where {} says 4711"),
+        ("The meeting is at 10", "The meeting is at 11", "says 11 where {} says 10"),
+        ("Deploys run on Friday", "Deploys never run on Friday", "denies what {} says"),
+        ("Deploys never run on Friday", "Deploys run on Friday", "says what {} denies"),
+        (
+            "Deploys happen on Tuesday from the release branch",
+            "Deploys happen on Thursday from the release branch",
+            "says Thursday where {} says Tuesday",
+        ),
+        (
+            "User prefers dark mode and terse answers",
+            "The user likes dark mode and short answers",
+            "says likes short where {} says prefers terse",
+        ),
+        ("The flight to Oslo is booked", "The flight to Oslo is booked.", "says the same as {}"),
+        ("The flight to Oslo is booked", "The early flight to Oslo is booked", "adds early to {}"),
+        ("The early flight to Oslo is booked", "The flight to Oslo is booked", "leaves out early of {}"),
+    ],
+)
+def test_a_similar_memory_is_shown_with_its_difference_in_words(
+    call_ok: CallOk, kernel: Kernel, stored: str, new: str, difference: str
+) -> None:
+    key = call_ok("save_memory", db="core", content=stored, category="fact")["id"]
+    before = everything(kernel)
+
+    answer = call_ok("smart_save_memory", db="core", content=new, category="fact")
+
+    assert (answer["action"], answer["suggested_action"]) == ("needs_decision", "review")
+    assert [memory["id"] for memory in answer["similar"]] == [key]
+    assert f"The new one {difference.format(key)}." in answer["message"]
+    assert everything(kernel) == before
+
+
+def test_a_correction_by_content_archives_all_equal_memories(call_ok: CallOk) -> None:
+    twins = [call_ok("save_memory", db="core", content="The sky is green", category="fact")["id"] for _ in range(3)]
+
+    answer = call_ok("handle_correction", db="core", wrong_content="The sky is green", correct_content="It is blue")
+
+    assert answer["archived_memory_id"] in twins
+    archived = call_ok("get_memories", db="core", status="archived")
+    assert sorted(row["id"] for row in archived) == twins
+    assert {row["superseded_by"] for row in archived} == {answer["correction_memory"]["id"]}
 
 
 @pytest.mark.parametrize(
