@@ -119,12 +119,13 @@ def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Gra
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:
-    """Return the entities that fit best by words and meaning, best first."""
+    """Return the entities that may answer by words and meaning, best first."""
     query = query[:_MAX_FALLBACK_QUERY]
     hits = index.find(tx, query, within=[(SPACE, "")])
-    ranking = index.rerank(tx, query, hits, index.Weights()).fused.scored(_FALLBACK_ENTITIES)
-    documents = index.documents(tx, [candidate.hit.doc for candidate in ranking])
-    names = [documents[candidate.hit.doc].key for candidate in ranking if candidate.hit.doc in documents]
+    ranking = index.rerank(tx, query, hits, index.Weights()).fused.at_least(index.least("weak"))
+    best = ranking.scored(_FALLBACK_ENTITIES)
+    documents = index.documents(tx, [candidate.hit.doc for candidate in best])
+    names = [documents[candidate.hit.doc].key for candidate in best if candidate.hit.doc in documents]
     by_name = {entity.name: entity for entity in with_names(tx, names)}
     return [by_name[name] for name in names if name in by_name]
 

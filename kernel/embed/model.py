@@ -27,6 +27,7 @@ FILES = ("config.json", "tokenizer.json", "model.safetensors")
 MORE_KEYS = ("more_keys", "more_ids", "more_beginnings", "more_lengths")  # tensors, the columns of MoreKeys
 _INTEGERS = {"I8": "i1", "U8": "u1", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
 _DTYPES = _INTEGERS | {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_FOREIGN_SHARE = 0.1  # of its tokens; of 9,019 English texts 2 have as many, of 360 others without Thai 10 fewer
 _SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
 _TEXTS_AT_ONCE = 8  # looked up together; 16 are no faster
 _MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
@@ -128,6 +129,13 @@ class Embedder:
         _, vectors = self._loaded or self._load()
         return np.array([len(tokens) for tokens in texts], np.int64) // id_width(vectors.vocabulary)
 
+    def is_foreign(self, texts: Sequence[bytes]) -> "NDArray[np.bool_]":
+        """Return for each text, given as `tokens`, whether it is in another language than English, of those read."""
+        import numpy as np
+
+        _, vectors = self._loaded or self._load()
+        return np.array([vectors.foreign_share(tokens) >= _FOREIGN_SHARE for tokens in texts], bool)
+
     def _identify(self) -> str:
         with suppress(OSError):  # raised again if the identity is used
             return self.identity
@@ -194,6 +202,7 @@ class TokenVectors:
             return np.frombuffer(data, _DTYPES[about.dtype], count, about.data_offsets[0]).reshape(about.shape)
 
         matrix, more = tensor("embeddings"), tensor("more_embeddings")
+        self._more_from = len(matrix) if matrix is not None and more is not None else None
         assert matrix is not None  # _layout has checked it
         if more is not None:
             start, end = tensors["embeddings"].data_offsets
@@ -215,6 +224,11 @@ class TokenVectors:
         import numpy as np
 
         return np.frombuffer(tokens, self._id)
+
+    def foreign_share(self, tokens: bytes) -> float:
+        """Return the share of the tokens that other languages brought."""
+        ids = self.ids(tokens)
+        return float((ids >= self._more_from).mean()) if self._more_from is not None and len(ids) else 0.0
 
     @cached_property
     def _lengths(self) -> "Array":

@@ -56,6 +56,12 @@ _EMOJI = regex(
 )
 _MISSED = regex(f"[{_UNSPACED}{_WITH_VOWEL_SIGNS}{_POINTS}\u203c\u2049\u231a-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff]")
 
+_GROUPED = regex(r"(?<![\d.,'\u2019])\d{1,3}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['\u2019\u00a0\u202f]\d{3})+)(?!\d)")
+_NO_DIGIT = regex(r"\D")
+_DIGEST = regex(r"(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])")
+_SHORT = (7, 8, 10, 12)  # characters of a digest that git and others show
+_MAX_DIGESTS = 8  # of a query; not measured
+
 Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
@@ -70,7 +76,7 @@ def indexed_words(text: str, words: str = "") -> str:
 
 def completed(text: str, beside: str) -> str:
     """Return `beside`, the words beside a text as the first format has them, and those that came to it later."""
-    stems = " ".join(word_forms.stems(_without_points(text)))
+    stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     if not beside and text.isascii():
         return " ".join((*dict.fromkeys(name_parts(text)), *([stems] if stems else ())))
     beside = beside.removesuffix(stems).rstrip()
@@ -97,10 +103,11 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     parts = (part for part in chain(name_parts(text), name_parts(beside)) if not part.isdigit())
     plain = _without_points(text)
     stems = islice(word_forms.stems(plain), _MAX_QUERY_PARTS)
-    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text), *stems))
+    further = (*_whole_numbers(text), *_short_digests(text), *stems)
+    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text), *further))
     stop_words = word_forms.stop_words(plain)
     cut_words = {private(word) for word in stop_words if _SIGNED.match(word)}
-    return [*query_words(words, tokenize(words), stop_words | cut_words), *pair_terms(text)]
+    return [*query_words(words, tokenize(words), stop_words | cut_words), *pair_terms(text), *_begun_digests(text)]
 
 
 def pair_terms(text: str) -> list[Term]:
@@ -125,6 +132,27 @@ def as_written(word: str) -> str:
         return word
     word = word_forms.as_written(word)
     return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
+
+
+def _whole_numbers(text: str) -> list[str]:
+    """Return numbers such as 1,250,000 without the marks between their thousands."""
+    return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in _GROUPED.findall(text))]
+
+
+def _short_digests(text: str) -> list[str]:
+    """Return the usual beginnings of the hexadecimal digests in a query, as texts have them."""
+    digests = [digest for digest in _DIGEST.findall(text.lower()) if len(digest) > _SHORT[-1] and _is_mixed(digest)]
+    return [digest[:length] for digest in digests[:_MAX_DIGESTS] for length in _SHORT]
+
+
+def _begun_digests(text: str) -> list[Term]:
+    """Return the terms by which the beginning of a hexadecimal digest finds the whole."""
+    digests = [digest for digest in _DIGEST.findall(text.lower()) if len(digest) <= _SHORT[-1] and _is_mixed(digest)]
+    return [Term(digest, digest, True) for digest in dict.fromkeys(digests[:_MAX_DIGESTS])]
+
+
+def _is_mixed(digest: str) -> bool:
+    return not digest.isdigit() and not digest.isalpha()
 
 
 def _parts(name: str) -> Iterator[str]:

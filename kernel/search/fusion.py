@@ -92,14 +92,18 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 
 
 def fuse_candidates(
-    matches: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
+    matches: Candidates,
+    weights: Weights,
+    windows: "Ids | None" = None,
+    neighbours: float = 0.0,
+    languages: "Ids | None" = None,
 ) -> Fused:
     """Return candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
     A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
     added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
-    after it in its partition, by insertion; 0 for none.
+    after it in its partition, by insertion; 0 for none. `languages` are those of `strengths`.
     """
     import numpy as np
 
@@ -119,7 +123,8 @@ def fuse_candidates(
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")
-    return Fused(matches.take(order), scores[order], (parts / (total * largest)).T[order], strengths(matches)[order])
+    parts /= total * largest
+    return Fused(matches.take(order), scores[order], parts.T[order], strengths(matches, languages)[order])
 
 
 def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":

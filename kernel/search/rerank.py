@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
 _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
 _NEIGHBOURS = [0, 1, 3, 4]  # columns of a window, whose document is in column 2
-_PIECES = 2  # tokens per word from which on the model does not know a query; English has 1.2
 _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unknown; not measured
 # Share of the first tokens in late interaction, if neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
@@ -102,9 +101,8 @@ def rerank(
     if weights.late > 0:
         matches = _with_late(matches, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
     matches = _with_passages(tx, text, matches, query[0], pool, weights)
-    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share)
-    if weights.words > 0 and np.isnan(matches.words).all() and _is_in_pieces(embedder, query[0], text):
-        ranking = ranking._replace(strengths=np.zeros(len(ranking.scores)))
+    languages = _languages(matches, embedder, query[0], pool)
+    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages)
     return Ranking(ranking, pool.duplicates.leaders)
 
 
@@ -172,11 +170,16 @@ def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
     return doc, passages.Body(text, words)
 
 
-def _is_in_pieces(embedder: Embedder, query: Embedding, text: str) -> bool:
-    """Return whether the model does not know the words of a query, but only pieces of them, whose nearness means
-    nothing.
+def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> "Ids":
+    """Return how many of the query and each candidate are not in English; a candidate outside the pool is taken for
+    one like the most of it.
     """
-    return int(embedder.counts([query.tokens])[0]) >= _PIECES * len(text.split())
+    import numpy as np
+
+    foreign = embedder.is_foreign(pool.tokens).astype(np.int64)
+    languages = np.full(len(matches.docs), round(float(foreign.mean())) if len(foreign) else 0, np.int64)
+    languages[matches.docs.searchsorted(pool.windows[:, 2])] = foreign
+    return languages + int(embedder.is_foreign([query.tokens])[0])
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:

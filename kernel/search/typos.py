@@ -10,6 +10,7 @@ from kernel.search.query import Term
 _MIN_LENGTH = 5  # letters; most shorter words are one edit away from other words; not measured
 _MAX_LENGTH = 24  # letters; bounds the look-ups, 54 for each letter; not measured
 MAX_WORDS = 2  # of a query: .6 ms each in a store of 1,000 memories, 5 ms in one of 20,000
+_MIN_PART = 3  # letters of each word of two written as one; not measured
 _MAX_CORRECTIONS = 4  # of a word, those in most documents; not measured
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -41,14 +42,29 @@ def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -
     words = sorted(one_edit_away(word))
     surfaces = dict(zip(stems(" ".join(words)), words, strict=True))
     near = sorted(count([*surfaces]).items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_CORRECTIONS]
-    return [Near(stem, surfaces[stem], docs) for stem, docs in near]
+    return [Near(stem, surfaces[stem], docs) for stem, docs in near] or _two_words(word.lower(), stems, count)
+
+
+def _two_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
+    """Return the two words of the index that make the word if a blank is put into it, the rarer of them most often."""
+    splits = [(word[:at], word[at:]) for at in range(_MIN_PART, len(word) - _MIN_PART + 1)]
+    parts = [part for split in splits for part in split]
+    pairs = [*zip(stems(" ".join(parts)), parts, strict=False)]
+    docs = count([stem for stem, _ in pairs]) if len(pairs) == len(parts) else {}
+    near = [
+        [Near(stem, part, docs.get(stem, 0)) for stem, part in pairs[at : at + 2]] for at in range(0, len(pairs), 2)
+    ]
+    best = max(near, key=lambda two: min(part.docs for part in two), default=list[Near]())
+    return best if all(part.docs for part in best) else []
 
 
 def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
     """Return the text with the first of the near words in place of each that has some."""
     for word, words in near.items():
         if words:
-            text = re.sub(rf"\b{word}\b", words[0].surface, text, flags=re.IGNORECASE)
+            parts = " ".join(near.surface for near in words)
+            spelling = parts if parts.replace(" ", "") == word.lower() else words[0].surface
+            text = re.sub(rf"\b{word}\b", spelling, text, flags=re.IGNORECASE)
     return text
 
 

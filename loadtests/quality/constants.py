@@ -5,6 +5,7 @@ Words count as shipped: only the ratios of the signals matter. Candidates are fo
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernel.search.rerank import Settings
 from kernel.store.transaction import Tx
 from loadtests.lib.servers import table
 from loadtests.quality import fts5_baseline, in_process
-from loadtests.quality.dataset import Collection
+from loadtests.quality.dataset import Collection, Query
 from loadtests.quality.metrics import CUT, interval, judge
 
 _WANTED_GAIN = 0.02  # over plain FTS5, in nDCG@10
@@ -75,14 +76,12 @@ def _judged(collection: Collection, among: Sequence[Choice]) -> Values:
     """The nDCG@10 of each choice (a row) and question."""
     with in_process.filled(collection) as (kernel, ids):
 
-        def judged(tx: Tx) -> list[list[float]]:
-            asked = [(one, in_process.candidates(tx, one.text, one.scope)) for one in collection.queries]
-            return [
-                [judge(_ranked(tx, query.text, found, choice, ids), query.relevant).ndcg for query, found in asked]
-                for choice in among
-            ]
+        def judged(tx: Tx, query: Query) -> list[float]:
+            found = in_process.candidates(tx, query.text, query.scope)
+            return [judge(_ranked(tx, query.text, found, choice, ids), query.relevant).ndcg for choice in among]
 
-        return np.array(kernel.store.read_sync(judged))
+        asked = (kernel.store.read_sync(partial(judged, query=query)) for query in collection.queries)
+        return np.array([*asked]).T
 
 
 def _ranked(tx: Tx, text: str, found: Candidates, choice: Choice, ids: Mapping[int, str]) -> list[str]:

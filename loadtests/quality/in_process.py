@@ -1,8 +1,10 @@
 """A collection in a store of this process, for what is computed from the evidence and not from answers."""
 
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +14,10 @@ from kernel.search.hits import Candidates
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store.transaction import Tx
-from loadtests.quality.dataset import Collection
+from loadtests.quality.dataset import Collection, Doc
 
 _SPACE = "sessions"
+_AT_ONCE = 500  # documents in a write, whose time is limited
 
 
 class Filled(NamedTuple):
@@ -28,16 +31,17 @@ class Filled(NamedTuple):
 def filled(collection: Collection) -> Generator[Filled]:
     """A store on an empty folder with the texts of a collection."""
 
-    def put(tx: Tx) -> Mapping[int, str]:
-        for doc in collection.docs:
+    def put(tx: Tx, docs: Sequence[Doc]) -> Iterable[tuple[int, str]]:
+        for doc in docs:
             index.put(tx, _SPACE, doc.id, doc.text, scope=doc.scope)
-        pairs = [(_SPACE, doc.id) for doc in collection.docs]
-        return dict(zip(index.doc_ids(tx, pairs), (doc.id for doc in collection.docs), strict=True))
+        return zip(index.doc_ids(tx, [(_SPACE, doc.id) for doc in docs]), (doc.id for doc in docs), strict=True)
 
     with tempfile.TemporaryDirectory() as folder:
         kernel = app.open_kernel(Config(Path(folder)))
         try:
-            yield Filled(kernel, kernel.store.write_sync(put))
+            slices = (collection.docs[at : at + _AT_ONCE] for at in range(0, len(collection.docs), _AT_ONCE))
+            writes = (kernel.store.write_sync(partial(put, docs=docs)) for docs in slices)
+            yield Filled(kernel, dict(chain.from_iterable(writes)))
         finally:
             kernel.store.close()
 

@@ -153,7 +153,7 @@ def test_a_memory_is_found_by_meaning_where_no_word_is_shared(
         put("notes", key, text)
     assert not set(QUESTIONS[subject].lower().split()) & set(SUBJECTS[subject].lower().split()) - {"the", "for", "of"}
 
-    assert ids(recall(query=QUESTIONS[subject], limit=1)) == [f"notes/{subject}"]
+    assert ids(recall(query=QUESTIONS[subject], limit=1, floor="none")) == [f"notes/{subject}"]
 
 
 FRESH = """

@@ -54,3 +54,65 @@ def test_a_text_that_the_model_cannot_read_is_judged_by_its_words(store: Indexed
 
 def test_a_query_that_the_model_cannot_read_is_judged_by_its_words(store: IndexedStore) -> None:
     assert verdicts(store, "სერვერზე") == {TEXTS[2]: "strong"}
+
+
+PARTS = [
+    "Send the photos by Whats App to Leo.",
+    "The car park code is 4412.",
+    "My sour dough starter lives in the fridge.",
+    "Die Krankenversicherungskarte liegt in der Schublade.",
+    "The house costs $1,250,000 without the garden.",
+    "Fixed in commit 9f8e7d6c5b4a39281706f5e4d3c2b1a09f8e7d6c.",
+    "The regression began with a1b2c3d on the main branch.",
+    "The contract was signed on 2024-07-15.",
+    "Invoice 4711 is paid.",
+    "The Kubernetes upgrade is on Saturday.",
+    "Der Hund schläft nachts auf dem Sofa.",
+]
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    with open_indexed_store(tmp_path_factory.mktemp("parts"), MODEL) as opened:
+        opened.put(PARTS)
+        yield opened
+
+
+def answers(store: IndexedStore, query: str) -> list[int]:
+    """The numbers of the texts that may answer, best first."""
+
+    def read(tx: Tx) -> list[int]:
+        fused = index.rerank(tx, query, index.find(tx, query), index.Weights()).fused
+        return [doc - 1 for doc in fused.at_least(index.least("weak")).found.docs.tolist()]
+
+    return store.reader.read(CALLER, read)
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("whatsapp", 0),
+        ("carpark", 1),
+        ("sourdough", 2),
+        ("Versicherung", 3),
+        ("1250000", 4),
+        ("1.250.000", 4),
+        ("9f8e7d6", 5),
+        ("9f8e7d6c5b4a", 5),
+        ("a1b2c3d4e5f60718293a4b5c6d7e8f9012345678", 6),
+        ("2024-07-15", 7),
+        ("4711", 8),
+        ("kube", 9),
+        ("Where does the dog sleep?", 10),
+        ("Где спит собака?", 10),
+    ],
+)
+def test_a_part_of_a_word_another_spelling_or_language_may_answer(parts: IndexedStore, query: str, number: int) -> None:
+    assert answers(parts, query)[:1] == [number]
+
+
+@pytest.mark.parametrize(
+    "query", ["2024-03-03", "4712", "1250001", "0f0e0d0c0b0a", "zzzzz", "What is the boiling point?"]
+)
+def test_another_number_date_or_digest_is_no_answer(parts: IndexedStore, query: str) -> None:
+    assert answers(parts, query) == []

@@ -283,7 +283,7 @@ def test_each_project_has_a_folder_of_its_own(
         for name in ("web", "blog", "web")
     ]
     assert [call_ok("memory_recall", isAll=True, project=name)["count"] for name in ("", "site", "blog")] == [2, 1, 1]
-    found = [call_ok("memory_recall", query="database", project=name)["memories"] for name in ("", "blog")]
+    found = [call_ok("memory_recall", query="PostgreSQL", project=name)["memories"] for name in ("", "blog")]
     assert [{memory["path"] for memory in memories} for memories in found] == [{paths[1], paths[0]}, {paths[1]}]
     assert call_ok("memory_forget", filePaths=[paths[1]])["deletedFiles"] == [paths[1]]
     named = {"filePath": "architectural-decision/use-postgresql.md", "project": "site"}

@@ -83,7 +83,7 @@ def test_words_alone_find_nothing_by_meaning_and_the_default_is_meaning(filled: 
 @pytest.mark.parametrize("kind", ["search", "vsearch", "query"])
 def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_the_limit(filled: CallOk, kind: str) -> None:
     def scores(**more: Any) -> dict[str, float]:
-        found = filled("memory_recall", query="database for the user", type=kind, **more)["memories"]
+        found = filled("memory_recall", query="themes and the database of the user", type=kind, **more)["memories"]
         assert [memory["score"] for memory in found] == sorted((memory["score"] for memory in found), reverse=True)
         return {memory["title"]: memory["score"] for memory in found}
 
