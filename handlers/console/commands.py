@@ -179,7 +179,7 @@ async def list_memories(dispatch: Dispatch, visit: Visit, request: List) -> list
     hits, cursor, filters = list[Hit](), "", _fields(request)
     while len(hits) < request.limit:
         size = min(_PAGE, request.limit - len(hits))
-        asking = {**_LIMIT, **filters, "limit": size, "cursor": cursor, "explain": True}
+        asking = {**_LIMIT, **filters, "limit": size, "cursor": cursor, "explain": True, "expired": True}
         page = await ask_recall(dispatch, visit, asking, _Page)
         hits += page.memories
         cursor = page.cursor or ""

@@ -66,6 +66,13 @@ def test_unknown_id_is_status_1_and_names_it(quipu: Quipu, command: str) -> None
     assert (status, shown, "paths/none" in remark) == (1, "", True)
 
 
+def test_an_expired_memory_is_listed_but_no_answer(quipu: Quipu, call: Call) -> None:
+    call("save_memory", db="core", content="The stork permit is 12", category="fact", valid_until="2020-01-01")
+
+    assert "The stork permit is 12" in quipu("list")[1]
+    assert quipu("recall", "stork", "permit") == (1, "", "nothing found\n")
+
+
 def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -> None:
     for path in ("a", "b", "c"):
         call("add_memory", path=path, content=f"text of {path}")
