@@ -9,7 +9,7 @@ from kernel.store.transaction import Tx
 
 def compose(text: str, _name: str) -> ToolCall:
     """Return a new memory of the first database, as a fact; an id names it."""
-    return ToolCall("save_memory", {"db": "core", "content": text, "category": "fact"})
+    return ToolCall("save_memory", {"db": "core", "content": text, "category": "fact"}, until="valid_until")
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:

@@ -71,6 +71,7 @@ class Add(Struct, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1)]
     dialect: str = ""
     name: str = ""
+    until: str = ""
 
 
 class Edit(Struct, forbid_unknown_fields=True):
@@ -208,6 +209,10 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     dialect = _adding(dispatch, visit, request.dialect)
     assert dialect.memories.compose is not None
     call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
+    if request.until:
+        if not call.until:
+            raise Fault("invalid", f"until: {dialect.name} keeps no end of a memory; brain and scopes do.")
+        call = call._replace(arguments={**call.arguments, call.until: request.until})
     targets: list[Target] = []
     try:
         reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))

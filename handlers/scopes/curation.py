@@ -9,7 +9,8 @@ from kernel.store.transaction import Tx
 
 def compose(text: str, name: str) -> ToolCall:
     """Return a new piece of knowledge in the global scope."""
-    return ToolCall("memory_knowledge", {"action": "add", "scopeType": "global", "title": name, "content": text})
+    arguments = {"action": "add", "scopeType": "global", "title": name, "content": text}
+    return ToolCall("memory_knowledge", arguments, until="validUntil")
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:

@@ -207,6 +207,7 @@ COMMANDS: Mapping[str, Command] = {
             _option("text", "its text; - or nothing reads standard input, or opens $EDITOR", nargs="?"),
             _option("--dialect", "dialect that keeps it (paths)", default=""),
             _option("--name", "path or title, if the dialect has one (made from the first line)", default=""),
+            _option("--until", "when it stops being true, in brain and scopes: 2026-01-31", "TIME", default=""),
         ),
     ),
     "edit": Command(

@@ -84,7 +84,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":
-            return {"text": arguments.text or "", "dialect": arguments.dialect, "name": arguments.name}
+            named = {"dialect": arguments.dialect, "name": arguments.name, "until": arguments.until}
+            return {"text": arguments.text or "", **named}
         case "edit":
             return {"id": arguments.id, "text": arguments.text}
         case "forget":

@@ -8,11 +8,14 @@ MOST_LINKS = 100  # that are shown of one memory
 
 
 class ToolCall(NamedTuple):
-    """A call of one of the dialect's tools; a new text goes into the argument `text`."""
+    """A call of one of the dialect's tools; a new text goes into the argument `text`, the end of its validity into
+    `until`, if it has one.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
     text: str = ""
+    until: str = ""
 
 
 class Neighbour(NamedTuple):

@@ -73,6 +73,21 @@ def test_an_expired_memory_is_listed_but_no_answer(quipu: Quipu, call: Call) -> 
     assert quipu("recall", "stork", "permit") == (1, "", "nothing found\n")
 
 
+@pytest.mark.parametrize("dialect", ["brain", "scopes"])
+def test_an_added_memory_is_no_answer_after_its_end(quipu: Quipu, dialect: str) -> None:
+    for until, status in (("2020-01-01", 1), ("2999-01-01", 0)):
+        added = quipu("add", f"The stork permit of {until} is 12", "--dialect", dialect, "--until", until)
+        assert added[0] == 0, added
+        assert quipu("recall", "stork", "permit")[0] == status
+
+
+def test_an_end_that_cannot_be_kept_is_refused_and_adds_nothing(quipu: Quipu) -> None:
+    for dialect, until, words in (("paths", "2020-01-01", "until: paths"), ("brain", "soon", "valid_until is a time")):
+        status, _, remark = quipu("add", "The stork permit is 12", "--dialect", dialect, "--until", until)
+        assert (status, words in remark) == (1, True), remark
+    assert quipu("list")[0] == 1
+
+
 def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -> None:
     for path in ("a", "b", "c"):
         call("add_memory", path=path, content=f"text of {path}")
