@@ -134,7 +134,9 @@ class Embedder:
         import numpy as np
 
         _, vectors = self._loaded or self._load()
-        return np.array([vectors.foreign_share(tokens) >= _FOREIGN_SHARE for tokens in texts], bool)
+        counts = self.counts(texts)
+        sums = np.concatenate([[0], np.cumsum(vectors.are_foreign(b"".join(texts)))])[np.cumsum([0, *counts])]
+        return np.diff(sums) >= np.maximum(_FOREIGN_SHARE * counts, 1)
 
     def _identify(self) -> str:
         with suppress(OSError):  # raised again if the identity is used
@@ -202,8 +204,8 @@ class TokenVectors:
             return np.frombuffer(data, _DTYPES[about.dtype], count, about.data_offsets[0]).reshape(about.shape)
 
         matrix, more = tensor("embeddings"), tensor("more_embeddings")
-        self._more_from = len(matrix) if matrix is not None and more is not None else None
         assert matrix is not None  # _layout has checked it
+        own_rows = len(matrix)
         if more is not None:
             start, end = tensors["embeddings"].data_offsets
             if more.dtype != matrix.dtype or tensors["more_embeddings"].data_offsets[0] != end:
@@ -217,6 +219,7 @@ class TokenVectors:
         self._ones = np.ones(_SLICE_TOKENS, np.float32)
         self._exact = matrix.dtype == np.int8 and self._weights is None
         self.vocabulary = len(matrix if self._rows is None else self._rows)
+        self._more_from = self.vocabulary if more is None else own_rows
         self._id = np.dtype(f"<u{id_width(self.vocabulary)}")
 
     def ids(self, tokens: bytes) -> "Ids":
@@ -225,10 +228,9 @@ class TokenVectors:
 
         return np.frombuffer(tokens, self._id)
 
-    def foreign_share(self, tokens: bytes) -> float:
-        """Return the share of the tokens that other languages brought."""
-        ids = self.ids(tokens)
-        return float((ids >= self._more_from).mean()) if self._more_from is not None and len(ids) else 0.0
+    def are_foreign(self, tokens: bytes) -> "NDArray[np.bool_]":
+        """Return of each of the packed tokens whether another language than English brought it."""
+        return self.ids(tokens) >= self._more_from
 
     @cached_property
     def _lengths(self) -> "Array":
