@@ -139,6 +139,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
         born = UNSET if document.created_at == document.updated_at else document.created_at
         found.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
     found.flag = document.flag or UNSET
+    found.older_version_of = item.newer or UNSET
     if request.explain:
         found.signals = _signals(item)
         found.explained = _explained(item) if item.scored else UNSET

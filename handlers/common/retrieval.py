@@ -11,6 +11,7 @@ from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
+from handlers.common.succession import newer_first
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
 from kernel.search import index
@@ -248,7 +249,7 @@ def _rank(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
     items = order(scored, documents, ranking.leaders, query.rules)
     shown = query.shown
     items = [item for item in items if shown is None or _is_new_on_page(item.document, shown)]
-    return Ranked(items, distinct, below)
+    return Ranked(newer_first(tx, query.request.query, items), distinct, below)
 
 
 def _reranked(
@@ -268,7 +269,7 @@ def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, wanted
     docs = ranking.fused.found.docs.tolist()
     scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, wanted))
     documents = index.documents(tx, [item.hit.doc for item in scored])
-    return order(scored, documents, ranking.leaders, query.rules)[:wanted]
+    return newer_first(tx, query.request.query, order(scored, documents, ranking.leaders, query.rules)[:wanted])
 
 
 def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:

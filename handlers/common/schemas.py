@@ -128,7 +128,8 @@ class RecalledMemory(Struct, omit_defaults=True):
     answers. Scope, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain; signals
     come with explain.
 
-    `flag` is there if it looks written to steer agents: as what.
+    `flag` is there if it looks written to steer agents: as what. `older_version_of` is the id of a newer hit that seems
+    to replace it.
     """
 
     id: str
@@ -142,6 +143,7 @@ class RecalledMemory(Struct, omit_defaults=True):
     explained: Explained | UnsetType = UNSET
     strength: float | UnsetType = UNSET
     verdict: index.Verdict | UnsetType = UNSET
+    older_version_of: str | UnsetType = UNSET
 
 
 class Recalled(Struct):

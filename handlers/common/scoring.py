@@ -13,7 +13,7 @@ _SECONDS_PER_DAY = 86_400.0
 class ScoredDocument(NamedTuple):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates.
+    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it.
     """
 
     score: float
@@ -23,6 +23,7 @@ class ScoredDocument(NamedTuple):
     recency: float = 0.0
     alike: int = 0
     factor: float = 1.0
+    newer: str = ""
 
 
 class OrderRules(NamedTuple):

@@ -119,6 +119,11 @@ def information(tx: Tx, text: str) -> float:
     return sum(_inverse_frequency(total, frequency.get(term.stem, 0)) for term in terms)
 
 
+def content_words(tx: Tx, text: str) -> list[tuple[str, str]]:
+    """Return the stems of a text without stop words, each with its word in small letters."""
+    return [(term.stem, term.surface.lower()) for term in query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]]
+
+
 def word_starts(tx: Tx, text: str) -> dict[str, float]:
     """Return the words of `text`, each as far as it and its stem agree, which any form of it contains, with their BM25
     in a text of mean length.

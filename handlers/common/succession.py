@@ -1,0 +1,96 @@
+"""Newer before older among hits about the same thing, so that the first hit is the statement that holds today.
+
+Neither cosine nor a word of change ("now", "moved") tells a correction from a repetition. A rule does: of two short
+statements that hold the same subject words of the question, the newer is in force. MINTEval (arXiv 2605.18565) groups
+facts after the search likewise. Figures: `python -m loadtests.quality.succession`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from handlers.common.scoring import ScoredDocument
+from kernel.core.lazy_regex import regex
+from kernel.search import index
+from kernel.store.transaction import Tx
+
+_COMPARED = 10  # hits from the first
+_VERSIONS = 3  # of a statement; more that are alike are a list
+_MOST_WORDS = 30  # of a statement; longer texts are notes, procedures and lists
+_LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
+_TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
+# Words of a question that name a relation, not a subject: a correction often has another.
+_RELATIONS = frozenset(
+    """age be become becomes belong belongs book booked called change changed changes choose chosen come comes
+    cost costs current currently date day days deploy deployed deploys drink drinks drive drives eat eats end
+    ends expire expires favorite favourite get gets give given go goes happen happens has have held hold holds
+    host hosted hosts keep keeps kept lead leads like likes live lives located long made make makes many meet
+    meets month move moved moves much name named need needs now number often own owns paid pay pays place
+    planned play plays prefer prefers price put reach runs run running say says scheduled sit sits sleep
+    sleeps speak speaks start starts stay stays store stored supposed take takes talk talks time today travel
+    travels use used uses using value version visit wear wears week work works write written year
+    years""".split()
+)
+
+
+class _Statement(NamedTuple):
+    """A short hit, its content words, and those of the question's subjects that it holds."""
+
+    item: ScoredDocument
+    words: frozenset[str]
+    subjects: frozenset[str]
+
+
+def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+    """Return the hits with newer statements before the older that they seem to replace, otherwise in their order.
+
+    The older ones name the newer.
+    """
+    subjects = {stem for stem, surface in index.content_words(tx, question) if surface not in _RELATIONS}
+    ordered = [*items]
+    if not subjects:
+        return ordered
+    statements = [_statement(tx, item, subjects) for item in ordered[:_COMPARED]]
+    lists = {
+        id(item) for item in statements if item and sum(_is_about_same(other, item) for other in statements) > _VERSIONS
+    }
+    for at, newer in enumerate(statements):
+        before = [(place, older) for place, older in enumerate(statements[:at]) if older and id(older) not in lists]
+        older = [place for place, older in before if newer and _replaces(newer, older)]
+        if older:
+            document = ordered[at].document
+            for place in older:
+                ordered[place] = ordered[place]._replace(newer=f"{document.space}/{document.key}")
+            statements.insert(older[0], statements.pop(at))
+            ordered.insert(older[0], ordered.pop(at)._replace(score=ordered[older[0]].score))
+    return ordered
+
+
+def _statement(tx: Tx, item: ScoredDocument, subjects: set[str]) -> _Statement | None:
+    """Return the hit as a statement about at least half of the subjects; None if it is none or too long."""
+    text = item.document.text
+    lines = text.strip().splitlines()  # a name or path may stand above it
+    if len(lines) > 2 or len(text.split()) > _MOST_WORDS or "?" in text or _TURN.match(lines[-1] if lines else ""):
+        return None
+    stems = (stem for stem, _ in index.content_words(tx, lines[-1] if lines else ""))
+    words = frozenset(stem for stem in stems if not stem.isdigit() or stem in subjects)
+    about = subjects & words
+    return _Statement(item, words, frozenset(about)) if 2 * len(about) >= len(subjects) else None
+
+
+def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
+    if newer is None or not older.subjects <= newer.subjects:
+        return False
+    return 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
+
+
+def _replaces(newer: _Statement, older: _Statement) -> bool:
+    if not _is_about_same(newer, older):
+        return False
+    documents = newer.item.document, older.item.document
+    if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
+        return False
+    strengths = [statement.item.scored.strength if statement.item.scored else 1.0 for statement in (newer, older)]
+    if strengths[0] < _LEAST_SHARE * strengths[1]:
+        return False
+    times = [(document.updated_at, document.doc) for document in documents]
+    return times[0] > times[1]

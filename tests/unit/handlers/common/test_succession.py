@@ -1,0 +1,60 @@
+"""Newer before older: of two statements about the same thing the one that holds today is the first hit of recall."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.conftest import Call, Clock
+
+Ask = Callable[[str, str, str], list[dict[str, Any]]]
+
+
+PAIRS = [
+    ("CI runs on Jenkins.", "We moved CI from Jenkins to Buildkite.", "what does CI use?"),
+    ("The stand-up is at 9:30.", "The stand-up is at 10:15.", "when is the stand-up?"),
+    ("Ben is a vegetarian.", "Ben is no longer a vegetarian.", "is Ben a vegetarian?"),
+    ("Olga is the product owner.", "Henrik is the product owner.", "who is the product owner?"),
+]
+APART = [
+    ("Anna lives in Lyon.", "Boris lives in Nantes.", "where does Anna live?"),
+    ("The red car needs tyres.", "The blue car needs brakes.", "what does the red car need?"),
+    ("user: I spent 21 euros on the cello.", "user: The cello is out of tune.", "how much did the cello cost?"),
+    (
+        "1. Stop the pump.\n2. Drain it.\n3. Clean it.",
+        "1. Stop the fan.\n2. Drain it.\n3. Oil it.",
+        "how to stop the pump",
+    ),
+]
+
+
+@pytest.fixture
+def ask(call: Call, clock: Clock) -> Ask:
+    """Stores two texts, a day apart, and returns the hits of a question."""
+
+    def stored(older: str, newer: str, question: str) -> list[dict[str, Any]]:
+        for path, content in (("older", older), ("newer", newer)):
+            assert call("add_memory", path=path, content=content).fault is None
+            clock.move(days=1)
+        reply = call("recall", query=question, floor="none")
+        return list(msgspec.json.decode(reply.structured or reply.body)["memories"])
+
+    return stored
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_newer_of_two_statements_comes_first_and_the_older_names_it(ask: Ask, pair: tuple[str, str, str]) -> None:
+    newer, older = ask(*pair)
+    assert (newer["id"], older["id"]) == ("paths/newer", "paths/older")
+    assert older["older_version_of"] == "paths/newer"
+    assert "older_version_of" not in newer
+
+
+@pytest.mark.parametrize("pair", APART)
+def test_statements_about_other_subjects_turns_and_procedures_keep_their_order(
+    ask: Ask, pair: tuple[str, str, str]
+) -> None:
+    hits = ask(*pair)
+    assert hits[0]["id"] == "paths/older"
+    assert not any("older_version_of" in hit for hit in hits)
