@@ -12,7 +12,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import visible
 
 _MOST_CHARS = 40_000  # of HTML; a longer text is shown as it is
-_HEADING = regex(r"#{1,6} +(.*)")
+_HEADING = regex(r"#{1,6} (.*)")
 _ITEM = regex(r"( {0,12})(?:[-*+]|[0-9]{1,4}[.)]) (.*)")
 _RULE = regex(r" {0,3}(?:-{3,80}|\*{3,80}|_{3,80}) {0,80}")
 _DELIMITERS = regex(r"[ |:-]{3,400}")
@@ -63,7 +63,7 @@ def _alone(line: str) -> str:
     if _RULE.fullmatch(line):
         return "<hr>"
     heading = _HEADING.fullmatch(line)
-    return f'<p class="heading">{_inline(heading[1])}</p>' if heading else ""
+    return f'<p class="heading">{_inline(heading[1].strip())}</p>' if heading else ""
 
 
 def _end(lines: Sequence[str], at: int, goes_on: Callable[[str], bool]) -> int:

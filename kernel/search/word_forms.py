@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
+import Stemmer  # at once: it cannot be mapped any more at the end of the memory
+
 from kernel.core.lazy_regex import regex
 from kernel.search.query import STOP_WORDS
 
@@ -156,11 +158,12 @@ def private(text: str) -> str:
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """Return the languages and words of a text that are not English."""
+    """Return the languages and distinct words of a text that are not English."""
     if text.isascii() and _FOREIGN_WORDS.isdisjoint(text.lower().split()):
         return []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
-    words = [(match.lastgroup or "", match.group()) for match in _WORD.finditer(text)]
+    # Distinct words only: a long text has millions of words, and few of them are distinct.
+    words = dict.fromkeys((match.lastgroup or "", match.group()) for match in _WORD.finditer(text))
     latin = _latin_language([word for script, word in words if script == "latin"])
     persian = not _PERSIAN_LETTERS.isdisjoint(text)
     languages = {"latin": latin, "arabic": "persian" if persian else "arabic"}
@@ -210,10 +213,11 @@ def _hebrew(word: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    import Stemmer
-
     untyped: Any = Stemmer
-    return untyped.Stemmer(language, 0).stemWord  # without a cache, which threads would share
+    try:
+        return untyped.Stemmer(language, 0).stemWord  # without a cache, which threads would share
+    except KeyError as error:  # for want of memory: every language of this module is there
+        raise MemoryError from error
 
 
 def _by_word() -> dict[str, tuple[str, ...]]:

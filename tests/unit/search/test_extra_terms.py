@@ -76,7 +76,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
         ("محمد", {"11"}),
         ("مُحَمَّدٌ", {"11"}),
         ("الكلب", set[str]()),
-        ("כלב", set[str]()),
+        ("כלב", {"12"}),
         ("הכלב", {"12"}),
         ("ソファ", {"13"}),
         ("9", set[str]()),
