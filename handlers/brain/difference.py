@@ -1,4 +1,4 @@
-"""The difference of two similar memories in words: who reads it decides whether the new one replaces the old."""
+"""The difference of two similar memories in words, for the caller, who decides whether the new one replaces the old."""
 
 from kernel.core.lazy_regex import regex
 from kernel.search import index

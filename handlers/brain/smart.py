@@ -35,7 +35,7 @@ from kernel.search.index import Hit
 from kernel.store.transaction import Tx
 
 MAX_SIMILAR = 5  # as in the original
-_CANDIDATES = 20  # by words, where there are no vectors; not measured
+_CANDIDATES = 20  # by words, if there are no vectors; not measured
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "

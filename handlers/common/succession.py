@@ -15,7 +15,8 @@ from kernel.store.transaction import Tx
 
 _COMPARED = 10  # hits from the first
 _VERSIONS = 3  # of a statement; more that are alike are a list
-_MOST_WORDS = 30  # of a statement; longer texts are notes, procedures and lists
+_MOST_CHARS = 240  # of a statement with its name; longer texts are notes, procedures and lists
+_LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
 _TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
 # Words of a question that name a relation, not a subject: a correction often has another.
@@ -45,36 +46,43 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
 
     The older ones name the newer.
     """
-    subjects = {stem for stem, surface in index.content_words(tx, question) if surface not in _RELATIONS}
     ordered = [*items]
-    if not subjects:
+    texts = [_statement_text(item.document.text) for item in ordered[:_COMPARED]]
+    if sum(map(bool, texts)) <= 1:
         return ordered
-    statements = [_statement(tx, item, subjects) for item in ordered[:_COMPARED]]
-    lists = {
-        id(item) for item in statements if item and sum(_is_about_same(other, item) for other in statements) > _VERSIONS
-    }
+    subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
+    every = [_statement(tx, item, text, subjects) for item, text in zip(ordered, texts, strict=False)]
+    statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
     for at, newer in enumerate(statements):
-        before = [(place, older) for place, older in enumerate(statements[:at]) if older and id(older) not in lists]
-        older = [place for place, older in before if newer and _replaces(newer, older)]
-        if older:
-            document = ordered[at].document
-            for place in older:
+        replaced = [place for place, older in enumerate(statements[:at]) if _replaces(newer, older)]
+        if replaced:
+            first, document = replaced[0], ordered[at].document
+            for place in replaced:
                 ordered[place] = ordered[place]._replace(newer=f"{document.space}/{document.key}")
-            statements.insert(older[0], statements.pop(at))
-            ordered.insert(older[0], ordered.pop(at)._replace(score=ordered[older[0]].score))
+            statements.insert(first, statements.pop(at))
+            ordered.insert(first, ordered.pop(at)._replace(score=ordered[first].score))
     return ordered
 
 
-def _statement(tx: Tx, item: ScoredDocument, subjects: set[str]) -> _Statement | None:
-    """Return the hit as a statement about at least half of the subjects; None if it is none or too long."""
-    text = item.document.text
-    lines = text.strip().splitlines()  # a name or path may stand above it
-    if len(lines) > 2 or len(text.split()) > _MOST_WORDS or "?" in text or _TURN.match(lines[-1] if lines else ""):
+def _statement_text(text: str) -> str:
+    """Return the line that states something; a name or path may stand above it. Empty for other texts."""
+    lines = text.strip().splitlines() if len(text) <= _MOST_CHARS else []
+    if not lines or len(lines) > _LINES or "?" in text or _TURN.match(lines[-1]):
+        return ""
+    return lines[-1]
+
+
+def _statement(tx: Tx, item: ScoredDocument, text: str, subjects: set[str]) -> _Statement | None:
+    """Return the hit as a statement about at least half of the subjects; None if it is none."""
+    if not text or not subjects:
         return None
-    stems = (stem for stem, _ in index.content_words(tx, lines[-1] if lines else ""))
-    words = frozenset(stem for stem in stems if not stem.isdigit() or stem in subjects)
-    about = subjects & words
-    return _Statement(item, words, frozenset(about)) if 2 * len(about) >= len(subjects) else None
+    words = frozenset(stem for stem in index.content_words(tx, text) if not stem.isdigit() or stem in subjects)
+    about = words & subjects
+    return _Statement(item, words, about) if 2 * len(about) >= len(subjects) else None
+
+
+def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
+    return sum(_is_about_same(other, statement) for other in every) > _VERSIONS
 
 
 def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
@@ -83,8 +91,8 @@ def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
     return 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
 
 
-def _replaces(newer: _Statement, older: _Statement) -> bool:
-    if not _is_about_same(newer, older):
+def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:
+    if newer is None or older is None or not _is_about_same(newer, older):
         return False
     documents = newer.item.document, older.item.document
     if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:

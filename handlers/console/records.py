@@ -130,8 +130,7 @@ def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list
     shown = [target for call in rows for target in call.targets[:SHOWN_TARGETS]]
     places = [Place(*target.id.partition("/")[::2]) for target in shown]
     allowed = {place for place in places if dialects is None or place.dialect in dialects}
-    found = tx.all("kernel.console.previews", _preview, places=[*allowed], chars=_PREVIEW_CHARS)
-    texts = dict(found)
+    texts = dict(tx.all("kernel.console.previews", _preview, places=[*allowed], chars=_PREVIEW_CHARS))
     for target, place in zip(shown, places, strict=True):
         target.text = one_line(texts.get(place, ""), _PREVIEW_CHARS)
     return rows

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+from kernel.search.extra_terms import pair_terms
 from kernel.search.hits import Candidates
 
 if TYPE_CHECKING:
@@ -46,18 +47,17 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     known_exact = np.sort(matches.exact[~np.isnan(matches.exact)])
     usual_exact = known_exact[len(known_exact) // 2] if len(known_exact) else _USUAL_EXACT  # the median, as in fusion
     exact = np.where(np.isnan(matches.exact), usual_exact, matches.exact)
-    kinds = 0 if languages is None else languages
-    odds = (
-        np.array(_BIASES).take(kinds)
-        + np.array(_MEANINGS).take(kinds) * np.where(unread, 0.0, matches.meaning)
-        + EXACT * exact
-    )
+    bias, meaning = BIAS, MEANING
+    if languages is not None:
+        bias, meaning = np.array(_BIASES).take(languages), np.array(_MEANINGS).take(languages)
+    odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + EXACT * exact
     far = (odds < odds.max(initial=-np.inf) - _FAR) & (exact < _MUCH)
     by_meaning = np.where(far, 0.0, _logistic(odds))
-    in_part = ~np.isnan(matches.words) & ((matches.exact >= _SOME) | (" " not in matches.query.text.strip()))
+    query = matches.query.text
+    in_part = ~np.isnan(matches.words) & ((matches.exact >= _SOME) | _is_word(query))
     by_meaning[in_part] = np.maximum(by_meaning[in_part], WEAK)
-    if _is_number(matches.query.text):
-        whole = ~np.isnan(matches.words) & ((matches.exact >= _WHOLE) | matches.query.text.isalnum())
+    if _is_number(query):
+        whole = ~np.isnan(matches.words) & ((matches.exact >= _WHOLE) | query.isalnum())
         return np.where(whole, by_meaning, 0.0)
     if not unread.any():
         return by_meaning
@@ -69,6 +69,11 @@ def _words(matches: Candidates) -> "Floats":
     import numpy as np
 
     return np.clip(np.nan_to_num(matches.words) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
+
+
+def _is_word(query: str) -> bool:
+    """Return whether a query is a single word, in a script that writes blanks between words."""
+    return len(query.split()) == 1 and not pair_terms(query)
 
 
 def _is_number(query: str) -> bool:

@@ -14,9 +14,6 @@ from kernel.search import word_forms
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.word_forms import private
 
-_PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
-_LOW = 0xFFFF
-_FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
 _MAX_QUERY_PARTS = 2000  # of names in a query; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
@@ -79,7 +76,7 @@ def completed(text: str, beside: str) -> str:
     stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     if not beside and text.isascii():
         return " ".join((*dict.fromkeys(name_parts(text)), *([stems] if stems else ())))
-    beside = beside.removesuffix(stems).rstrip()
+    beside = f" {beside}".removesuffix(f" {stems}").strip() if stems else beside
     further = " ".join(dict.fromkeys((*name_parts(text), *name_parts(beside), *_missed(text), *_missed(beside))))
     words = beside if beside.endswith(further) else f"{beside} {further}".lstrip()
     return f"{words} {stems}".strip()
@@ -101,13 +98,13 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
     # Without numbers: 8, of utf8, is in many texts that are about something else.
     parts = (part for part in chain(name_parts(text), name_parts(beside)) if not part.isdigit())
-    plain = _without_points(text)
-    stems = islice(word_forms.stems(plain), _MAX_QUERY_PARTS)
-    further = (*_whole_numbers(text), *_short_digests(text), *stems)
-    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *_whole_words(text), *further))
-    stop_words = word_forms.stop_words(plain)
-    cut_words = {private(word) for word in stop_words if _SIGNED.match(word)}
-    return [*query_words(words, tokenize(words), stop_words | cut_words), *pair_terms(text), *_begun_digests(text)]
+    stems, stop_words = word_forms.query_forms(_without_points(text))
+    digests = _digests(text)
+    beginnings = [digest[:length] for digest in digests if len(digest) > _SHORT[-1] for length in _SHORT]
+    further = (*_whole_words(text), *_whole_numbers(text), *beginnings, *stems[:_MAX_QUERY_PARTS])
+    words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
+    short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
+    return [*query_words(words, tokenize(words), stop_words), *pair_terms(text), *short]
 
 
 def pair_terms(text: str) -> list[Term]:
@@ -126,33 +123,15 @@ def character_pairs(text: str) -> set[str]:
     return {term.stem for term in pair_terms(text)}
 
 
-def as_written(word: str) -> str:
-    """Return a word of the index as a text has it: with its own characters instead of letters of private use."""
-    if word.isascii():
-        return word
-    word = word_forms.as_written(word)
-    return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
-
-
 def _whole_numbers(text: str) -> list[str]:
     """Return numbers such as 1,250,000 without the marks between their thousands."""
     return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in _GROUPED.findall(text))]
 
 
-def _short_digests(text: str) -> list[str]:
-    """Return the usual beginnings of the hexadecimal digests in a query, as texts have them."""
-    digests = [digest for digest in _DIGEST.findall(text.lower()) if len(digest) > _SHORT[-1] and _is_mixed(digest)]
-    return [digest[:length] for digest in digests[:_MAX_DIGESTS] for length in _SHORT]
-
-
-def _begun_digests(text: str) -> list[Term]:
-    """Return the terms by which the beginning of a hexadecimal digest finds the whole."""
-    digests = [digest for digest in _DIGEST.findall(text.lower()) if len(digest) <= _SHORT[-1] and _is_mixed(digest)]
-    return [Term(digest, digest, True) for digest in dict.fromkeys(digests[:_MAX_DIGESTS])]
-
-
-def _is_mixed(digest: str) -> bool:
-    return not digest.isdigit() and not digest.isalpha()
+def _digests(text: str) -> list[str]:
+    """Return the hexadecimal digests of a query, whole or their beginnings."""
+    digests = dict.fromkeys(_DIGEST.findall(text.lower()))
+    return [digest for digest in digests if not digest.isdigit() and not digest.isalpha()][:_MAX_DIGESTS]
 
 
 def _parts(name: str) -> Iterator[str]:
@@ -196,8 +175,3 @@ def _without_cut_words(text: str) -> str:
 
 def _without_points(text: str) -> str:
     return text if text.isascii() else _POINT.sub("", text)
-
-
-def _written(code: int) -> str:
-    low = code & _LOW
-    return chr(low + 0x10000 if low >= _FIRST_OF_PLANE_1 else low)

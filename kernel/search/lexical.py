@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
-from kernel.search.extra_terms import as_written, indexed_words, pair_terms, query_terms
+from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
     PartitionFilter,
@@ -22,6 +22,7 @@ from kernel.search.query import (
     partition_term,
 )
 from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
+from kernel.search.word_forms import as_written
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -119,9 +120,9 @@ def information(tx: Tx, text: str) -> float:
     return sum(_inverse_frequency(total, frequency.get(term.stem, 0)) for term in terms)
 
 
-def content_words(tx: Tx, text: str) -> list[tuple[str, str]]:
-    """Return the stems of a text without stop words, each with its word in small letters."""
-    return [(term.stem, term.surface.lower()) for term in query_terms(text, tx.tokenize)[:_MAX_TERMS_READ]]
+def content_words(tx: Tx, text: str) -> dict[str, str]:
+    """Return the stems of a short text without stop words, each with its word in small letters."""
+    return {term.stem: term.surface.lower() for term in query_terms(text, tx.tokenize)}
 
 
 def word_starts(tx: Tx, text: str) -> dict[str, float]:

@@ -28,7 +28,7 @@ _CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
-# Question words, pronouns and forms of politeness of Chinese and Japanese: none of them says what is looked for.
+# Question words, pronouns and forms of politeness of Chinese and Japanese: none of them names the subject.
 _CJK_FUNCTION_WORDS = regex(
     "什么时候|什麼時候|为什么|為什麼|什么|什麼|时候|時候|哪个|哪個|哪些|哪里|哪裡|哪儿|怎么样|怎麼樣|怎么|怎麼|多少|多久|几个|幾個|我们|我們|你们|你們"
     "|他们|他們|这个|這個|那个|那個|どこ|いつ|なぜ|どう|どの|どれ|どんな|だれ|ください|でしょう|ですか|ますか|ました|ません|です|ます"

@@ -170,16 +170,20 @@ def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
     return doc, passages.Body(text, words)
 
 
-def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> "Ids":
-    """Return how many of the query and each candidate are not in English; a candidate outside the pool is taken for
-    one like the most of it.
+def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> "Ids | None":
+    """Return how many of the query and each candidate are not in English, None if all are; a candidate outside the
+    pool is taken for one like the most of it.
     """
     import numpy as np
 
-    foreign = embedder.is_foreign(pool.tokens).astype(np.int64)
-    languages = np.full(len(matches.docs), round(float(foreign.mean())) if len(foreign) else 0, np.int64)
-    languages[matches.docs.searchsorted(pool.windows[:, 2])] = foreign
-    return languages + int(embedder.is_foreign([query.tokens])[0])
+    foreign = embedder.is_foreign([query.tokens, *pool.tokens])
+    if not foreign.any():
+        return None
+    own, *others = foreign.tolist()
+    most = 2 * sum(others) > len(others)
+    languages = np.full(len(matches.docs), most + own, np.int64)
+    languages[matches.docs.searchsorted(pool.windows[:, 2])] = np.array(others, np.int64) + own
+    return languages
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:

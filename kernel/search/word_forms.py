@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
@@ -18,6 +18,7 @@ from kernel.search.query import STOP_WORDS
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
+_FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
 _WITH_VOWEL_SIGNS = ("hindi", "tamil")  # unicode61 cuts their words
 _MIN_STEM = 2  # letters
 _MAX_WORD = 40  # letters; longer words are no words
@@ -27,8 +28,8 @@ _WORD = regex(
     "|(?P<hindi>[\u0900-\u0963\u0971-\u097f]+)|(?P<tamil>[\u0b80-\u0bff]+)|(?P<armenian>[\u0531-\u0587]+)"
 )
 _PERSIAN_LETTERS = frozenset("پچژگکی")
-# Function words tell the language of a text in Latin letters, and are dropped from questions in every language.
-_FUNCTION_WORDS = {
+# Function words tell the language of a text in Latin letters, and no question searches by them.
+_LATIN_WORDS = {
     "german": """aber als am an auch auf aus bei bin bis da damit dann das dass dein deine dem den der des die dir doch
         du durch ein eine einem einen einer eines er es für gibt haben habe hat hatte ich ihr ihre im in ist ja kann
         kein keine man mein meine meiner mich mir mit muss nach nicht noch nur ob oder ohne schon sein seine sich sie
@@ -91,6 +92,8 @@ _FUNCTION_WORDS = {
         dari dengan di dia hanya harus ini itu jika juga kami kamu kapan karena ke kenapa kepada kita lagi lebih mana
         mengapa mereka milik oleh pada para saat saja saya sangat sebagai sedang sebuah siapa sudah telah tetapi tidak
         untuk yang""",
+}
+_OTHER_WORDS = {
     "russian": """а без бы был была были было быть в вам вас весь во вот все всё всех вы где да для до его ее её если
         есть еще ещё же за зачем и из или им их к как какая какие какого какое какой каком какую ко когда кого кому кто
         куда ли меня мне много можно мой моя моего моей мы на над надо нам нас наш наша не него нее неё нет ни них но о
@@ -103,8 +106,9 @@ _FUNCTION_WORDS = {
         πως πώς σας σε στα στη στην στις στο στον στους τα τη την της τι τις το τον του τους των χωρίς ως γιατί""",
     "arabic": """أن أو أي أين إلى إن التي الذي الذين بعد به بها بين تم ثم حتى خلال ذلك على عليه عن عند غير في فيه فيها
         قبل قد كان كانت كل كم كيف لا لذلك لقد لكن لم لماذا لن له لها ليس ما ماذا متى مع من منذ منها منه نحن هذا هذه هل
-        هم هنا هناك هو هي و يكون از است این آن با بر برای به تا چرا چقدر چند چه چیزی چگونه چطور خود در را شد شده کجا
-        کدام که کند کنید کی می ما من نه هر هم و یا یک""",
+        هم هنا هناك هو هي و يكون""",
+    "persian": """از است این آن با بر برای به تا چرا چقدر چند چه چیزی چگونه چطور خود در را شد شده کجا کدام که کند کنید
+        کی می ما من نه هر هم و یا یک""",
     "hebrew": """אבל או אולי איזה איזו אילו אין איך איפה איתו אל אם אנחנו אני את אתה אתם באיזה באיזו בו בה גם היא היה
         היו הוא הם הן זאת זה זו יש כי כל כמה לא לאיזה לאיזו לאן לה להם לו לי לך למה לנו מה מאיפה מאיזה מדוע מי מתי עד
         עם על של שלה שלהם שלו שלי שלך שלנו""",
@@ -114,14 +118,14 @@ _FUNCTION_WORDS = {
         ही हुआ हुई है हैं हो होता होती""",
 }
 _STOP_WORDS = {
-    language: frozenset(unicodedata.normalize("NFKC", words).split()) for language, words in _FUNCTION_WORDS.items()
+    language: frozenset(unicodedata.normalize("NFKC", words).split())
+    for language, words in (_LATIN_WORDS | _OTHER_WORDS).items()
 }
-_LATIN = ("english", *list(_FUNCTION_WORDS)[: list(_FUNCTION_WORDS).index("russian")])
 # Letters of few languages.
 _LETTERS = {
     "german": "äöüß",
     "french": "àâçèêëîïôùûœ",
-    "spanish": "ñ¿¡áíóú",
+    "spanish": "ñáíóú",
     "portuguese": "ãõçáâêôí",
     "italian": "àèìòù",
     "polish": "ąćęłńśźżó",
@@ -136,25 +140,48 @@ _LETTERS = {
 }
 
 
+class QueryForms(NamedTuple):
+    """The stems of a query, and the function words of its languages as the tokenizer has them."""
+
+    stems: list[str]
+    stop_words: set[str]
+
+
 def stems(text: str) -> list[str]:
     """Return the distinct marked stems of the words of a text without vowel points, in languages with endings."""
+    return _stems_of(_words(text))
+
+
+def query_forms(text: str) -> QueryForms:
+    """Return the same of a query, with the words by which it does not search."""
     words = _words(text)
-    return [*dict.fromkeys(stem for language, word in words if (stem := _stem(language, word)))]
-
-
-def stop_words(text: str) -> frozenset[str]:
-    """Return the function words of the languages of a text, other than English."""
-    languages = {language for language, _ in _words(text)}
-    return frozenset[str]().union(*(_STOP_WORDS.get(language, ()) for language in languages))
+    stop_words = set[str]()
+    for language in {language for language, _ in words}:
+        own = _STOP_WORDS.get(language, ())
+        stop_words.update(map(private, own) if language in _WITH_VOWEL_SIGNS else own)
+    return QueryForms(_stems_of(words), stop_words)
 
 
 def as_written(word: str) -> str:
-    return word.removeprefix(_MARK)
+    """Return a word of the index as a text has it: without a mark, and without letters of private use."""
+    if word.isascii():
+        return word
+    word = word.removeprefix(_MARK)
+    return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
 
 
 def private(text: str) -> str:
     """Return a text in letters of private use, which the tokenizer keeps together."""
     return "".join(chr(_PRIVATE + (ord(letter) & _LOW)) for letter in text)
+
+
+def _written(code: int) -> str:
+    low = code & _LOW
+    return chr(low + 0x10000 if low >= _FIRST_OF_PLANE_1 else low)
+
+
+def _stems_of(words: Iterable[tuple[str, str]]) -> list[str]:
+    return [*dict.fromkeys(stem for language, word in words if (stem := _stem(language, word)))]
 
 
 def _words(text: str) -> list[tuple[str, str]]:
@@ -173,15 +200,13 @@ def _words(text: str) -> list[tuple[str, str]]:
 
 def _latin_language(words: Iterable[str]) -> str:
     """Return the language that most of the words speak for; "" for English or none."""
-    votes = Counter(language for word in dict.fromkeys(words) for language in _languages_of(word))
-    if not votes:
-        return ""
-    best = max(votes, key=lambda language: (votes[language], -_LATIN.index(language)))
+    votes = Counter(language for word in words for language in _languages_of(word))
+    best = max(votes, key=lambda language: (votes[language], -_LATIN.index(language)), default="english")
     return "" if best == "english" else best
 
 
 def _languages_of(word: str) -> Iterator[str]:
-    yield from _LANGUAGES_OF.get(word, ("english",) if word in STOP_WORDS else ())
+    yield from _LANGUAGES_OF.get(word, ())
     if not word.isascii():
         for language, letters in _LETTERS.items():
             if not set(letters).isdisjoint(word):
@@ -222,11 +247,12 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 def _by_word() -> dict[str, tuple[str, ...]]:
     languages: dict[str, tuple[str, ...]] = {}
-    for language in _LATIN[1:]:
-        for word in _STOP_WORDS[language]:
-            languages[word] = (*languages.get(word, ("english",) if word in STOP_WORDS else ()), language)
+    for language in _LATIN:
+        for word in STOP_WORDS if language == "english" else _STOP_WORDS[language]:
+            languages[word] = (*languages.get(word, ()), language)
     return languages
 
 
+_LATIN = ("english", *_LATIN_WORDS)
 _LANGUAGES_OF = _by_word()
 _FOREIGN_WORDS = frozenset(_LANGUAGES_OF.keys() - STOP_WORDS)

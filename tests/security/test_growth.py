@@ -108,7 +108,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "marked words": lambda given: rendering.highlight(given, given[:400]),
     "a comparison": lambda given: records.compare(given, given[::-1]),
     "indexed words": lambda given: (extra_terms.indexed_words(given, given), [*extra_terms.name_parts(given)]),
-    "stems": lambda given: (word_forms.stems(given), word_forms.stop_words(given)),
+    "stems": lambda given: (word_forms.stems(given), word_forms.query_forms(given)),
     "character pairs": lambda given: (extra_terms.character_pairs(given), extra_terms.pair_terms(given)),
     "grams": lambda given: (query.grams(given), query.query_grams(given), query.words_beside_cjk(given)),
     "texts told apart": _says_the_same,

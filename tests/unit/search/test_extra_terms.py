@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernel.search.extra_terms import (
-    as_written,
     completed,
     indexed_words,
     name_parts,
@@ -15,6 +14,7 @@ from kernel.search.extra_terms import (
     query_terms,
 )
 from kernel.search.query import Term, grams
+from kernel.search.word_forms import as_written
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
