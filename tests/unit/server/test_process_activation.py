@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,22 +35,22 @@ def activated(listener: int, data: Path, log: Path) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 def test_no_request_is_lost_between_servers_on_one_socket(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "log"
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener, ExitStack() as closing:
         port = listener.getsockname()[1]
-        clients = [connected(port)]
+        clients = [closing.enter_context(connected(port))]
         ask(clients[0])
         first = activated(listener.fileno(), data, log)
         try:
             answers = [status(clients[0])]
             first.terminate()
             while first.poll() is None and len(clients) < 500:
-                clients.append(connected(port))
+                clients.append(closing.enter_context(connected(port)))
                 if len(clients) > SLOW:
                     ask(clients[-SLOW])  # a moment after it connected
                 time.sleep(0.005)
             for client in clients[1 - SLOW :]:
                 ask(client)
-            assert first.wait(PATIENCE) == 0
+            assert first.wait(PATIENCE) == 0, log.read_text()
         finally:
             end(first)
         second = activated(listener.fileno(), data, log)
@@ -61,8 +62,6 @@ def test_no_request_is_lost_between_servers_on_one_socket(tmp_path: Path) -> Non
     assert len(answers) > 10
     assert set(answers) == {200}
     assert log.read_text().count("listens on a socket it was given") == 2
-    for client in clients:
-        client.close()
 
 
 def end(server: subprocess.Popen[bytes]) -> None:
