@@ -236,7 +236,7 @@ def test_a_correction_by_content_archives_all_equal_memories(call_ok: CallOk) ->
 
     assert answer["archived_memory_id"] in twins
     archived = call_ok("get_memories", db="core", status="archived")
-    assert sorted(row["id"] for row in archived) == twins
+    assert {row["id"] for row in archived} == {*twins}
     assert {row["superseded_by"] for row in archived} == {answer["correction_memory"]["id"]}
 
 
