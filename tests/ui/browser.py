@@ -21,6 +21,7 @@ _UNPACKED = ROOT / ".venv-chromium"
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _PATIENCE = 30.0
 _PASSING = {"stale element reference", "no such element"}
+_GONE = "Node with given id does not belong to the document"  # chromedriver's unknown error for the same
 
 
 class Refused(Exception):
@@ -138,7 +139,8 @@ class Browser:
             try:
                 return self._send(method, f"/element/{self._find(selector)}/{what}", body)
             except Refused as refused:
-                if refused.error not in _PASSING or time.monotonic() > end:
+                passing = refused.error in _PASSING or _GONE in str(refused)
+                if not passing or time.monotonic() > end:
                     raise
                 time.sleep(0.05)
 
