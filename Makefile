@@ -48,7 +48,8 @@ test-all: test test-rest test-ui ## everything
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest $(LONG) -m extras
 
-test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers and the tests of the wire on it; PostgreSQL is unpacked where it is missing
+test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers and the tests of the wire on it, with POOLER=1 through PgBouncer; both are unpacked where they are missing
+	@$(if $(shell PATH="$$PATH:/usr/sbin" command -v pgbouncer),,$(MAKE) .venv-pgbouncer/.ok || echo "PgBouncer cannot be had here: its tests are skipped.")
 	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
 	@$(ON_POSTGRES) -m quick -n logical --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
 	@$(ON_POSTGRES) -n logical tests/http $(ARGS) || [ $$? = 5 ]
@@ -272,6 +273,10 @@ PIP := --quiet
 
 .venv-postgres-server/.ok: .ci/postgres
 	@.ci/postgres .venv-postgres-server
+	@touch $@
+
+.venv-pgbouncer/.ok: .ci/postgres
+	@.ci/postgres .venv-pgbouncer pgbouncer
 	@touch $@
 
 .venv-chromium/.ok: .ci/chromium

@@ -17,7 +17,7 @@ from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.engines.opening import end_of, open_reader, open_writer
 from kernel.engines.postgres.database import pool_of
-from kernel.engines.postgres.driver import load_driver
+from kernel.engines.postgres.driver import address_parts, load_driver
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.tenants import placement
 from kernel.engines.postgres.tenants.moving import move
@@ -129,7 +129,7 @@ def _address(config: Config, address: str) -> str:
         return ""
     psycopg = load_driver()
     try:
-        parts = psycopg.conninfo.conninfo_to_dict(address)
+        parts, _ = address_parts(address)
     except psycopg.Error:
         parts = {}
     if not parts or not address.startswith(STORE_SCHEMES):

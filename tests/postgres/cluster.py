@@ -1,6 +1,7 @@
 """A private PostgreSQL for tests, in a temporary folder and on a free port of the loopback address.
 
-`python -m tests.postgres.cluster COMMAND...` runs a command with the address of one in TEST_POSTGRES.
+`python -m tests.postgres.cluster COMMAND...` runs a command with the address of one in TEST_POSTGRES, or with POOLER=1
+with that of a PgBouncer before it.
 """
 
 import os
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,10 @@ class Cluster:
 
     def __init__(self, folder: Path, follows: str = "") -> None:
         self.data = folder / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self.address = f"postgresql://postgres@127.0.0.1:{self.port}"
         self._log = folder / "log"
-        self._user = next((name for name in _ACCOUNTS if _exists(name)), None) if os.geteuid() == 0 else None
+        self._user = account()
         self._server: subprocess.Popen[Any] | None = None
         if self._user:
             shutil.chown(folder, self._user)
@@ -105,13 +106,18 @@ class Cluster:
                 self._server.wait()
 
 
-def _exists(account: str) -> bool:
+def account() -> str | None:
+    """The account to run a server as; None for our own."""
+    if os.geteuid() != 0:
+        return None
     import pwd
 
-    return any(entry.pw_name == account for entry in pwd.getpwall())
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in _ACCOUNTS if name in names), None)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback address that nothing listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
@@ -131,5 +137,10 @@ def running(follows: str = "", *, on_disk: bool = False) -> Iterator[Cluster]:
 
 
 if __name__ == "__main__":
-    with running() as cluster:
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, "TEST_POSTGRES": cluster.address}).returncode)
+    from tests.postgres.pooler import pooled
+
+    with (
+        running() as cluster,
+        pooled(cluster.address) if os.environ.get("POOLER") else nullcontext(cluster.address) as to,
+    ):
+        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, "TEST_POSTGRES": to}).returncode)

@@ -11,6 +11,8 @@ from kernel.core.config import Config
 ADDRESS = os.environ.get("TEST_POSTGRES", "")
 """Of the PostgreSQL that the tests use instead of SQLite; empty for SQLite."""
 
+_PLACED = "scopes_predefined_tag"  # has a last column that SQLite has not, the place of the row
+
 
 def connect(address: str) -> Any:
     """A connection of the test itself."""
@@ -53,8 +55,8 @@ def rows(address: str, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
         for (name,) in db.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data' AND tablename <> 'commit_mark'"
         ).fetchall():
-            stored = db.execute(f"SELECT * FROM quipu_data.{name} WHERE tenant = {number} ORDER BY 2, 3").fetchall()
-            own = 2 if name == "scopes_predefined_tag" else 1  # columns that SQLite has not
-            found[name] = [row[own:] for row in stored]
+            placed_by = "position" if name == _PLACED else "2, 3"
+            text = f"SELECT * FROM quipu_data.{name} WHERE tenant = {number} ORDER BY {placed_by}"
+            found[name] = [row[1 : -1 if name == _PLACED else None] for row in db.execute(text).fetchall()]
         found["migration"] = db.execute("SELECT * FROM quipu.migration ORDER BY name").fetchall()
     return found

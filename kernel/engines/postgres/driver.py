@@ -4,6 +4,8 @@ PostgreSQL's text cannot hold U+0000, so it is written as two characters, and th
 """
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -12,14 +14,26 @@ from kernel.store.engine_types import TOO_LONG
 
 _MARK = "\ue000"
 _SETTINGS = (
-    "SET search_path = quipu, pg_catalog; SET jit = off; SET TIME ZONE 'UTC'; SET client_min_messages = error; "
+    "search_path = quipu, pg_catalog",
+    "jit = off",
+    "timezone = 'UTC'",
+    "client_min_messages = error",
     # The statements are written for nested loops in the order of their text, and their results keep that order.
-    "SET join_collapse_limit = 1; SET from_collapse_limit = 1; SET enable_hashjoin = off; SET enable_mergejoin = off; "
-    "SET enable_seqscan = off; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
-    "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000"
+    "join_collapse_limit = 1",
+    "from_collapse_limit = 1",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    "enable_seqscan = off",
 )
+_POOLER = "pgbouncer="  # the word of addresses that other programs take too; libpq does not know it
 # Both ends notice within half a minute that the machine at the other end is gone, if the address says nothing else.
 PATIENCE = 10  # seconds for a new connection
+_SERVER_KEEPALIVE = (
+    "tcp_keepalives_idle = 15",
+    "tcp_keepalives_interval = 5",
+    "tcp_keepalives_count = 3",
+    "tcp_user_timeout = 30000",
+)
 _KEEPALIVE = {
     "keepalives_idle": 15,
     "keepalives_interval": 5,
@@ -74,16 +88,51 @@ def unescape(text: str) -> str:
 
 
 def connect(address: str, patience: int = PATIENCE) -> Any:
-    """Return a new connection with the settings and types of the store; psycopg's errors are its own."""
+    """Return a new connection with the settings and types of the store; psycopg's errors are its own.
+
+    Behind a pooler the next transaction may have another session, so there each transaction brings its settings, and
+    nothing is prepared. A pooler is one whose key for cancelling names another process than the session's, or which the
+    address says is one, by `pgbouncer=true`.
+    """
     psycopg = load_driver()
-    parameters = psycopg.conninfo.conninfo_to_dict(address)
-    settings = {"connect_timeout": patience, **_KEEPALIVE}
-    defaults = {name: value for name, value in settings.items() if name not in parameters}
-    connection = psycopg.connect(address, autocommit=True, prepare_threshold=0, **defaults)
+    parameters, declared = address_parts(address)
+    settings = {"connect_timeout": patience, **_KEEPALIVE, **parameters}
+    connection = psycopg.connect(autocommit=True, prepare_threshold=None, **settings)
     connection.prepared_max = PREPARED
-    connection.execute(_SETTINGS, prepare=False)
-    adapt(psycopg, connection)
+    process, item = connection.execute("SELECT pg_backend_pid(), to_regtype('quipu.item')::oid").fetchone()
+    connection.quipu_pooled = declared if declared is not None else process != connection.info.backend_pid
+    if not connection.quipu_pooled:
+        connection.prepare_threshold = 0
+        connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS + _SERVER_KEEPALIVE), prepare=False)
+    adapt(psycopg, connection, item)
     return connection
+
+
+def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
+    """Return the parameters of an address for libpq, and whether it says that a pooler is there; None if it does not
+    say.
+
+    Raises psycopg's error for an address that is not valid.
+    """
+    front, _, options = address.partition("?")
+    words = options.split("&")
+    said = [word.removeprefix(_POOLER) for word in words if word.startswith(_POOLER)]
+    rest = "&".join(word for word in words if not word.startswith(_POOLER))
+    return load_driver().conninfo.conninfo_to_dict(f"{front}?{rest}"), said[-1] == "true" if said else None
+
+
+def transaction_settings(connection: Any) -> list[str]:
+    """Return the commands that a transaction of this connection begins with."""
+    return [f"SET LOCAL {setting}" for setting in _SETTINGS] if connection.quipu_pooled else []
+
+
+@contextmanager
+def transaction(connection: Any, *settings: str) -> Generator[None]:
+    """Open a transaction that begins with these commands; psycopg's errors are its own."""
+    with connection.transaction():
+        if commands := [*transaction_settings(connection), *settings]:
+            connection.execute("; ".join(commands), prepare=False)
+        yield
 
 
 def failure(result: Any) -> Exception | None:
@@ -116,16 +165,15 @@ def is_lost(error: BaseException) -> bool:
     return (state is None or state[:2] in _LOST) and bool(kinds & {"OperationalError", "InterfaceError"})
 
 
-def adapt(psycopg: Any, connection: Any) -> None:
-    """Registers how values are written and read."""
+def adapt(psycopg: Any, connection: Any, item: int | None) -> None:
+    """Registers how values are written and read; `item` is the type quipu.item, if the schema is there."""
     adapters = connection.adapters
     for kind, dumper in _dumpers(psycopg).items():
         adapters.register_dumper(kind, dumper)
     for name, loader in _loaders(psycopg).items():
         adapters.register_loader(name, loader)
-    row = connection.execute("SELECT to_regtype('quipu.item')::oid").fetchone()
-    if row[0] is not None:
-        adapters.register_loader(row[0], _item_loader(psycopg))
+    if item is not None:
+        adapters.register_loader(item, _item_loader(psycopg))
 
 
 def _dumpers(psycopg: Any) -> dict[type, Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import PATIENCE, UNREACHABLE, as_fault, connect, load_driver
+from kernel.engines.postgres.driver import PATIENCE, UNREACHABLE, as_fault, connect, load_driver, transaction
 
 MOST = 16  # connections of a process, however many tenants it serves
 BUSY = "The server is busy, try again."
@@ -61,13 +61,11 @@ class Pool:
         self._room.release()
 
     @contextmanager
-    def transaction(self, lock_milliseconds: int = 0) -> Generator[Any]:
-        """Yield a connection in a transaction; errors of the database are Faults."""
+    def transaction(self, *settings: str) -> Generator[Any]:
+        """Yield a connection in a transaction that begins with these commands; errors of the database are Faults."""
         connection = self.take()
         try:
-            with connection.transaction():
-                if lock_milliseconds:
-                    connection.execute(f"SET LOCAL lock_timeout = {lock_milliseconds}")
+            with transaction(connection, *settings):
                 yield connection
         except load_driver().Error as error:
             raise as_fault(error) or Fault("storage", UNREACHABLE) from error

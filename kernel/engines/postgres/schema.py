@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.engines.postgres.driver import as_fault, load_driver
+from kernel.engines.postgres.driver import as_fault, load_driver, transaction
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.tables import references, translate_index, translate_table
 from kernel.engines.sqlite.changesets import is_recorded
@@ -51,7 +51,7 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
     try:
         if connection.info.server_version < _OLDEST:
             raise Fault("storage", "PostgreSQL 15 or newer is needed.")
-        with connection.transaction():
+        with transaction(connection, "SET LOCAL lock_timeout = 60000"):
             return _migrate(connection, root)
     except psycopg.Error as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -62,7 +62,6 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
 
 def _migrate(connection: Any, root: Path) -> int:
     files = {file.stem: file.read_text(encoding="utf-8") for file in migrations(root / "postgres")}
-    connection.execute("SET LOCAL lock_timeout = 60000")
     digests = _applied(connection)
     if digests.keys() == files.keys() and not _differences(digests, files):
         return 0

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import CONSTRAINTS, as_fault, failure, load_driver
+from kernel.engines.postgres.driver import CONSTRAINTS, as_fault, failure, load_driver, transaction_settings
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
@@ -59,14 +59,14 @@ class Session:
         """
         for _ in range(_MOST_PLACES):
             number = self._place.number
+            begin = f"BEGIN {kind}"
             commands = (
-                f"BEGIN {kind}",
                 f"SET LOCAL quipu.tenant = '{number}'",
                 *(() if wait is None else (_WAIT.format(wait), _LOCK.format(_LOCKS, number))),
                 *settings,
                 _HERE.format(number),
             )
-            result = self._send("; ".join(commands))
+            result = self._send(begin, *commands)
             if result.get_value(0, 0) == b"t":
                 self.ahead = int(result.get_value(0, 1)) * 1000 - time.monotonic_ns()
                 return
@@ -75,18 +75,21 @@ class Session:
             self._place = self._finder.find_again(self._place)
         raise Fault("busy", MOVING)
 
-    def _send(self, text: str) -> Any:
-        """Sends the first command on a connection of the pool, and on another if it was lost while it was free."""
-        if self.held is None:
-            self._take()
+    def _send(self, begin: str, *commands: str) -> Any:
+        """Sends the first commands on a connection of the pool, and on another if it was lost while it was free."""
+
+        def send() -> Any:
+            if self.held is None:
+                self._take()
+            return self.command("; ".join((begin, *transaction_settings(self.held), *commands)))
+
         try:
-            return self.command(text)
+            return send()
         except Fault:
             if self.held is None or not self.held.closed:
                 raise
         self.release()
-        self._take()
-        return self.command(text)
+        return send()
 
     def _take(self) -> None:
         replica = self._replica if not self._place.address else None  # which follows the home alone

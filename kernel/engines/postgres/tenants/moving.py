@@ -28,6 +28,7 @@ _TAKEN = "The tenant is being moved by another process."
 _OVERTAKEN = "Another process has begun to move the tenant."
 _IN_USE = "That database has a tenant of this name already, which did not come from here."
 _DIFFERENT = "What arrived differs from what was sent: the tenant stays where it was."
+_POOLED = "A move needs the database itself: use its own address, not that of a pooler."
 Report = Callable[[int], None]
 
 
@@ -61,6 +62,8 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
 @contextmanager
 def _session(home: str, address: str) -> Generator[Any]:
     with closing(connect(address or home)) as connection:
+        if connection.quipu_pooled:  # which would give the lock of movers to another session
+            raise Fault("invalid", _POOLED)
         connection.execute(_SETTINGS, prepare=False)
         yield connection
 

@@ -14,7 +14,7 @@ from kernel.store.statements import ROOT
 HOME = ""  # the address of the home in its own tables
 _MOST_HOPS = 4
 _PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for again
-_LOCK_MILLISECONDS = 5000
+_LOCK_WAIT = "SET LOCAL lock_timeout = 5000"
 _SEEDS = ROOT / "postgres/schema/tenant/0001_seeds.sql"  # the rows that a new tenant begins with
 MOVING = "The tenant is being moved to another database, try again."
 _NO_SERVER = "No database takes new tenants: `quipu store add ADDRESS` names one."
@@ -153,4 +153,4 @@ def same_database(left: Any, right: Any) -> bool:
 
 def transaction(pool: Pool) -> AbstractContextManager[Any]:
     """Return a connection in a transaction that does not wait long for locks."""
-    return pool.transaction(_LOCK_MILLISECONDS)
+    return pool.transaction(_LOCK_WAIT)
