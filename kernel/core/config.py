@@ -65,7 +65,8 @@ class Config(NamedTuple):
     many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics` serves /metrics,
     `traces` sends spans, `log_calls` logs a line for each call, `ui` serves the console at /ui, and `ui_calls` is the
     detail of calls that it keeps in memory. `store` is the address of a PostgreSQL database, empty for the file in the
-    data directory, and `read_store` that of a replica for reads.
+    data directory, `read_store` that of a replica for reads, and `store_wait` for how many seconds a start waits for
+    the database.
     """
 
     data: Path
@@ -100,6 +101,7 @@ class Config(NamedTuple):
     oauth: OAuth | None = None
     store: str = ""
     read_store: str = ""
+    store_wait: int = 60
     backup_to: Path | None = None
     backup_every: int = 3600
     backup_keep: int = 24
@@ -197,6 +199,7 @@ def _stores(values: Mapping[str, str]) -> dict[str, Any]:
     return {
         "store": _store(values, "QUIPU_STORE"),
         "read_store": _store(values, "QUIPU_READ_STORE"),
+        "store_wait": _number(values, "QUIPU_STORE_WAIT", 60, 0, 86_400),
         "follow": _flag(values, "QUIPU_FOLLOW"),
     }
 

@@ -1,7 +1,10 @@
 """The store of a tenant in PostgreSQL; the data directory then holds a copy of the keys, and the files of notes."""
 
+import logging
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, make_private
@@ -15,6 +18,9 @@ from kernel.store.store_state import Stored, settled
 if TYPE_CHECKING:
     from kernel.engines.postgres.shared_file import SharedFile
 
+T = TypeVar("T")
+_TRY_SECONDS, _TELL_SECONDS = 0.5, 10.0
+_log = logging.getLogger("quipu")
 _SEE = "see docs/scaling.md."
 
 
@@ -40,11 +46,30 @@ def open_shared_store(config: Config, context: StoreContext) -> tuple[Database, 
     return PostgresDatabase(config.file, context, keys), state
 
 
+def open_patiently(config: Config, opened: Callable[[], T | Fault], ending: Callable[[], bool]) -> T | Fault:
+    """Return what is `opened`, which is tried again while the database is away or busy, until the configured wait has
+    passed or the server is `ending`.
+    """
+    begun = told = time.monotonic()
+    while isinstance(found := opened(), Fault) and found.code == "busy" and config.store:
+        now = time.monotonic()
+        left = begun + config.store_wait - now
+        if left <= 0 or ending():
+            break
+        if told == begun or now >= told + _TELL_SECONDS:
+            told = now
+            reason = str(found.__cause__ or found.message).partition("\n")[0]
+            _log.warning("waiting for the database, for %.0f s more: %s", left, reason)
+        time.sleep(_TRY_SECONDS)
+    return found
+
+
 def prepare_tenant(config: Config, context: StoreContext) -> Stored:
     """Make the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
     make_private(config.home)
     _shared_keys(config).adopt()
-    with open_writer(config.file, context) as db:
+    unlimited = context._replace(call_limits=context.call_limits._replace(milliseconds=0))  # nobody can ask for less
+    with open_writer(config.file, unlimited) as db:
         return settled(db, api_keys.needed(config.data))
 
 

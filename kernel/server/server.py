@@ -175,11 +175,13 @@ class Server(uvicorn.Server):
             logging.getLogger("quipu").debug("a client left before it was served: %s", task.exception())
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        from kernel.operations.shared_store import open_patiently
         from kernel.server import asgi
         from kernel.server.app import start_backups
 
         worker = self._worker
-        found = asgi.open_application(self._quipu_config, worker)
+        config = self._quipu_config
+        found = open_patiently(config, lambda: asgi.open_application(config, worker), lambda: self.should_exit)
         if isinstance(found, Fault):
             self._fault = found
             self.should_exit = True
@@ -193,10 +195,10 @@ class Server(uvicorn.Server):
             self._local.publish([one for server in self.servers for one in server.sockets])
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
-        found.backups = start_backups(self._quipu_config, self._stopping, worker)
+        found.backups = start_backups(config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address
-            console = at.endswith("/mcp") and self._quipu_config.ui
+            console = at.endswith("/mcp") and config.ui
             also = f", the console is {at.removesuffix('/mcp')}/ui" if console else ""
             sys.stderr.write(f"quipu {VERSION} listens on {at}{also}\n")
         if worker is not None:

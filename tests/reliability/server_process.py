@@ -69,10 +69,15 @@ class Client:
 
 class Server:
     """`python -m kernel serve`, or another command with its options, on a port of its own; `settings` are variables of
-    its environment."""
+    its environment. It is ready, or has only begun to start."""
 
     def __init__(
-        self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"), **settings: Any
+        self,
+        data: Path,
+        command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"),
+        *,
+        ready: bool = True,
+        **settings: Any,
     ) -> None:
         self.data = data
         self.port = free_port()
@@ -85,7 +90,7 @@ class Server:
             environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **given}
             self.process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
-            until(self.ready, f"server on port {self.port}")
+            until(lambda: not ready or self.ready(), f"server on port {self.port}")
         except BaseException:
             self.kill()
             raise

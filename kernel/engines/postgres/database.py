@@ -34,8 +34,10 @@ def pool_of(address: str) -> Pool:
     with _making.setdefault(address, Lock()):
         if address not in _pools:
             pool = Pool(address)
-            migrate(pool)
-            pool.close()  # a connection of before does not know our types
+            try:
+                migrate(pool)
+            finally:
+                pool.close()  # a connection of before does not know our types
             _pools[address] = pool
         return _pools[address]
 

@@ -96,7 +96,7 @@ def connect(address: str, patience: int = PATIENCE) -> Any:
     """
     psycopg = load_driver()
     parameters, declared = address_parts(address)
-    settings = {"connect_timeout": patience, **_KEEPALIVE, **parameters}
+    settings = {"connect_timeout": patience, **_KEEPALIVE, **parameters, "client_encoding": "UTF8"}
     connection = psycopg.connect(autocommit=True, prepare_threshold=None, **settings)
     connection.prepared_max = PREPARED
     process, item = connection.execute("SELECT pg_backend_pid(), to_regtype('quipu.item')::oid").fetchone()

@@ -38,19 +38,26 @@ _EARLIER = {
     "0002_tables": "84078e50cb4b57afc87264a43f06416d2135f606f6b8567d62ef9c022965ae8b",
     "0003_undo": "ebd71fa831bfc9e93112b6e5e88205c81a1aec5c14a543d2031c59cf0baac193",
 }
+_ENCODING = (
+    "The database has the encoding {}, and UTF8 is needed: make another by "
+    "`createdb --template template0 --encoding UTF8 NAME`."
+)
 _OLDEST = 150000  # PostgreSQL 15
 
 
 def migrate(pool: Pool, root: Path = ROOT) -> int:
     """Applies the missing migrations of `sql/postgres/schema` in one transaction; returns how many.
 
-    Raises Fault("storage") for a PostgreSQL that is too old, and for a schema that this program does not know.
+    Raises Fault("storage") for a PostgreSQL that is too old, for an encoding other than UTF8, and for a schema that
+    this program does not know.
     """
     connection = pool.take()
     psycopg = load_driver()
     try:
         if connection.info.server_version < _OLDEST:
             raise Fault("storage", "PostgreSQL 15 or newer is needed.")
+        if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
+            raise Fault("storage", _ENCODING.format(encoding))
         with transaction(connection, "SET LOCAL lock_timeout = 60000"):
             return _migrate(connection, root)
     except psycopg.Error as error:
@@ -62,15 +69,13 @@ def migrate(pool: Pool, root: Path = ROOT) -> int:
 
 def _migrate(connection: Any, root: Path) -> int:
     files = {file.stem: file.read_text(encoding="utf-8") for file in migrations(root / "postgres")}
-    digests = _applied(connection)
-    if digests.keys() == files.keys() and not _differences(digests, files):
+    if not _missing(connection, files):
         return 0
     connection.execute(_LOCK.replace("0x51554950", str(0x51554950)))
     connection.execute(_CLAIM, prepare=False)
-    digests = _applied(connection)
-    for name in _differences(digests, files):
-        raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")
-    missing = [name for name in files if name not in digests]
+    missing = _missing(connection, files)
+    if not missing:  # another process has applied them meanwhile
+        return 0
     for name in missing:
         if name == _TABLES:
             connection.execute(_tables(), prepare=False)
@@ -82,6 +87,14 @@ def _migrate(connection: Any, root: Path) -> int:
     for file in migrations(root):
         _note(connection, _NOTE_MIGRATION, file.stem, file.read_text(encoding="utf-8"))
     return len(missing)
+
+
+def _missing(connection: Any, files: Mapping[str, str]) -> list[str]:
+    """Return the migrations that are not applied; raises Fault for an applied one that is not among the files."""
+    digests = _applied(connection)
+    for name in _differences(digests, files):
+        raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")
+    return [name for name in files if name not in digests]
 
 
 def _tables() -> str:
