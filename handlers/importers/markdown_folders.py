@@ -22,7 +22,6 @@ from handlers.importers.records import (
     tags_of,
     text_of,
     time_in,
-    without_private,
 )
 from handlers.importers.rules import is_rules
 from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text
@@ -88,7 +87,8 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
 
 def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
     """Yield a note, its observations, and its links to other pages; its key begins with the name of its folder."""
-    page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+    page, secrets = markdown.screened(file.name, file.text)
+    yield from secrets
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})

@@ -19,7 +19,6 @@ from handlers.importers.records import (
     tags_of,
     text_of,
     texts_in,
-    without_private,
 )
 from handlers.importers.text_files import TextFile, files_below, read_or_leave_out
 from kernel.core.checkout import LINK, SPECIAL, has_controls
@@ -107,7 +106,8 @@ def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[I
             yield file
         if not isinstance(file, TextFile):
             continue
-        page = markdown.page(without_private(file.text))  # before it is divided: its parts lack the marks
+        page, secrets = markdown.screened(file.name, file.text)
+        yield from secrets
         parts = markdown.sections(page.body, empty=True)
         sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
         yield from _guidelines(file, page, sections, project, str(root), priority)

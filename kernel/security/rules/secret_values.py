@@ -17,10 +17,47 @@ _ENVIRONMENT_NAME = regex(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|KEY|P
 _ENVIRONMENT_VALUE = regex(r"(?=[^\d]{0,512}\d)(?=[^A-Za-z]{0,512}[A-Za-z])[\w+.~!@#$%^&*=-]{12,512}")
 VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
 _PLACEHOLDER = regex(
-    r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
+    r"example|sample|your|change.?(?:me|it)|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
     r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
     re.I,
 )
+# Values that another program puts in: templates, parameters of a query, references to a vault or a variable.
+_TEMPLATE = regex(
+    r"\{[{%]|\[\[|[#%]\{|\{[a-z_][\w.]{0,64}\}|%\w{1,64}%|@@|__[a-z]|@microsoft\.|[@:][a-z_]{0,32}(?:pass|pw)\w{0,32}\Z"
+    r"|(?:op|ssm|vault|arn|ref\+[a-z]{1,32}|keyring|keychain|awssm):|(?:var|local|data|module|vault)\.",
+    re.I,
+)
+# A value of words with one of these among them says what belongs there: `wrong-password`, `tu-secreto-aqui`.
+_TELLING_WORDS = {
+    *("secret", "secrets", "secreto", "secreta", "segredo", "geheim", "key", "clave", "clé", "cle", "chave", "token"),
+    *("schlüssel", "schluessel", "password", "passwd", "passwort", "kennwort", "passe", "contraseña", "contrasena"),
+    *(
+        "senha",
+        "parola",
+        "wachtwoord",
+        "here",
+        "aqui",
+        "aquí",
+        "ici",
+        "hier",
+        "too",
+        "test",
+        "tests",
+        "fake",
+        "mock",
+        "demo",
+    ),
+    *("wrong", "invalid", "incorrect", "insecure", "generate", "denied"),
+}
+_BLANKS_OF_WORDS = regex(r"[-_. ]+")
+_WORD = regex(r"[^\W\d_]+\d{0,3}|\d{1,4}|1234\d{1,16}")
+_YAML_TAG = regex(r"![A-Za-z][A-Za-z_/:.-]{0,64}")
+_YAML_VALUE = regex(r"[ \t]+\S")
+_VARIABLE = regex(r"\$\w{0,48}\Z")  # `$password: String!` of GraphQL
+_DEFAULT_PASSWORD = regex(r"(?:my|db|test|some|the)?[_-]?(?:passw(?:or)?d|pass|pwd|secret)\d{0,3}", re.I)
+# Tokens and keys of documentation: filled up, cut short, or with a word in their middle.
+_FILLER = regex(r"x{6}|\*{3}|\.{3}|…|0{12}|example|\byour[-_ ]|[-_]here\b|placeholder", re.I)
+_KEY_BODY = regex(r"[A-Za-z0-9+/=]{16}")
 # Repetitions are bounded, so that the time is in proportion to the text.
 # Values after the name of a secret that are none: code, a path, a range, a date, an algorithm, a word about it.
 _NO_VALUE = regex(
@@ -30,11 +67,14 @@ _NO_VALUE = regex(
     r"|(?:\d{1,3}-\d{1,3}|\d{4}-\d\d-\d\d)\Z"
     r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.{0,64}|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
     r"|(?:password|passwd|passphrase|passcode|pass|secret|token|string|text|bytes|varchar|integer|number|boolean|"
-    r"hash|empty|blank|unknown|missing|wrong|hidden|rotation|reset|policy|changes?)\Z"
+    r"hash|empty|blank|unknown|missing|wrong|hidden|rotation|reset|policy|changes?|"
+    r"passwort|kennwort|contrase[ñn]a|senha|parola|wachtwoord|has[łl]o|heslo|lösenord|пароль)\Z"
     r"|[a-z'-]{0,64}(?:ed|ing|able|ible|al|ry|ive|ent|ect|id)\Z",
     re.I,
 )
-_TYPE_NAME = regex(r"(?:[A-Z][a-z]+){2,}")
+_TYPE_NAME = regex(
+    r"(?:[A-Z][a-z]+){2,}[!?]?|(?i:(?:NS)?(?:string|text|password|secret|hash|bytes|char|varchar|any|object|data|id|int))[!?]+"
+)
 _PROSE = regex(
     r"\b(?:the|a|an|is|are|be|must|should|has|have|at|of|to|for|in|with|not|your|please|enter|required|characters)\b",
     re.I,
@@ -43,6 +83,7 @@ _UNIT = regex(r"[ \t]{1,16}(?:characters?|chars?|letters?|digits?|words?|bits?|b
 _END = regex(r"[.,;:)\]}?\"'`]{0,8}[ \t]{0,64}(?:\n|\Z)")
 _MARKS = ".,;:)]}?\"'`"  # around a value, not part of it
 _MIN_PASSWORD_LENGTH = 4
+_LONGEST_USER = 130  # characters, with the signs around it
 _MIN_WORD_LENGTH = 6  # of a password of letters alone
 # Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
 _HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
@@ -52,9 +93,26 @@ _MIN_TOKEN_LENGTH = 16
 _MIN_ENTROPY_BITS = 3.0
 
 
+def _is_stand_in(value: str) -> bool:
+    """Return whether a value stands for another: a placeholder, an example, or a template."""
+    if _PLACEHOLDER.search(value) or _TEMPLATE.match(value):
+        return True
+    words = _BLANKS_OF_WORDS.split(value.strip("!?.\"'`").casefold())
+    return len(words) > 1 and not _TELLING_WORDS.isdisjoint(words) and all(map(_WORD.fullmatch, words))
+
+
+def is_filler(match: re.Match[str]) -> bool:
+    """Return whether a token or key of a fixed form is an example: filled up, cut short, or without its body."""
+    if not match[0].startswith("-----BEGIN"):
+        return _FILLER.search(match[0]) is not None
+    head, _, rest = match[0][len("-----BEGIN") :].partition("-----")
+    body, end, _ = rest.partition("-----END")
+    return _FILLER.search(body) is not None or not (body.strip() if end else _KEY_BODY.search(body)) or not head
+
+
 def _looks_random(value: str) -> bool:
     """Return whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
-    if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
+    if len(value) < _MIN_TOKEN_LENGTH or _is_stand_in(value):
         return False
     counts = Counter(value)
     entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
@@ -73,7 +131,7 @@ def is_assigned_secret(match: re.Match[str]) -> bool:
     """Return whether a random-looking value is assigned to a name such as `api_key`."""
     value, before = match["value"], match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
     if match[0] == "=" and _ENVIRONMENT_NAME.search(before) and _ENVIRONMENT_VALUE.fullmatch(value):
-        return not _PLACEHOLDER.search(value)
+        return not _is_stand_in(value)
     if not _looks_random(value):
         return False
     name = _SECRET_NAME.search(before)
@@ -88,19 +146,31 @@ def is_password(match: re.Match[str]) -> bool:
     quoted = given[0] in "\"'`" and given[-1] == given[0]
     value = given.strip("\"'`") if quoted else given.rstrip(_MARKS)
     # In the query of a URL, the next parameters say nothing about the password.
-    if len(value) < _MIN_PASSWORD_LENGTH or _PLACEHOLDER.search(value.partition("&")[0]):
+    if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]):
         return False
     if " " in value:
-        return not _PROSE.search(value)
+        return match["sign"] not in {"->", "→"} and not _PROSE.search(value)
     if quoted and not value.isalpha():
         return True
     if _NO_VALUE.match(value) or _TYPE_NAME.fullmatch(value) or _UNIT.match(match.string, match.end()):
+        return False
+    if not quoted and match["sign"] == ":" and (_is_tag(match) or _is_variable(match)):
         return False
     if not re.fullmatch(r"[^\W\d]+(?:['-][^\W\d]+)*", value):
         return True
     # A word alone: a password if it is assigned, or if the line ends with it.
     assigned = match["sign"].endswith("=")
     return len(value) >= _MIN_WORD_LENGTH and (quoted or assigned or _END.match(match.string, match.end()) is not None)
+
+
+def _is_tag(match: re.Match[str]) -> bool:
+    """Return whether a value is a tag of YAML before the value itself: `!vault |`, `!Ref Name`."""
+    return bool(_YAML_TAG.fullmatch(match["value"]) and _YAML_VALUE.match(match.string, match.end()))
+
+
+def _is_variable(match: re.Match[str]) -> bool:
+    """Return whether the name is a variable, whose type follows."""
+    return _VARIABLE.search(match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]) is not None
 
 
 def is_strong_password(match: re.Match[str]) -> bool:
@@ -115,11 +185,13 @@ def is_strong_password(match: re.Match[str]) -> bool:
 def is_plain_value(match: re.Match[str]) -> bool:
     """Return whether a value can be a key: no call, no attribute and no name in code, and no word in a sentence."""
     value, after = match["value"].strip("\"'\\"), match.string[match.end() : match.end() + 1]
-    if after in {"(", ".", "["} or _PLACEHOLDER.search(value) or _NO_VALUE.match(value):
+    if after in {"(", ".", "["} or _is_stand_in(value) or _NO_VALUE.match(value):
         return False
     return not value.isalpha() or match["sign"] == "=" or _END.match(match.string, match.end()) is not None
 
 
 def is_literal(match: re.Match[str]) -> bool:
-    """Return whether the value is neither a placeholder nor the word for a password."""
-    return not _PLACEHOLDER.search(match["value"]) and match["value"].lower() not in {"password", "pass", "secret"}
+    """Return whether the value is neither a placeholder nor the word for a password, nor the name of the user."""
+    value, before = match["value"], match.string[max(0, match.start("value") - _LONGEST_USER) : match.start("value")]
+    is_user = before.endswith(f"{value}:") and not before[: -len(value) - 1][-1:].isalnum()
+    return not (is_user or _is_stand_in(value) or _DEFAULT_PASSWORD.fullmatch(value))

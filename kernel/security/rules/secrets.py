@@ -4,7 +4,7 @@ One set of rules for every dialect, so that what one refuses to store no other k
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from kernel.core.lazy_regex import regex
 from kernel.security.rules.secret_values import (
     VALUE,
     is_assigned_secret,
+    is_filler,
     is_literal,
     is_password,
     is_plain_value,
@@ -27,7 +28,7 @@ class SecretRule(NamedTuple):
     """One form of secret.
 
     Every match contains one of `hints`, in lower case if `fold`, so a text without any skips the pattern.
-    `check(match)`, if given, decides whether a match is a secret.
+    `check(match)` decides whether a match is a secret; without it, all are but those filled up as an example.
     """
 
     name: str
@@ -46,7 +47,7 @@ def find_secret(texts: Sequence[str]) -> str:
         for hint, rule in _RULES_BY_HINT:
             if hint in (lower if rule.fold else text) and rule is not tried:
                 tried = rule
-                if _matches(rule, text):
+                if any(True for _ in _matches(rule, text)):
                     return rule.name
     return ""
 
@@ -75,8 +76,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
         _span(match)
         for rule in RULES
         if any(hint in (lower if rule.fold else text) for hint in rule.hints)
-        for match in _compiled(rule.pattern, rule.fold).finditer(text)
-        if rule.check is None or rule.check(match)
+        for match in _matches(rule, text)
     ]
 
 
@@ -87,11 +87,11 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
     return start, rest.end() if rest else stop
 
 
-def _matches(rule: SecretRule, text: str) -> bool:
-    pattern = _compiled(rule.pattern, rule.fold)
-    if rule.check is None:
-        return pattern.search(text) is not None
-    return any(rule.check(match) for match in pattern.finditer(text))
+def _matches(rule: SecretRule, text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches that are secrets."""
+    for match in _compiled(rule.pattern, rule.fold).finditer(text):
+        if not is_filler(match) if rule.check is None else rule.check(match):
+            yield match
 
 
 def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
@@ -111,7 +111,10 @@ def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]],
     return SecretRule(name, tuple(hints.split()), body, True, check)
 
 
-_SIGN = r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
+_SIGN = (
+    r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
+    r"(?:!(?:!\w{1,16}|unsafe|Sub)[ \t]{1,4})?"  # tags of YAML before the text itself
+)
 _GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]+)"""
 _NAMED_RULES = (
     _labelled(

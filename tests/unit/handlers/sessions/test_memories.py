@@ -111,6 +111,20 @@ def test_the_samples_of_the_original_are_skipped(ask: Ask, content: str) -> None
     assert ask("remember", content="all good here", session_id="s")["id"] == 1
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "mutation Login($email: String!, $password: String!)",
+        'password: "{{ vault_pw }}"',
+        "password: !vault |",
+        "AUTH_SECRET=tu-secreto-super-largo-aqui",
+    ],
+)
+def test_types_templates_tags_and_placeholders_are_stored(ask: Ask, content: str) -> None:
+    stored = ask("remember", content=content, session_id="s")
+    assert (stored.get("reason"), stored.get("summary")) == (None, content)
+
+
 def test_duplicates_are_skipped_for_five_minutes_per_session(
     ask: Ask, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,79 @@ def test_notes_about_passwords_are_kept(text: str) -> None:
     assert (find_secret([text]), redact(text, "[x]")) == ("", text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # types
+        "mutation Login($email: String!, $password: String!) { login }",
+        "type User { password: Password! @hidden }",
+        "$adminPassword: HashedText!",
+        "let password: NSString!",
+        # templates, and references to what holds the value
+        'password: "{{ vault_pw }}"',
+        "password: '{{ env_var(\"DBT_PASSWORD\") }}'",
+        'password: "{% raw %}{{ x }}{% endraw %}"',
+        'password: "[[ .Password ]]"',
+        "password: %DB_PASSWORD%",
+        "password=@password",
+        "password: op://Private/db/password",
+        "password: arn:aws:secretsmanager:us-east-1:123456789012:secret:db-abc",
+        "API_TOKEN=@@API_TOKEN_1234@@",
+        "postgres://u:{{pw}}@host/x",
+        "postgres://user:#{pw}@host/x",
+        # tags of YAML
+        "password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6231343932343931",
+        "password: !Ref DbPassword",
+        "password: !secret db_password2",
+        "password: !env DB_PASSWORD",
+        'password: !Sub "{{resolve:secretsmanager:db}}"',
+        # placeholders and examples
+        "AUTH_SECRET=tu-secreto-super-largo-aqui",
+        "API_KEY=votre-cle-api-ici-12345",
+        'SEED_ADMIN_PASSWORD="too-short"',
+        'wrongPassword = "wrong-password"',
+        "JWT_SECRET=generate-with-openssl-rand-base64-32",
+        'api_key = "test-api-key-1234567890"',
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-your-token-here-please",
+        "password: changeit",
+        "amqp://guest:guest@localhost",
+        "postgres://myuser:mypassword@localhost:5432/mydb",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "The file starts with -----BEGIN RSA PRIVATE KEY-----",
+        # messages and labels
+        'password -> "Permission denied (publickey)"',
+        "password: 'Invalid credentials'",
+        'password: "Neues Passwort"',
+        'password: "Contraseña"',
+    ],
+)
+def test_types_templates_tags_and_examples_are_no_secrets(text: str) -> None:
+    assert (find_secret([text]), redact(text, "[x]")) == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("password: Swordfish!", "password: [x]"),
+        ("password: !Tr0ub4dor", "password: [x]"),
+        ("password: !!str Tr0ub4dor&3", "password: !!str [x]"),
+        ("password: !unsafe 'Tr0ub4dor&3'", "password: !unsafe [x]"),
+        ('$password = "Tr0ub4dor&3";', "$password = [x];"),
+        ("password: correct-horse-battery-staple", "password: [x]"),
+        ('password: "{{ vault_pw }}"\nDB_PASSWORD=kX9!mQ2vLp', 'password: "{{ vault_pw }}"\nDB_PASSWORD=[x]'),
+        ("AUTH_SECRET=q8Zr-Tt2mWx-Pl09sdK-aa", "AUTH_SECRET=[x]"),
+        ("SECRET_KEY=kq3-secret-8fj2kd92jf83kd", "SECRET_KEY=[x]"),
+        ("postgres://app:Winter2024!@db.internal/app", "postgres://app:[x]@db.internal/app"),
+        ("password -> hunter22", "password -> [x]"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq3k5Jm0vPq9sVxYt2uW8zLrN", "[x]"),
+    ],
+)
+def test_secrets_that_look_a_little_like_an_example_are_found(text: str, redacted: str) -> None:
+    assert (bool(find_secret([text])), redact(text, "[x]")) == (True, redacted)
+
+
 @pytest.mark.slow
 def test_what_is_stored_and_what_is_logged_agree() -> None:
     """A text is refused by one dialect if and only if another redacts it, and never twice."""
@@ -207,6 +280,12 @@ PIECES = [
     'password: "',
     "-----BEGIN PRIVATE KEY-----",
     "_TOKEN=",
+    "$password: ",
+    "password: !a ",
+    "password: !!str ",
+    "password: a-",
+    "://a:a@",
+    "xxxxx ghp_",
 ]
 
 
