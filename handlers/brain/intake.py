@@ -17,11 +17,7 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 
 _PREFIXES = {"memory": "mem", "entity": "ent", "note": "note", "link": "lnk"}
-_KNOWN = {
-    "memory": "brain.intake.known_memories",
-    "entity": "brain.intake.known_entities",
-    "note": "brain.intake.known_notes",
-}
+_KNOWN = {"memory": "brain.intake.memories", "entity": "brain.intake.entities", "note": "brain.intake.notes"}
 _INSERTS = {
     "memory": "brain.import_project_brain.memories",
     "entity": "brain.import_project_brain.entities",
@@ -40,14 +36,34 @@ class _Row(NamedTuple):
     source: IndexSource | None
 
 
+class _Known(NamedTuple):
+    """A row that is here: its id, the root that it was imported from, its text and its time."""
+
+    id: str
+    root: str | None
+    text: str
+    created_at: str
+
+
+class _Key(NamedTuple):
+    """The key of a record, and what tells whether the row of that key is of the same source."""
+
+    key: str
+    root: str
+    text: str = ""
+    created_at: str = ""
+
+
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
     """Add the records whose id is neither there nor deleted; a read adds none. Return of each whether it is new."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
     new = [False] * len(records)
-    for (kind, db), numbers in groups.items():
-        rows = [_ROWS[kind](tx, db, records[number]) for number in numbers]
+    for (kind, db), numbers in sorted(
+        groups.items(), key=lambda group: group[0][0] == "link"
+    ):  # links after their ends
+        rows = _rows(tx, kind, db, [records[number] for number in numbers])
         present = _known(tx, kind, db, rows) | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, row in zip(numbers, rows, strict=True):
             new[number] = row.id not in present
@@ -55,6 +71,31 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
             chosen = [(records[number], row) for number, row in zip(numbers, rows, strict=True) if new[number]]
             _add(tx, kind, db, chosen)
     return new
+
+
+def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:
+    if kind == "link":
+        return _link_rows(tx, db, records)
+    keys = [_Key(one.key, one.details.get("root", ""), one.text, one.created_at) for one in records]
+    return [_ROWS[kind](tx, db, *pair) for pair in zip(records, _ids(tx, kind, db, keys), strict=True)]
+
+
+def _ids(tx: Tx, kind: str, db: str, keys: Sequence[_Key]) -> list[str]:
+    """Return the id of each key: that with its root, where the other is of another root."""
+    pairs = [(id_of(kind, key.key), id_of(kind, f"{key.root}\0{key.key}")) for key in keys]
+    rooted = [pair for key, pair in zip(keys, pairs, strict=True) if key.root]
+    known = _here(tx, kind, db, [number for pair in rooted for number in pair]) if rooted else {}
+    return [
+        by_root if key.root and (by_root in known or not _is_of(key, kind, known.get(by_key))) else by_key
+        for key, (by_key, by_root) in zip(keys, pairs, strict=True)
+    ]
+
+
+def _is_of(key: _Key, kind: str, row: _Known | None) -> bool:
+    """Tell whether a row is of the same source; before rows had a root, a note with another text and time is not."""
+    if row is None or row.root is not None:
+        return row is None or row.root == key.root
+    return kind != "note" or key.text == row.text or key.created_at == row.created_at
 
 
 def _database(tx: Tx, name: str) -> str:
@@ -72,7 +113,11 @@ def id_of(kind: str, key: str) -> str:
 def _known(tx: Tx, kind: str, db: str, rows: Sequence[_Row]) -> set[str]:
     if kind == "link":
         return set(tx.all("brain.intake.known_links", str, db=db, rows=[row.values[:6] for row in rows]))
-    return set(tx.all(_KNOWN[kind], str, db=db, ids=[row.id for row in rows]))
+    return {*_here(tx, kind, db, [row.id for row in rows])}
+
+
+def _here(tx: Tx, kind: str, db: str, ids: Sequence[str]) -> dict[str, _Known]:
+    return {row.id: row for row in tx.all(_KNOWN[kind], _Known, db=db, ids=ids)}
 
 
 def _add(tx: Tx, kind: str, db: str, chosen: Sequence[tuple[Record, _Row]]) -> None:
@@ -101,13 +146,13 @@ def _append_history(tx: Tx, space: str, row: _Row, record: Record, created: str,
         history.append(tx, space, row.id, _CREATED, after=row.text, at=created, by=writer)
 
 
-def _memory_row(tx: Tx, db: str, record: Record) -> _Row:
+def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
     details, created = record.details, record.created_at or tx.now
     status = details.get("status", ACTIVE)
     has, model = embedding_columns(tx) if status == ACTIVE else (0, None)
     superseded = details.get("superseded_by")
     row = Memory(
-        id_of("memory", record.key),
+        number,
         record.text,
         record.category or "fact",
         None,
@@ -115,7 +160,7 @@ def _memory_row(tx: Tx, db: str, record: Record) -> _Row:
         record.origin.get("system", "import"),
         status,
         id_of("memory", superseded) if superseded else None,
-        None,
+        details.get("root") or None,
         details.get("importance", _DEFAULT_IMPORTANCE),
         "permanent",
         None,
@@ -134,10 +179,10 @@ def _memory_row(tx: Tx, db: str, record: Record) -> _Row:
     return _Row(astuple(row), row.id, row.content, source)
 
 
-def _note_row(tx: Tx, db: str, record: Record) -> _Row:
+def _note_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
     created = record.created_at or tx.now
     row = Note(
-        id_of("note", record.key),
+        number,
         db,
         record.title or "Untitled",
         record.text,
@@ -149,7 +194,7 @@ def _note_row(tx: Tx, db: str, record: Record) -> _Row:
         None,
         1,
         None,
-        None,
+        record.details.get("root") or None,
         None,
         len(record.text.split()),
         *embedding_columns(tx),
@@ -159,10 +204,10 @@ def _note_row(tx: Tx, db: str, record: Record) -> _Row:
     return _Row(astuple(row), row.id, row.content, note_source(f"brain:{db}", row))
 
 
-def _entity_row(tx: Tx, db: str, record: Record) -> _Row:
+def _entity_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
     created = record.created_at or tx.now
     row = Entity(
-        id_of("entity", record.key),
+        number,
         record.title,
         record.category or "concept",
         None,
@@ -181,14 +226,28 @@ def _entity_row(tx: Tx, db: str, record: Record) -> _Row:
     return _Row(astuple(row), row.id, row.name, entity_source(f"brain:{db}", row))
 
 
-def _link_row(tx: Tx, _db: str, record: Record) -> _Row:
+def _link_rows(tx: Tx, db: str, records: Sequence[Record]) -> list[_Row]:
+    ends = [end for record in records for end in _ends(record)]
+    numbers: dict[tuple[str, _Key], str] = {}
+    for kind in {kind for kind, _ in ends}:
+        keys = list(dict.fromkeys(key for other, key in ends if other == kind))
+        numbers |= zip([(kind, key) for key in keys], _ids(tx, kind, db, keys), strict=True)
+    return [_link_row(tx, record, [numbers[end] for end in _ends(record)]) for record in records]
+
+
+def _ends(record: Record) -> list[tuple[str, _Key]]:
+    return [(kind, _Key(key, record.details.get("root", ""))) for kind, key in record.details["ends"]]
+
+
+def _link_row(tx: Tx, record: Record, numbers: Sequence[str]) -> _Row:
     (source_type, source), (target_type, target) = record.details["ends"]
+    is_plain = [id_of(source_type, source), id_of(target_type, target)] == numbers
     row = Link(
-        id_of("link", record.key),
+        id_of("link", record.key if is_plain else f"{record.details['root']}\0{record.key}"),
         source_type,
-        id_of(source_type, source),
+        numbers[0],
         target_type,
-        id_of(target_type, target),
+        numbers[1],
         record.title,
         record.details.get("strength", 1.0),
         record.text or None,
@@ -206,9 +265,10 @@ def _source_of(record: Record) -> str:
 
 
 def _metadata(record: Record) -> str | None:
-    return json_text({**record.details.get("metadata", {}), "from": dict(record.origin)})
+    root = {"root": record.details["root"]} if record.kind == "entity" and record.details.get("root") else {}
+    return json_text({**record.details.get("metadata", {}), **root, "from": dict(record.origin)})
 
 
-_ROWS: Mapping[str, Callable[[Tx, str, Record], _Row]] = MappingProxyType(
-    {"memory": _memory_row, "note": _note_row, "entity": _entity_row, "link": _link_row}
+_ROWS: Mapping[str, Callable[[Tx, str, Record, str], _Row]] = MappingProxyType(
+    {"memory": _memory_row, "note": _note_row, "entity": _entity_row}
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from handlers.importers import chats, rules
 from handlers.importers.importing import Read
-from handlers.importers.markdown_folders import note_items
+from handlers.importers.markdown_folders import Vault, note_items
 from handlers.importers.records import Item, LeftOut, damaged
-from handlers.importers.text_files import files_below, read_text
+from handlers.importers.text_files import files_below, read_text, root_of
 from kernel.memories.import_records import Source
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
@@ -62,7 +62,7 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
             label = f"{project}/{name if is_memory else path.name}"
             yield from note_items(CLAUDE_CODE, read_text(folder, name, label))
         elif name == "CLAUDE.md":
-            yield from rules.file_items(folder, name, "", _USER_PRIORITY)
+            yield from rules.file_items(folder, name, rules.Owner("", root_of(folder), _USER_PRIORITY))
 
 
 def _codex_items(folder: Path) -> Iterator[Item]:
@@ -70,6 +70,6 @@ def _codex_items(folder: Path) -> Iterator[Item]:
         if isinstance(name, LeftOut):
             yield name
         elif name == _INDEX or name.startswith(f"{_SUMMARIES}/"):
-            yield from note_items(CODEX, read_text(folder, name))
+            yield from note_items(CODEX, read_text(folder, name), Vault(root_of(folder)))
         else:
             yield LeftOut("derived from other files")

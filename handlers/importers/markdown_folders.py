@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from handlers.importers.records import (
     time_in,
 )
 from handlers.importers.rules import is_rules
-from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text
+from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text, root_of
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time
 from kernel.memories.import_records import Record, Source
@@ -36,6 +36,13 @@ _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "descr
 _OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
 _HEAD_BYTES = 4096
 _MOST_LOOKED_AT = 50
+
+
+class Vault(NamedTuple):
+    """The folder that notes belong to: its root, and its name in their keys; without a root, whatever has its name."""
+
+    root: str = ""
+    name: str = ""
 
 
 def open_folder(system: str, source: Source, _stack: ExitStack) -> Read:
@@ -75,18 +82,19 @@ def _head(folder: Path, name: str) -> str:
 
 
 def _items(system: str, folder: Path) -> Iterator[Item]:
-    own = folder.resolve().name  # another folder has files of the same names
+    root = root_of(folder)
+    vault = Vault(root, Path(root).name)
     for name in files_below(folder, *SUFFIXES):
         if isinstance(name, LeftOut):
             yield name
         elif system == _OKF and name.rpartition("/")[2] in _RESERVED:
             yield LeftOut("a list of other pages")
         else:
-            yield from note_items(system, read_text(folder, name), own)
+            yield from note_items(system, read_text(folder, name), vault)
 
 
-def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
-    """Yield a note, its observations, and its links to other pages; its key begins with the name of its folder."""
+def note_items(system: str, file: TextFile, vault: Vault = Vault()) -> Iterator[Item]:
+    """Yield a note, its observations, and its links to other pages."""
     page, secrets = markdown.screened(file.name, file.text)
     yield from secrets
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
@@ -95,7 +103,7 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
     note = Record(
         "brain",
         "note",
-        f"{system}:{folder}/{file.name}" if folder else f"{system}:{file.name}",
+        f"{system}:{vault.name}/{file.name}" if vault.name else f"{system}:{file.name}",
         page.body.strip() or text_of(page.head, "description"),
         title=title,
         category=file.name.rpartition("/")[0],
@@ -104,6 +112,7 @@ def note_items(system: str, file: TextFile, folder: str = "") -> Iterator[Item]:
         updated_at=_updated(page.head, file),
         origin=origin,
         details={
+            "root": vault.root,
             "note_type": text_of(page.head, "type") or text_of(mapping_in(page.head.get("metadata")), "type"),
             "summary": text_of(page.head, "description"),
             "points": [
@@ -131,6 +140,7 @@ def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[It
             category=observation.category or "fact",
             tags=tags_of([*observation.tags], [*note.tags]),
             details={
+                "root": note.details["root"],
                 "metadata": filled({"context": observation.context, "note": note.title, "front_matter": head}),
                 "valid_from": utc_time(start) if start else None,
                 "valid_until": utc_time(end or text_of(page.head, "stale_after") or "-"),
@@ -155,14 +165,18 @@ def _links(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
 
 
 def _entity(note: Record, key: str, name: str) -> Record:
-    return note._replace(kind="entity", key=key, text="", title=name, category="concept", tags=(), details={})
+    return note._replace(kind="entity", key=key, text="", title=name, category="concept", tags=(), details=_root(note))
 
 
 def _link(
     note: Record, key: str, source: tuple[str, str], target: tuple[str, str], relation: str, context: str
 ) -> Record:
-    ends = {"ends": (source, target)}
+    ends = {"ends": (source, target), **_root(note)}
     return note._replace(kind="link", key=key, text=context, title=relation, category="", tags=(), details=ends)
+
+
+def _root(note: Record) -> dict[str, Any]:
+    return {"root": note.details["root"]}
 
 
 def _entity_key(system: str, name: str) -> str:

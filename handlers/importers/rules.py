@@ -20,7 +20,7 @@ from handlers.importers.records import (
     text_of,
     texts_in,
 )
-from handlers.importers.text_files import TextFile, files_below, read_or_leave_out
+from handlers.importers.text_files import TextFile, files_below, read_or_leave_out, root_of
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Record, Source
@@ -49,6 +49,15 @@ _NO_IMPORT = "an import from outside the project, or of a file that is not there
 _SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply")
 
 
+class Owner(NamedTuple):
+    """The project that rules belong to, by name and root, and how they rank; without a name, that of the user."""
+
+    name: str
+    root: str
+    priority: int = _PROJECT_PRIORITY
+    is_named: bool = False  # by --into, whatever its root
+
+
 class _Waiting(NamedTuple):
     """A file to read: its name below the root, the headings above the import of it, and the depth of imports."""
 
@@ -66,27 +75,28 @@ def is_rules(path: Path) -> bool:
 
 def open_rules(source: Source, _stack: ExitStack) -> Read:
     """Return the rules of one file, or of a project by its folder."""
-    if source.path.is_file():
-        path = source.path.resolve()
-        return partial(file_items, path.parent, path.name, path.parent.name, _PROJECT_PRIORITY)
-    if not source.path.is_dir():
+    path = source.path.resolve()
+    if not path.is_file() and not path.is_dir():
         raise damaged(source.path.name, "is no rules file and no folder")
-    return partial(_items, source.path.resolve())
+    folder = path.parent if path.is_file() else path
+    root = root_of(folder)
+    owner = Owner(Path(root).name, root, is_named=bool(source.into))
+    return partial(file_items, folder, path.name, owner) if path.is_file() else partial(_items, folder, owner)
 
 
-def _items(root: Path) -> Iterator[Item]:
+def _items(root: Path, owner: Owner) -> Iterator[Item]:
     links = dict.fromkeys(link for name in (*FILES, *_FOLDERS) if (link := _first_link(root, name)))
     yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, if it leads to AGENTS.md
     for name in FILES:
         if not _first_link(root, name):
-            yield from file_items(root, name, root.name, _PROJECT_PRIORITY)
+            yield from file_items(root, name, owner)
     for folder in _FOLDERS:
         if not _first_link(root, folder) and (root / folder).is_dir():
             for name in files_below(root / folder, *_SUFFIXES):
                 if isinstance(name, LeftOut):
                     yield name
                 else:
-                    yield from file_items(root, f"{folder}/{name}", root.name, _PROJECT_PRIORITY)
+                    yield from file_items(root, f"{folder}/{name}", owner)
 
 
 def _first_link(root: Path, name: str) -> str:
@@ -96,7 +106,7 @@ def _first_link(root: Path, name: str) -> str:
     return next((path for path in paths if (root / path).is_symlink()), "")
 
 
-def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[Item]:
+def file_items(root: Path, name: str, owner: Owner) -> Iterator[Item]:
     """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep."""
     waiting, names = [_Waiting(name)], {name}
     while waiting:
@@ -110,7 +120,7 @@ def file_items(root: Path, name: str, project: str, priority: int) -> Iterator[I
         yield from secrets
         parts = markdown.sections(page.body, empty=True)
         sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
-        yield from _guidelines(file, page, sections, project, str(root), priority)
+        yield from _guidelines(file, page, sections, owner)
         imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
         for there in imports:
             if there.name not in names:
@@ -139,9 +149,7 @@ def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Wai
                 yield _Waiting(below, (*section.above, section.heading), here.depth + 1)
 
 
-def _guidelines(
-    file: TextFile, page: markdown.Page, sections: list[markdown.Section], project: str, root: str, priority: int
-) -> Iterator[Item]:
+def _guidelines(file: TextFile, page: markdown.Page, sections: list[markdown.Section], owner: Owner) -> Iterator[Item]:
     scopes = {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
     scope = "; ".join(f"{key}: {', '.join(texts_in(value)) or value}" for key, value in scopes.items())
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
@@ -156,13 +164,18 @@ def _guidelines(
             "guideline",
             f"{SYSTEM}:{file.name}#{heading}{_count(keys[heading])}",  # as before there were paths
             section.text,
-            place=project,
+            place=owner.name,
             title=clean_line(f"{file.name}{f': {path}' if path else ''}{_count(titles[path])}"),
             category="rules",
             tags=tags_of(["imported"]),
             created_at=file.modified,
             origin=filled({"system": SYSTEM, "file": file.name}),
-            details={"priority": priority, "rationale": rationale or None, "root": root},
+            details={
+                "priority": owner.priority,
+                "rationale": rationale or None,
+                "root": owner.root,
+                "is_named": owner.is_named,
+            },
         )
 
 

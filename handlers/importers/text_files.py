@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from handlers.importers.records import LeftOut, damaged, shown, utc_of
-from kernel.core.checkout import HARD_LINK, LINK, Refused, open_file
+from kernel.core.checkout import HARD_LINK, LINK, Refused, main_worktree, open_file
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 
@@ -24,6 +24,12 @@ class TextFile(NamedTuple):
     name: str
     text: str
     modified: str
+
+
+def root_of(folder: Path) -> str:
+    """Return the folder that an import belongs to: of a linked worktree of a repository the main one."""
+    here = str(folder.resolve())
+    return main_worktree(here) or here
 
 
 def read_text(folder: Path, name: str, label: str = "") -> TextFile:

@@ -17,10 +17,8 @@ class _Note(NamedTuple):
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """Return the newest architectural decisions of the project with this folder, else of that with this name."""
-    every, name = projects(tx), project.name
-    by_folder = [match for match in every if str(match.root) == project.root]
-    matches = by_folder or [match for match in every if match.name == name]
+    """Return the newest architectural decisions of the project with this folder."""
+    matches = [match for match in projects(tx) if str(match.root.resolve()) == project.root]
     return [
         Remark("decision", space(match.name), note.path, _line(note))
         for match in matches[:1]

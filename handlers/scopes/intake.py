@@ -1,10 +1,12 @@
 """Takes rules of other programs into `scopes`: guidelines of a project, which is made if there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE
 from handlers.scopes.field_types import normal_name
+from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL
 from handlers.scopes.tags import attach, create, id_by_name
@@ -16,15 +18,50 @@ from kernel.store.transaction import Tx
 _AUTHOR = "import"
 
 
+class _Project(NamedTuple):
+    id: str
+    root: str | None
+
+
+class _First(NamedTuple):
+    """A guideline that is here: the reason of its first version, and the root of its project."""
+
+    id: str
+    reason: str | None
+    root: str | None
+
+
 def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
     """Adds the guidelines whose id is not there; a read only says which these are."""
-    ids = [stable_id(GUIDELINE.id_prefix, record.place, record.key) for record in records]
-    known = set(tx.all("scopes.intake.known", str, ids=ids))
+    every = [number for record in records for number in _ids(record)]
+    known = {row.id: row for row in tx.all("scopes.intake.known", _First, ids=every)}
+    ids = [_id(record, known) for record in records]
     if not tx.readonly:
         for record, number in zip(records, ids, strict=True):
             if number not in known:
                 _add(tx, record, number)
     return [number not in known for number in ids]
+
+
+def _ids(record: Record) -> tuple[str, str]:
+    """Return the id by the name of the project, and that by its root, where another project has the first."""
+    prefix, root = GUIDELINE.id_prefix, record.details["root"]
+    return stable_id(prefix, record.place, record.key), stable_id(prefix, record.place, root, record.key)
+
+
+def _id(record: Record, known: Mapping[str, _First]) -> str:
+    by_name, by_root = _ids(record)
+    first = known.get(by_name)
+    if first is None or by_root in known:
+        return by_root if by_root in known else by_name
+    # Before the reason had the root, only the project told it.
+    was_known_by_file = first.reason == record.origin["file"] and first.root in {None, record.details["root"]}
+    return by_name if was_known_by_file or first.reason == _reason(record) else by_root
+
+
+def _reason(record: Record) -> str:
+    """Return the path of the file of a record."""
+    return f"{record.details['root']}/{record.origin['file']}"
 
 
 def _add(tx: Tx, record: Record, number: str) -> None:
@@ -38,7 +75,7 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         version_num=1,
         now=created,
         created_by=_AUTHOR,
-        change_reason=record.origin.get("file"),
+        change_reason=_reason(record),
         conflict_flag=0,
         **columns,
     )
@@ -71,22 +108,27 @@ def _index(tx: Tx, record: Record, number: str, created: str) -> None:
 
 
 def _project(tx: Tx, record: Record) -> str:
-    """Return the project of the name of a place; a new one if there is none."""
-    name = normal_name(record.place)
-    here = {"fold": name.casefold(), "org_id": None}
-    found = tx.one("scopes.import_scopes.projects_by_name", str, **here)
+    """Return the project of a root, or of a name that was given; else of the name without a root, else a new one."""
+    name, root = normal_name(record.place), record.details["root"]
+    named = {"fold": name.casefold(), "org_id": None}
+    is_named = record.details["is_named"]
+    found = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **named)
     if found is not None:
-        return found
+        if found.root is None and not is_named:
+            memory_project(tx, UpdateProject(found.id, root_path=root))
+        return found.id
     number = stable_id("proj", name)
+    if tx.one("scopes.inheritance.exists", int, type="project", id=number):
+        number = stable_id("proj", name, root)
     tx.run(
         "scopes.import_scopes.add_project",
         id=number,
         name=name,
         description=None,
-        root_path=record.details.get("root"),
+        root_path=root,
         now=tx.now,
         updated_at=tx.now,
         metadata=None,
-        **here,
+        **named,
     )
     return number

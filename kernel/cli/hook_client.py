@@ -29,7 +29,6 @@ OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "pr
 PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.proof
 _MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
 _MOST_INTRO = 8192
-_MOST_GIT = 4096  # bytes of the small files that name the repository of a worktree
 # Of the fields of a client only these leave the process, cut to so many characters.
 _FIELDS = {
     "session_id": 256,
@@ -110,16 +109,16 @@ def read_intro(root: str) -> tuple[str, str]:
 
 def project_root(folder: str) -> str:
     """Return the root of the main worktree of the repository that holds a folder; without a repository the folder."""
-    here = os.path.abspath(folder)
+    here = os.path.realpath(folder)  # as imports name it, by whichever link it was reached
     while True:
         git = os.path.join(here, ".git")
         if os.path.isdir(git):
             return here
         if os.path.isfile(git):
-            return _main_worktree(here) or here
+            return checkout.main_worktree(here) or here
         above = os.path.dirname(here)
         if above == here:
-            return os.path.abspath(folder)
+            return os.path.realpath(folder)
         here = above
 
 
@@ -217,32 +216,6 @@ def _key(words: list[str], environment: dict[str, str]) -> str:
         return environment.get("QUIPU_KEY", "")
     with open(file, encoding="ascii") as source:
         return source.read(1024).strip()
-
-
-def _main_worktree(here: str) -> str:
-    """Return the root of the repository of a linked worktree, from its `.git` file; empty if that repository does not
-    say so.
-
-    Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
-    """
-    try:
-        git_folder = checkout.read_text(here, ".git", _MOST_GIT).strip().removeprefix("gitdir: ")
-        own = os.path.realpath(os.path.join(here, git_folder))
-        listed_file = checkout.read_text(own, "gitdir", _MOST_GIT).strip()
-        common = checkout.read_text(own, "commondir", _MOST_GIT).strip()
-        real, worktrees = os.path.split(os.path.dirname(own))
-        if (
-            worktrees != "worktrees"
-            or not os.path.samefile(os.path.join(own, common), real)
-            or not os.path.samefile(os.path.join(own, listed_file), os.path.join(here, ".git"))
-        ):
-            return ""
-        path = os.path.normpath(
-            os.path.join(here, git_folder, common)
-        )  # as the user sees it, if that is the same folder
-        return os.path.dirname(path if os.path.realpath(path) == real else real)
-    except (OSError, ValueError, checkout.Refused):
-        return ""
 
 
 def _read(descriptor: int) -> bytes:

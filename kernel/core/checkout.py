@@ -11,6 +11,7 @@ _HAS_DIR_FD = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0)
 _FILE = _FLAGS | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_MOST_GIT = 4096  # bytes of the small files that name the repository of a worktree
 _REPARSE_POINT = 0x400  # links and junctions of Windows
 # Terminals obey these, and the last ten change the order in which a line is read; a text has tabs and line ends.
 _CONTROLS = frozenset(
@@ -69,6 +70,29 @@ def read_text(root: str, name: str, most: int) -> str:
     if has_controls(text):
         raise Refused("a text with control characters")
     return text
+
+
+def main_worktree(here: str) -> str:
+    """Return the root of the repository of a linked worktree, from its `.git` file; empty if that repository does not
+    say so.
+
+    Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
+    """
+    try:
+        git_folder = read_text(here, ".git", _MOST_GIT).strip().removeprefix("gitdir: ")
+        own = os.path.realpath(os.path.join(here, git_folder))
+        listed_file = read_text(own, "gitdir", _MOST_GIT).strip()
+        common = read_text(own, "commondir", _MOST_GIT).strip()
+        real, worktrees = os.path.split(os.path.dirname(own))
+        if (
+            worktrees != "worktrees"
+            or not os.path.samefile(os.path.join(own, common), real)
+            or not os.path.samefile(os.path.join(own, listed_file), os.path.join(here, ".git"))
+        ):
+            return ""
+        return os.path.dirname(real)
+    except (OSError, ValueError, Refused):
+        return ""
 
 
 def has_controls(text: str) -> bool:

@@ -21,8 +21,8 @@ class Project(NamedTuple):
     @classmethod
     def at(cls, root: str) -> "Project":
         """Return the project in a folder, which gives it its name."""
-        folder = root.replace("\\", "/").rstrip("/")
-        return cls(root, folder.rpartition("/")[2])
+        folder = root.rstrip("/\\")
+        return cls(folder or root, folder.replace("\\", "/").rpartition("/")[2])
 
 
 class Remark(NamedTuple):

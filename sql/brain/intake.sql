@@ -1,11 +1,18 @@
--- name: known_memories
-SELECT id FROM brain_memory WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
+-- name: memories
+-- The memories of these ids that are here: root, text and time. The same for the statements below.
+SELECT id, project_id, content, created_at
+FROM brain_memory
+WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
--- name: known_entities
-SELECT id FROM brain_entity WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
+-- name: entities
+SELECT id, CAST(metadata ->> 'root' AS TEXT), name, created_at
+FROM brain_entity
+WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
--- name: known_notes
-SELECT id FROM brain_note WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
+-- name: notes
+SELECT id, project_id, content, created_at
+FROM brain_note
+WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: known_links
 -- Rows are (id, source_type, source_id, target_type, target_id, relationship). Returns the ids of those whose link is

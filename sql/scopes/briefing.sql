@@ -1,8 +1,8 @@
 -- name: project
--- The project of any of these folders, else of a name.
+-- The project of any of these folders, else that of a name without a folder.
 SELECT id, org_id
 FROM scopes_project
-WHERE root_path IN (SELECT value FROM json_each(:roots)) OR fold = :fold
+WHERE root_path IN (SELECT value FROM json_each(:roots)) OR (fold = :fold AND root_path IS NULL)
 ORDER BY coalesce(root_path IN (SELECT value FROM json_each(:roots)), FALSE) DESC, twin, seq
 LIMIT 1;
 

@@ -1,2 +1,17 @@
 -- name: known
-SELECT id FROM scopes_entry WHERE id IN (SELECT value FROM json_each(:ids));
+-- The guidelines of these ids that are here: the reason of the first version of each, and the root of its project.
+SELECT e.id, v.change_reason, p.root_path
+FROM scopes_entry AS e
+INNER JOIN scopes_version AS v ON v.entry_id = e.id AND v.version_num = 1
+LEFT JOIN scopes_project AS p ON p.id = e.scope_id
+WHERE e.id IN (SELECT value FROM json_each(:ids));
+
+-- name: project
+-- The project of a root, or of a name without a root; of a name whatever its root, if that was named.
+SELECT id, root_path
+FROM scopes_project
+WHERE
+    (NOT :is_named AND root_path = :root)
+    OR (fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '') AND (:is_named OR root_path IS NULL))
+ORDER BY coalesce(root_path = :root, FALSE) DESC, twin, seq
+LIMIT 1;
