@@ -71,8 +71,8 @@ class ChangeRecorder(Protocol):
 class EarlierSlices:
     """The audit's state of a call that commits in several transactions.
 
-    The first of them that changes something records the call as begun, and the last one as done: a call that was cut
-    off between has its row, and can be undone as far as it came.
+    The first of them that changes what an undo would take back records the call as begun, and the last one as done: a
+    call that was cut off between has its row, and can be undone as far as it came.
     """
 
     def __init__(self) -> None:
@@ -81,6 +81,7 @@ class EarlierSlices:
         self.touched = 0
         self.first: list[Target] = []
         self._begun = False
+        self._changed = False
         self._more = False
         self.is_partial = False  # slices are on disk, and the last is not among them
 
@@ -92,11 +93,13 @@ class EarlierSlices:
         """Records one slice."""
         touched, first = tx.touched
         self._more = more
+        self._changed = self._changed or changed
         self.touched += touched
         self.first = self.first or first[:TARGETS_SHOWN]
         if undo is not None:
             self.call, self.parts = undo.call, undo.parts
-        if not (more and self._begun) and (changed or self._begun):
+        is_news = not self._begun and changed and (undo is None or undo.is_needed) if more else self._changed
+        if is_news:
             self._begun = True
             _defer_row(tx, "begun" if more else "done", self.touched, self.first, self.call)
 
@@ -109,6 +112,7 @@ class UndoRecorder:
         self._tx = tx
         self._changes = changes
         self.parts = earlier.parts if earlier else 0
+        self.is_needed = False  # something changed, kept or not
         tx.after_slice = self._keep
 
     def finish(self, *, keep: bool) -> None:
@@ -122,6 +126,7 @@ class UndoRecorder:
     def _keep(self) -> None:
         tx, changes = self._tx, self._changes.take()
         targets = tx.take_targets()
+        self.is_needed = self.is_needed or changes is None or bool(changes or targets)
         if changes is None:
             tx.run("kernel.audit.delete_parts", call=self.call)
             self.call = ""

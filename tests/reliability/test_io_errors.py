@@ -12,6 +12,7 @@ from itertools import count
 import apsw
 import pytest
 
+from kernel.calls import call as calls
 from kernel.operations import consistency
 from kernel.server import app
 from kernel.server.app import Kernel
@@ -61,11 +62,36 @@ def test_a_failing_disk_is_reported_and_leaves_nothing_of_the_call(
     assert failed > len(STORY)
 
 
-def tried(disk: Faulty, call: Call, kernel: Kernel, kept: Kept, step: Step, *, lasting: bool, first: int) -> int:
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_an_import_that_fails_between_any_two_of_its_steps_can_be_taken_back_or_has_left_nothing(
+    disk: Faulty, writing: Call, kernel: Kernel, lasting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "CALL_SLICE_SECONDS", -1.0)
+    kept = Kept()
+    for step in STORY:
+        if step.tool == "memory_import":
+            assert tried(disk, writing, kernel, kept, step, lasting=lasting, first=1, every=1) > 10
+        else:
+            reply = writing(step.tool, **kept.arguments(step))
+            assert reply.fault is None
+            kept.take(step, reply)
+
+
+def tried(
+    disk: Faulty,
+    call: Call,
+    kernel: Kernel,
+    kept: Kept,
+    step: Step,
+    *,
+    lasting: bool,
+    first: int,
+    every: int = 1 if EVERY else 7,
+) -> int:
     """Makes one operation after the other fail until the call does not meet it any more; how many did."""
     failed = 0
     kernel.store.write_sync(lambda _tx: None)  # an export leaves its row of the audit behind it
-    for nth in count(first, 1 if EVERY else 7):
+    for nth in count(first, every):
         before = everything(kernel)
         plan = Countdown(nth, apsw.IOError, lasting=lasting)
         disk.plan = plan
