@@ -25,6 +25,7 @@ from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Hooks, InputRequired, Interaction, Tool, confirmation, exclusive, read, write
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
+from kernel.core.text import did_you_mean
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
 from kernel.search import index
@@ -39,6 +40,7 @@ MAX_CONTENT_BYTES = 1_048_576
 _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 _MOST_REMARKS = 5
+_MOST_COMPARED = 50  # paths, with one that does not exist
 _NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
@@ -86,7 +88,7 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     path, size = _checked_path(request.path), checked_size(request.content)
     before = tx.one("paths.memories.content", str, path=path)
     if before is None:
-        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
+        raise _missing(tx, path, "please use add_memory to create first")
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
     return Replaced("ok", path, size, tx.now)
@@ -97,7 +99,7 @@ def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     path = _checked_path(request.path)
     before = tx.one("paths.memories.drop", str, path=path)
     if before is None:
-        raise Fault("not_found", f'Path "{path}" does not exist')
+        raise _missing(tx, path, "list_memories shows the paths")
     history.append(tx, SPACE, path, "dropped", before=before)
     index.drop(tx, SPACE, path)
     return Dropped("ok", path, tx.now)
@@ -138,7 +140,7 @@ def read_memory(tx: Tx, request: ReadMemory) -> Memory:
     path = _checked_path(request.path)
     memory = get_memory(tx, path)
     if memory is None:
-        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
+        raise _missing(tx, path, "list_memories shows the paths")
     return memory
 
 
@@ -227,6 +229,15 @@ def _path_and_size(request: AddMemory) -> tuple[str, int] | Fault:
         return _checked_path(request.path), checked_size(request.content)
     except Fault as fault:
         return fault
+
+
+def _missing(tx: Tx, path: str, advice: str) -> Fault:
+    """Return the Fault for a path without a memory, with the nearest path of its folder."""
+    folder = path.rpartition("/")[0]
+    bounds = {"low": folder, "high": folder + AFTER_EVERY_PATH}
+    others = tx.all("paths.memories.page", ListedMemory, after="", limit=_MOST_COMPARED, **bounds)
+    near = did_you_mean(path, [other.path for other in others]).rstrip("?")
+    return Fault("not_found", f'Path "{path}" does not exist{near}, {advice}')
 
 
 def _taken(path: str) -> Fault:

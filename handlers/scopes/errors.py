@@ -42,15 +42,20 @@ def required(field: str, condition: str = "") -> Fault:
 
 def invalid(field: str, problem: str, suggestion: str = "") -> Fault:
     """Return `Validation error: field - problem`; the context holds the field and the suggestion."""
-    more = {"suggestion": suggestion} if suggestion else {}
-    hint = f". Suggestion: {suggestion}" if suggestion else ""
-    return Fault("invalid", f"Validation error: {field} - {problem}{hint}", MISSING, {"field": field, **more})
+    fault = Fault("invalid", f"Validation error: {field} - {problem}", MISSING, {"field": field})
+    return with_suggestion(fault, suggestion) if suggestion else fault
 
 
 def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
     """Return `Project not found: x`; `field` is the argument that holds the identifier."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field}
     return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
+
+
+def with_suggestion(fault: Fault, suggestion: str) -> Fault:
+    """Return the fault with a suggestion in its message and its context."""
+    context = {**(fault.context or {}), "suggestion": suggestion}
+    return Fault(fault.code, f"{fault.message}. Suggestion: {suggestion}", fault.label, context)
 
 
 def exists(resource: str, identifier: str, where: str, field: str, holder: str | None) -> Fault:
@@ -71,7 +76,8 @@ def argument_fault(error: ArgumentError) -> Fault:
     if not error.field:
         return Fault("invalid", f"Validation error: arguments - {error.message}", MISSING, {"field": "arguments"})
     if error.problem == "unknown":
-        return invalid(error.field, f"{error.tool.name} has no such parameter for this action")
+        tags = "; tags are attached by memory_tag" if error.field == "tags" else ""
+        return invalid(error.field, f"{error.tool.name} has no such parameter for this action", error.hint + tags)
     # The contract reports null and the empty string for a required argument as missing.
     empty = error.message.startswith(_EMPTY_STRING)
     if (
@@ -80,7 +86,7 @@ def argument_fault(error: ArgumentError) -> Fault:
         or (empty and error.field in _required_fields(error))
     ):
         return required(error.field)
-    fault = invalid(error.field, "must not be empty" if empty else _sentence(error.message))
+    fault = invalid(error.field, "must not be empty" if empty else _sentence(error.message), error.hint)
     return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if error.field in _SCOPE_FIELDS else fault
 
 

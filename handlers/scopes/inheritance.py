@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from handlers.scopes import errors
+from handlers.scopes.field_types import normal_name
+from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 ScopeType = Literal["global", "org", "project", "session"]
@@ -82,10 +84,19 @@ def check_known_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str 
     An imported database may have entries in scopes that were not in it, which stay readable.
     """
     if not tx.one("scopes.inheritance.known", int, type=scope_type, id=scope_id):
-        raise errors.not_found("Scope" if scope_type is None else LABELS[scope_type], scope_id, field)
+        raise _unknown_scope(tx, scope_type, scope_id, field)
 
 
 def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
     """Raises a Fault for a scope that does not exist; `field` is the argument that holds the id."""
     if scope_type != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id):
-        raise errors.not_found(LABELS[scope_type], scope_id or "", field)
+        raise _unknown_scope(tx, scope_type, scope_id or "", field)
+
+
+def _unknown_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str) -> Fault:
+    """Return the Fault for a scope that does not exist; many clients send the name of a scope for its id."""
+    name = normal_name(scope_id)
+    right = tx.one("scopes.inheritance.id_of_name", str, type=scope_type, name=name, fold=name.casefold())
+    label = "Scope" if scope_type is None else LABELS[scope_type]
+    fault = errors.not_found(label, scope_id, field)
+    return errors.with_suggestion(fault, f"{field} is an id: that of {scope_id} is {right}") if right else fault

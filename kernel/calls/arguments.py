@@ -1,6 +1,8 @@
 """Decodes the arguments of a call, and turns mistakes in them into the errors of its dialect."""
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -26,12 +28,24 @@ _FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be b
 _JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 _TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
 _WHOLE = regex(r"(\d)\.0\b")
+_SHOWN_CHARS = 160  # of the description of a parameter
+_LONGEST_NAME = 64  # of a client's; the nearest name is looked for in time that grows with the square
+# Names that other memory servers give to the same parameters.
+_SYNONYMS = (
+    ("query", "q", "question", "search", "searchquery", "term"),
+    ("content", "text", "body", "memory", "value", "data", "message"),
+    ("limit", "k", "topk", "max", "maxresults", "count", "n", "size", "perpage"),
+    ("path", "filepath", "file", "filename", "filepath", "uri"),
+    ("id", "memoryid", "uuid", "key", "entryid"),
+    ("name", "title", "label"),
+    ("category", "type", "kind", "memorytype"),
+)
 _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
-def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
+def argument_fault(entry: ToolEntry, error: Exception, arguments: RawJson = b"") -> Fault:
     """Return the Fault for arguments that could not be decoded."""
-    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error)
+    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
     return to_fault(found) if to_fault else Fault("invalid", error_message(found))
 
 
@@ -48,7 +62,7 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
             return _with_whole_numbers(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
         except UNREADABLE as again:
             error = again
-    raise argument_fault(entry, error)
+    raise argument_fault(entry, error, arguments)
 
 
 def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
@@ -117,7 +131,7 @@ def _refuses_null(declared: inspect.Type) -> bool:
     return not any(isinstance(kind, inspect.NoneType | inspect.AnyType | inspect.RawType) for kind in kinds)
 
 
-def argument_error(tool: Tool, error: Exception) -> ArgumentError:
+def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> ArgumentError:
     """Return which field of the arguments is wrong, and how, in the terms of JSON."""
     if not isinstance(error, msgspec.ValidationError):
         return ArgumentError(tool, "unreadable", "", "not valid JSON")
@@ -125,20 +139,75 @@ def argument_error(tool: Tool, error: Exception) -> ArgumentError:
     named = _FIELD.fullmatch(message)
     if named is not None:
         field = f"{path}.{named[2]}" if path else named[2]
-        return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
+        if named[1].startswith("missing"):
+            return ArgumentError(tool, "missing", field, message, hint=_description(tool, field))
+        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, named[2], arguments))
     if (refused := _REFUSED.fullmatch(message)) is None:
-        return ArgumentError(tool, "wrong", path, json_terms(message))
+        said = json_terms(message)
+        hint = _description(tool, path) if ", got `" in message or _FORM.fullmatch(message) else ""
+        repeats = f"`{hint.removeprefix('expects ')}" in said
+        return ArgumentError(tool, "wrong", path, said, hint="" if repeats else hint)
     allowed = allowed_values(input_schema(tool), path)
     choice = f", choose from {', '.join(allowed)}" if allowed else ""
     return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refused[1]}'{choice}", refused[1])
 
 
+def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
+    """Return the nearest name to one that an object does not have, and the names that it has."""
+    kinds = [inspect.type_info(tool.request)]
+    for step in path_steps(path):
+        kinds = [part for kind in kinds for part in _parts(kind, step)]
+    structs = [kind for part in kinds for kind in _alternative_types(part) if isinstance(kind, inspect.StructType)]
+    members: dict[str, Any] = {}
+    if not path:
+        with suppress(*UNREADABLE):
+            members = msgspec.json.decode(arguments, type=dict[str, Any])
+    arms = [kind for kind in structs if kind.tag_field and members.get(kind.tag_field) == kind.tag] or structs
+    names = list(dict.fromkeys(field.encode_name for kind in arms for field in kind.fields))
+    owner = (
+        f"`{path}`" if path else " ".join([tool.name, *(str(arm.tag) for arm in arms if len(arms) == 1 and arm.tag)])
+    )
+    near = nearest_name(name, names)
+    return f"{near and f'did you mean `{near}`? '}{owner} takes {', '.join(names) or 'no parameters'}"
+
+
+def _parts(declared: inspect.Type, step: str | int) -> list[inspect.Type]:
+    """Return the types of a member or an item of a value."""
+    found: list[inspect.Type] = []
+    for kind in _alternative_types(declared):
+        if isinstance(kind, inspect.StructType):
+            found += [field.type for field in kind.fields if field.encode_name == step]
+        elif isinstance(kind, inspect.DictType):
+            found.append(kind.value_type)
+        elif isinstance(kind, inspect.ListType):
+            found.append(kind.item_type)
+    return found
+
+
+def nearest_name(word: str, names: Sequence[str]) -> str:
+    """Return the name that a client most likely meant by another word; empty if none is near."""
+    from difflib import get_close_matches  # only errors need it
+
+    plain = _plain(word[:_LONGEST_NAME])
+    by_plain = {_plain(name): name for name in names}
+    for likely in (plain, *(other for group in _SYNONYMS if plain in group for other in group)):
+        if likely in by_plain:
+            return by_plain[likely]
+    parts = [name for other, name in by_plain.items() if len(plain) > 1 and (plain in other or other in plain)]
+    return parts[0] if len(parts) == 1 else "".join(get_close_matches(word[:_LONGEST_NAME], names, 1))
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
 def error_message(error: ArgumentError) -> str:
-    """Return the message for arguments that cannot be decoded, with the name of the field."""
+    """Return the message for arguments that cannot be decoded: the name of the field, and how to mend the call."""
     message, place = error.message.removeprefix("Object "), error.field
     if error.problem in {"missing", "unknown"}:
         place = error.field.rpartition(".")[0]
-    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{place and f' - at `{place}`'}"
+    where, hint = place and f" - at `{place}`", error.hint and f"; {error.hint}"
+    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{where}{hint}"
 
 
 def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
@@ -150,12 +219,36 @@ def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
 
 def allowed_values(schema: Schema, path: str) -> list[str]:
     """Return the values of the enum at a path of a schema; none if there is no enum."""
+    values = [value for node in _nodes_at(schema, path) for value in node.get("enum", ())]
+    return [str(value) for value in dict.fromkeys(values)]
+
+
+def _nodes_at(schema: Schema, path: str) -> list[Schema]:
+    """Return the schemas of which any may hold at a path."""
     nodes = _alternatives(schema, schema)
     for step in path_steps(path):
         found = [child for node in nodes for child in _children(node, step)]
         nodes = [node for child in found for node in _alternatives(child, schema)]
-    values = [value for node in nodes for value in node.get("enum", ())]
-    return [str(value) for value in dict.fromkeys(values)]
+    return nodes
+
+
+def _description(tool: Tool, path: str) -> str:
+    """Return the shape of a parameter in a few words, with the beginning of its description."""
+    nodes = [
+        node for node in _nodes_at(input_schema(tool), path) if "enum" in node or node.get("type", "null") != "null"
+    ]
+    shape = " or ".join(dict.fromkeys(map(_shape, nodes)))
+    about = next((str(node["description"]) for node in nodes if "description" in node), "")
+    sentence = about.partition(". ")[0].removesuffix(".")[:_SHOWN_CHARS]
+    return shape and f"expects {shape}{sentence and f' ({sentence})'}"
+
+
+def _shape(node: Schema) -> str:
+    if "enum" in node:
+        return f"one of {', '.join(map(str, node['enum']))}"
+    if node["type"] == "array":
+        return f"array of {node.get('items', {}).get('type', 'object')}"
+    return f"object with {', '.join(node['properties'])}" if node.get("properties") else str(node["type"])
 
 
 def path_steps(path: str) -> list[str | int]:

@@ -100,7 +100,7 @@ class Tool(NamedTuple):
 class ArgumentError(NamedTuple):
     """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty if there is none.
 
-    `given` is the value that an enum refused.
+    `given` is the value that an enum refused, and `hint` says how to mend the call, from the schema of the tool.
     """
 
     tool: Tool
@@ -108,6 +108,7 @@ class ArgumentError(NamedTuple):
     field: str
     message: str
     given: str | None = None
+    hint: str = ""
 
 
 class Reply(NamedTuple):

@@ -274,4 +274,6 @@ def did_you_mean(word: str, names: Iterable[str], prefix: str = "") -> str:
     """
     from difflib import get_close_matches
 
-    return "".join(f": did you mean {prefix}{name}?" for name in get_close_matches(word[:_LONGEST_NAME], names, 1))
+    names_by_start = {name[:_LONGEST_NAME]: name for name in names}
+    near = get_close_matches(word[:_LONGEST_NAME], names_by_start, 1)
+    return "".join(f": did you mean {prefix}{names_by_start[start]}?" for start in near)

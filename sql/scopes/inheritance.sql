@@ -41,3 +41,12 @@ SELECT
                 coalesce(:type, 'session') || ':' || :id
             )
     );
+
+-- name: id_of_name
+-- The id of a project or an organization that a client named instead.
+SELECT id FROM scopes_project
+WHERE :type = 'project' AND fold = :fold
+UNION ALL
+SELECT id FROM scopes_org
+WHERE :type = 'org' AND name = :name
+LIMIT 1;

@@ -69,10 +69,10 @@ def message(arguments: Any) -> str:
         ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
         ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
         ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
-        ({"to": {}, "name": " "}, "must not be blank - at `name`"),
+        ({"to": {}, "name": " "}, "must not be blank - at `name`; expects string"),
         ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),
-        ({}, "missing required field `to`"),
-        ({"to": {"street": 1}}, "contains unknown field `street` - at `to`"),
+        ({}, "missing required field `to`; expects object with kind, floors (A place)"),
+        ({"to": {"street": 1}}, "contains unknown field `street` - at `to`; `to` takes kind, floors"),
     ],
 )
 def test_refusal_names_the_field_and_what_is_allowed_in_the_terms_of_json(arguments: Any, refusal: str) -> None:

@@ -304,12 +304,12 @@ def test_bug_is_an_internal_error_logged_once_with_detail(
         (b'{"name": 1}', "Invalid arguments: expected `string`, got `integer` - at `name`"),
         (b'{"name": "much too long"}', "Invalid arguments: expected `string` of length <= 8 - at `name`"),
         (b'{"kind": "odd"}', "Invalid arguments: invalid enum value 'odd', choose from fancy, plain - at `kind`"),
-        (b'{"size": 1}', "Invalid arguments: contains unknown field `size`"),
-        (b"[]", "Invalid arguments: expected `object`, got `array`"),
+        (b'{"size": 1}', "Invalid arguments: contains unknown field `size`; put takes name, kind"),
+        (b"[]", "Invalid arguments: expected `object`, got `array`; expects object with name, kind"),
         (b'{"name": "a"', "Invalid arguments: not valid JSON"),
         (b'{"name": "\\ud800"}', "Invalid arguments: not valid JSON"),
         (b'{"name": "\xff"}', "Invalid arguments: not valid JSON"),
-        (b"[" * 100_000, "Invalid arguments: expected `object`, got `array`"),
+        (b"[" * 100_000, "Invalid arguments: expected `object`, got `array`; expects object with name, kind"),
     ],
     ids=lambda value: value[:24].decode(errors="replace") if isinstance(value, bytes) else "",
 )
@@ -347,7 +347,8 @@ def test_argument_error_has_field_and_problem(raw: bytes, problem: Any, field: s
     with pytest.raises(msgspec.MsgspecError) as raised:
         msgspec.json.decode(raw, type=Outer)
     found = argument_error(tool, raised.value)
-    assert found == ArgumentError(tool, problem, field, found.message if message is None else message)
+    said = found.message if message is None else message
+    assert found == ArgumentError(tool, problem, field, said, hint=found.hint)
 
 
 def test_dialect_can_word_argument_errors(store: Store, caller: Callable[[Dispatch], Call]) -> None:

@@ -189,11 +189,14 @@ def test_the_resource_is_the_graph(family: Call, kernel: Kernel) -> None:
     assert read("memory://knowledge-graphs") is None
 
 
+EXPECTED_ENTITIES = "expects array of object (The entities to create)"
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
-        ("create_entities", {}, "missing required field `entities`"),
-        ("create_entities", {"entities": "x"}, "expected `array`, got `string` - at `entities`"),
+        ("create_entities", {}, f"missing required field `entities`; {EXPECTED_ENTITIES}"),
+        ("create_entities", {"entities": "x"}, f"expected `array`, got `string` - at `entities`; {EXPECTED_ENTITIES}"),
         ("open_nodes", {"names": [1]}, "expected `string`, got `integer` - at `names[0]`"),
     ],
 )

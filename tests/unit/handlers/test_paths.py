@@ -159,8 +159,8 @@ def test_adding_to_a_taken_path_is_refused(call: Call, unchanged: Call) -> None:
     ("name", "more", "advice"),
     [
         ("replace_memory", {"content": "new"}, ", please use add_memory to create first"),
-        ("read_memory", {}, ", please use add_memory to create first"),
-        ("drop_memory", {}, ""),
+        ("read_memory", {}, ", list_memories shows the paths"),
+        ("drop_memory", {}, ", list_memories shows the paths"),
     ],
 )
 def test_a_path_without_a_memory_is_not_found(unchanged: Call, name: str, more: dict[str, str], advice: str) -> None:

@@ -42,7 +42,10 @@ def test_store_has_what_it_was_given(rest: RestClient, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "Invalid arguments: missing required field `name`"),
+        (
+            {},
+            "Invalid arguments: missing required field `name`; expects string (Name of the store, need not be unique)",
+        ),
         ({"name": ""}, "Invalid arguments: expected `string` of length >= 1 - at `name`"),
         ({"name": "x" * 256}, "Invalid arguments: expected `string` of length <= 255 - at `name`"),
         ({"name": "a\u0007"}, "name: has control characters"),
@@ -54,7 +57,10 @@ def test_store_has_what_it_was_given(rest: RestClient, clock: Clock) -> None:
             {"name": "a", "metadata": {**MANY, "more": "v"}},
             "Invalid arguments: expected `object` of length <= 16 - at `metadata`",
         ),
-        ({"name": "a", "other": 1}, "Invalid arguments: contains unknown field `other`"),
+        (
+            {"name": "a", "other": 1},
+            "Invalid arguments: contains unknown field `other`; create_memory_store takes name, description, metadata",
+        ),
         (["a"], "The body is not a JSON object"),
     ],
 )
@@ -105,7 +111,11 @@ def test_list_has_the_newest_first_within_bounds_of_time(rest: RestClient, clock
     [
         ({"limit": 0}, "Invalid arguments: expected `integer` >= 1 - at `limit`"),
         ({"limit": 101}, "Invalid arguments: expected `integer` <= 100 - at `limit`"),
-        ({"limit": "x"}, "Invalid arguments: expected `integer`, got `string` - at `limit`"),
+        (
+            {"limit": "x"},
+            "Invalid arguments: expected `integer`, got `string` - at `limit`; "
+            "expects integer (Items of a page; with view=full at most 20)",
+        ),
         (
             {"include_archived": "perhaps"},
             "Invalid arguments: expected `boolean`, got `string` - at `include_archived`",

@@ -82,12 +82,15 @@ def test_health_counts_active_rows(call: Call, do: Do, scope_ids: ScopeIds, cloc
     assert tables(call)["conflicts"] == 0
 
 
+NO_PARAMETERS = "memory_health has no such parameter for this action. Suggestion: memory_health takes no parameters"
+
+
 def test_health_takes_no_arguments(unchanged: Call) -> None:
     assert refused(unchanged("memory_health", verbose=True)) == (
         "invalid",
         "E1000",
-        "Validation error: verbose - memory_health has no such parameter for this action",
-        {"field": "verbose"},
+        f"Validation error: verbose - {NO_PARAMETERS}",
+        {"field": "verbose", "suggestion": "memory_health takes no parameters"},
     )
 
 
@@ -104,8 +107,8 @@ def test_health_refuses_an_action_by_call_and_over_http(
     reply = unchanged("memory_health", action=action)
     wire = runner.run(post())
 
-    message = "Validation error: action - memory_health has no such parameter for this action"
-    assert refused(reply) == ("invalid", "E1000", message, {"field": "action"})
+    context = {"field": "action", "suggestion": "memory_health takes no parameters"}
+    assert refused(reply) == ("invalid", "E1000", f"Validation error: action - {NO_PARAMETERS}", context)
     assert (wire.status_code, wire.content) == (400, reply.body)
 
 

@@ -1,0 +1,102 @@
+"""Wrong calls made from the schemas of all tools: each refusal names the parameter, and how to mend the call."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, get_args
+
+import pytest
+
+from kernel.calls.schema import Schema, input_schema
+from kernel.calls.tools import Tool
+from kernel.server.app import DIALECTS
+from tests.conftest import Call
+
+TOOLS = [tool for dialect in DIALECTS for tool in dialect.tools]
+# Tools that ignore unknown parameters, as their original does.
+IGNORE_UNKNOWN = {tool.name for dialect in DIALECTS if dialect.name in {"graph", "files"} for tool in dialect.tools}
+WRONG: dict[str, Any] = {"string": ["a"], "integer": "many", "number": "many", "boolean": "perhaps", "array": 7}
+
+
+class WrongCall(NamedTuple):
+    """Arguments of which one is wrong, its name, and texts of which any mends the call."""
+
+    arguments: dict[str, Any]
+    name: str
+    remedies: tuple[str, ...]
+
+
+def plain(schema: Schema, root: Schema) -> Schema:
+    """A schema without references, and without its null."""
+    if "$ref" in schema:
+        return plain(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    return plain(choices[0], root) if choices else schema
+
+
+def fitting(schema: Schema, root: Schema) -> Any:
+    """A value that a parameter accepts."""
+    shape = plain(schema, root)
+    if "enum" in shape:
+        return shape["enum"][0]
+    match shape.get("type"):
+        case "integer" | "number":
+            return shape.get("minimum", 1)
+        case "boolean":
+            return True
+        case "array":
+            return [fitting(shape.get("items", {}), root)]
+        case "object":
+            return {name: fitting(shape["properties"][name], root) for name in shape.get("required", ())}
+        case _:
+            return "2026-01-01T00:00:00Z" if shape.get("format") == "date-time" else "tea"
+
+
+def wrong_calls(tool: Tool) -> Iterator[WrongCall]:
+    """One call for each way in which each parameter can be wrong."""
+    root = input_schema(tool)
+    properties: dict[str, Schema] = root.get("properties", {})
+    usual = {name: fitting(properties[name], root) for name in root.get("required", ())}
+    for name, schema in properties.items():
+        shape = plain(schema, root)
+        kind = str(shape.get("type", ""))
+        if tool.name not in IGNORE_UNKNOWN:
+            misspelt = name + name[-1]
+            yield WrongCall({**usual, misspelt: usual.get(name, fitting(schema, root))}, misspelt, (name,))
+        if "enum" in shape:
+            yield WrongCall({**usual, name: "nonsense"}, name, tuple(map(str, shape["enum"])))
+        elif kind in WRONG and "anyOf" not in schema:
+            yield WrongCall({**usual, name: WRONG[kind]}, name, (kind,))
+        if "maximum" in shape and kind in {"integer", "number"}:
+            yield WrongCall({**usual, name: shape["maximum"] + 1}, name, (str(shape["maximum"]),))
+        if name in usual:
+            yield WrongCall(
+                {key: value for key, value in usual.items() if key != name},
+                name,
+                (kind, f"{name} is required", *map(str, shape.get("enum", ()))),
+            )
+
+
+def wrong_calls_of_actions(tool: Tool) -> Iterator[WrongCall]:
+    """One call of each action of a tool with a parameter that it does not have, and one of no action of the tool."""
+    arms = get_args(tool.request)
+    tag = arms[0].__struct_config__.tag_field
+    actions = tuple(str(arm.__struct_config__.tag) for arm in arms)
+    yield WrongCall({tag: "nonsense"}, tag, actions)
+    yield WrongCall({}, tag, actions)
+    for arm, action in zip(arms, actions, strict=True) if tool.name not in IGNORE_UNKNOWN else ():
+        yield WrongCall({tag: action, "nonsense": 1}, "nonsense", (f"{tool.name} {action} takes",))
+        for name in arm.__struct_encode_fields__:
+            yield WrongCall({tag: action, name + name[-1]: 1}, name + name[-1], (f"did you mean `{name}`?",))
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
+def test_a_refusal_names_the_parameter_and_the_remedy(call: Call, tool: Tool) -> None:
+    calls = [*(wrong_calls_of_actions if get_args(tool.request) else wrong_calls)(tool)]
+    answers = [(wrong, call(tool.name, **wrong.arguments)) for wrong in calls]
+    unclear = [
+        (wrong, reply.body.decode())
+        for wrong, reply in answers
+        if reply.fault is None
+        or wrong.name not in reply.body.decode()
+        or not any(remedy and remedy in reply.body.decode() for remedy in wrong.remedies)
+    ]
+    assert unclear == []
