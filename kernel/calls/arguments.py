@@ -13,7 +13,7 @@ from kernel.calls.schema import PREFIX, input_schema
 from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import json_bytes
+from kernel.core.text import json_bytes, whole_characters
 from kernel.security.permissions import RawJson
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -50,11 +50,18 @@ def argument_fault(entry: ToolEntry, error: Exception, arguments: RawJson = b"")
 
 
 def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
-    """Decode arguments that a decoder refused: without nulls for optional parameters, and with 5.0 for integers as 5.
+    """Decode arguments that a decoder refused: without nulls for optional parameters, with 5.0 for integers as 5, and
+    with U+FFFD for half an emoji.
 
     Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
     arguments are wrong all the same.
     """
+    mended = whole_characters(bytes(arguments))
+    if mended != bytes(arguments):
+        try:
+            return entry.decode(mended)
+        except UNREADABLE as again:
+            arguments, error = mended, again
     nulls = b"null" in bytes(arguments)
     if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
         try:

@@ -132,9 +132,9 @@ def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal |
         return Refusal(400, "A header that may appear once appears more than once")
     origin = headers.get(b"origin")
     if origin is not None and not origin_allowed(origin, limits.origins):
-        return Refusal(403, "Origin not allowed")
+        return Refusal(403, "Origin not allowed: QUIPU_ALLOWED_ORIGINS adds names")
     if not host_allowed(headers.get(b"host", b""), limits.hosts):
-        return Refusal(MISDIRECTED, "Host not allowed")
+        return Refusal(MISDIRECTED, "Host not allowed: QUIPU_ALLOWED_HOSTS adds names")
     return None
 
 

@@ -1,7 +1,7 @@
 """Answers POSTs to known paths from the parser's callbacks, without an ASGI task between socket and dispatch.
 
-A request that is chunked and in several segments, large, upgrading, pipelined behind a pending one, or answered by a
-stream goes to the ASGI application, so that nothing here handles those.
+A request that is chunked and in several segments, large, upgrading, pipelined behind a pending one, of a page in a
+browser, or answered by a stream goes to the ASGI application, so that nothing here handles those.
 """
 
 import asyncio
@@ -225,6 +225,7 @@ class FastPathProtocol(LimitedProtocol):
             and not parser.should_upgrade()
             and not self.expect_100_continue
             and not self.flow.write_paused
+            and b"origin" not in dict(self.headers)  # of a browser, which wants CORS
         )
 
     def _is_plain_get(self) -> bool:

@@ -79,10 +79,11 @@ def static_results(
             name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
         }
     else:
-        subscribed = {**served, "resources": {"subscribe": True}} if subscribable(dialects) else served
+        # A request of this era asks for log messages by itself: there is no capability to declare.
+        declared = {name: value for name, value in served.items() if name != "logging"}
         discovered = {
             "supportedVersions": list(MODERN_VERSIONS),
-            "capabilities": subscribed,
+            "capabilities": {**declared, "resources": {"subscribe": True}} if subscribable(dialects) else declared,
             **_instructions(tools, dialects),
         }
         found["server/discover"] = close(discovered, listed)

@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel.calls.arguments import json_terms
 from kernel.core.limits import Limits, excess
+from kernel.core.text import whole_characters
 from kernel.mcp import protocol
 from kernel.mcp.client_info import Capabilities, Client
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
@@ -260,6 +261,9 @@ def open_message(body: bytes, limits: Limits) -> Message:
     except msgspec.ValidationError:
         return _open_other(body)
     except _UNREADABLE:
+        mended = whole_characters(body)
+        if mended != body:
+            return open_message(mended, limits)
         raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
 
 

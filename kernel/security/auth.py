@@ -219,7 +219,7 @@ class Challenge(NamedTuple):
 
     def header(self, path: str, headers: Headers, *, scope: Permission | None, error: str = "", why: str = "") -> bytes:
         """Return the value of WWW-Authenticate for a request to `path`."""
-        base = self._base(headers)
+        base = self._base(headers) if self.issuers else ""
         parts = {
             "realm": "quipu",
             "resource_metadata": f"{base}{METADATA}{path if path in self.paths else ''}" if base else "",
@@ -231,16 +231,19 @@ class Challenge(NamedTuple):
         return f"Bearer {pairs}".encode("ascii")
 
     def metadata(self, path: str, headers: Headers) -> dict[str, object] | None:
-        """Return the document of RFC 9728 for the resource at `path`, if there is one."""
-        if path and path not in self.paths:
+        """Return the document of RFC 9728 for the resource at `path`, if there is one.
+
+        MCP requires it to name an authorization server: without any, keys are made by hand, and there is no document.
+        """
+        if not self.issuers or (path and path not in self.paths):
             return None
-        document: dict[str, object] = {
+        return {
             "resource": f"{self._base(headers)}{path}",
             "bearer_methods_supported": ["header"],
             "scopes_supported": [permission.name for permission in Permission],
             "resource_name": "Quipu",
+            "authorization_servers": list(self.issuers),
         }
-        return {**document, "authorization_servers": list(self.issuers)} if self.issuers else document
 
     def _base(self, headers: Headers) -> str:
         if self.public:

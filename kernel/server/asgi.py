@@ -93,8 +93,22 @@ class Application:
         if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
             await self._console(scope, receive, send)
             return
+        if path.endswith("/") and path.startswith(("/mcp", "/tools/")):  # clients add one to the address they are given
+            scope = {**scope, "path": path[:-1]}
+        has_origin = scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"])
+        await (self._cors if has_origin else self._route)(scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope.get("path", "")
         app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
         await (app or self._app_at(path))(scope, receive, send)
+
+    @cached_property
+    def _cors(self) -> ASGIApp:
+        # Imported when a browser first calls: most servers never see an origin.
+        from kernel.http.cors import Cors
+
+        return Cors(self._route, limits_of(self.kernel.config))
 
     def _app_at(self, path: str) -> ASGIApp:
         if path.startswith("/tools/"):

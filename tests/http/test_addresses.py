@@ -1,5 +1,6 @@
 """An MCP address serves all dialects, one, or those that it names."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +74,57 @@ def test_instructions_say_when_to_search_and_where_tools_write_when_to_store(
     told = post(server, path, "initialize", **hello).json()["result"]["instructions"]
     assert told.startswith(WHEN_TO_RECALL)
     assert (WHEN_TO_STORE in told) is stores
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/graph", "/mcp/paths,common"])
+def test_a_slash_at_the_end_of_an_address_changes_nothing(server: Server, path: str) -> None:
+    assert post(server, f"{path}/", "tools/list").content == post(server, path, "tools/list").content
+
+
+def test_a_slash_at_the_end_of_a_tool_changes_nothing(server: Server) -> None:
+    url = f"http://127.0.0.1:{server.port}/tools/list_memories"
+    assert httpx.post(f"{url}/", json={}).content == httpx.post(url, json={}).content
+
+
+HALVES = ["\\ud83d", "\\uDE00\\ud83d", "\\ud83dx", "\\\\\\ud83d"]
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_an_emoji_is_replaced_and_its_call_is_answered(server: Server, half: str) -> None:
+    """JavaScript writes it so, if a text was cut in the middle of an emoji."""
+    whole = half.replace("\\ud83d", "\ufffd").replace("\\uDE00", "\ufffd").replace("\\\\", "\\")
+    call = {"name": "add_memory", "arguments": {"path": f"half/{HALVES.index(half)}", "content": "HALF"}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}).replace("HALF", half)
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    base = f"http://127.0.0.1:{server.port}"
+    assert httpx.post(f"{base}/mcp", content=message.encode(), headers=headers).json()["id"] == 7
+    again = json.dumps(call["arguments"]).replace("HALF", half)
+    json_only = {"accept": "application/json", "content-type": "application/json"}
+    assert httpx.post(f"{base}/tools/replace_memory", content=again.encode(), headers=json_only).status_code == 200
+    stored = httpx.post(f"{base}/tools/read_memory", json={"path": f"half/{HALVES.index(half)}"}, headers=json_only)
+    assert stored.json()["content"] == whole
+
+
+INSPECTOR = "http://localhost:6274"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/graph", "/tools/recall", "/tools", "/healthz"])
+def test_a_client_in_a_browser_may_call_from_an_accepted_origin(server: Server, path: str) -> None:
+    asks = {
+        "origin": INSPECTOR,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type,mcp-protocol-version",
+    }
+    url = f"http://127.0.0.1:{server.port}{path}"
+    preflight = httpx.options(url, headers=asks)
+    assert preflight.status_code == 204
+    assert {name: value for name, value in preflight.headers.items() if name.startswith("access-control")} == {
+        "access-control-allow-origin": INSPECTOR,
+        "access-control-allow-methods": "GET, POST, PATCH, DELETE",
+        "access-control-allow-headers": asks["access-control-request-headers"],
+        "access-control-max-age": "600",
+    }
+    answer = httpx.post(url, json={}, headers={"origin": INSPECTOR})
+    assert answer.headers["access-control-allow-origin"] == INSPECTOR
+    assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+    assert "origin" in answer.headers["vary"].lower()

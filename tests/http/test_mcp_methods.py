@@ -30,7 +30,7 @@ from tests.http.mcp_fixture import FIRST, SECOND, Served
 
 SERVER = {"name": "quipu", "title": "Quipu", "version": "1.2.3"}
 ABOUT = "\n\n".join([f"{WHEN_TO_RECALL} {WHEN_TO_STORE}", "first: The first of two.", "second: The second of two."])
-OFFERED = {"completions": {}, "logging": {}, "prompts": {}, "resources": {}, "tools": {}}
+OFFERED = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 STATIC = {"ttlMs": 3_600_000, "cacheScope": "public"}
 FRESH = {"ttlMs": 0, "cacheScope": "private"}
 MAKES = (legacy, modern)
@@ -58,7 +58,7 @@ def test_initialize_accepts_each_handshake_version(server: Served, version: str,
 
 
 def offered(make: Any) -> dict[str, Any]:
-    return {**OFFERED, "resources": {"subscribe": True}} if make is legacy else OFFERED
+    return {**OFFERED, "logging": {}, "resources": {"subscribe": True}} if make is legacy else OFFERED
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", ""])
@@ -233,7 +233,7 @@ def test_malformed_call_is_a_protocol_error(server: Served, make: Any, params: A
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({}, "missing required field `text`"),
+        ({}, "missing required field `text`; expects string"),
         ({"text": 1}, "expected `string`, got `integer` - at `text`"),
     ],
 )

@@ -108,6 +108,7 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
         (message("nonsense"), error(-32601, "Method not found")),
         (message("ping", {"_meta": meta()}), error(-32601, "Method not found")),
         (call("echo", text="hi"), echoed("hi")),
+        (call("echo", text="half \ud83d"), echoed("half \ufffd")),
         (
             message("tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()}),
             complete(**text("hi", structuredContent={"text": "hi"})),

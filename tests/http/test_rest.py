@@ -189,8 +189,8 @@ def test_every_fault_has_its_status_and_only_busy_has_retry_after(send: Send, co
     [
         (b"{", "not valid JSON"),
         (b'{"text":"\xff"}', "not valid JSON"),
-        (b"[]", "expected `object`, got `array`"),
-        (b"null", "expected `object`, got `null`"),
+        (b"[]", "expected `object`, got `array`; expects object with text"),
+        (b"null", "expected `object`, got `null`; expects object with text"),
         (b'{"text":1}', "expected `string`, got `integer` - at `text`"),
         (b'{"text":' + b"[" * 20 + b"]" * 20 + b"}", "nested too deeply"),
     ],
@@ -251,13 +251,21 @@ def test_repeated_host_header_is_refused(send: Send) -> None:
 @pytest.mark.parametrize(
     ("header", "value", "expected"),
     [
-        ("host", "evil.example", unread(421, "misdirected_request", "Host not allowed")),
-        ("origin", "https://evil.example", unread(403, "forbidden", "Origin not allowed")),
-        ("origin", "null", unread(403, "forbidden", "Origin not allowed")),
+        (
+            "host",
+            "evil.example",
+            unread(421, "misdirected_request", "Host not allowed: QUIPU_ALLOWED_HOSTS adds names"),
+        ),
+        (
+            "origin",
+            "https://evil.example",
+            unread(403, "forbidden", "Origin not allowed: QUIPU_ALLOWED_ORIGINS adds names"),
+        ),
+        ("origin", "null", unread(403, "forbidden", "Origin not allowed: QUIPU_ALLOWED_ORIGINS adds names")),
         ("origin", "http://localhost:7847", answered(b"# nothing", MARKDOWN)),
     ],
 )
-def test_foreign_hosts_and_origins_are_refused_without_cors_headers(
+def test_foreign_hosts_and_origins_are_refused(
     send: Send, header: str, value: str, expected: tuple[int, dict[str, str], bytes]
 ) -> None:
     assert send("POST", "/tools/say", headers={header: value}) == expected

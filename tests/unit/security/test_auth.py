@@ -217,7 +217,8 @@ def test_actor_of_a_keyed_caller_is_key_and_client_name() -> None:
     assert (spoken.actor, spoken.audit_identity, spoken.grant) == ("k1/cursor", "acme/k1/cursor", keyed.grant)
 
 
-PATHS = Challenge(paths=frozenset({"/mcp", "/mcp/brain"}))
+ISSUER = "https://id.example"
+PATHS = Challenge("", (ISSUER,), frozenset({"/mcp", "/mcp/brain"}))
 
 
 def test_challenge_names_metadata_and_scope() -> None:
@@ -232,23 +233,29 @@ def test_challenge_names_metadata_and_scope() -> None:
     )
 
 
+def test_without_an_authorization_server_there_is_no_metadata_and_no_link_to_it() -> None:
+    by_hand = Challenge("https://memory.example", (), PATHS.paths)
+    assert by_hand.header("/mcp", HOST, scope=Permission.read) == b'Bearer realm="quipu", scope="read"'
+    assert (by_hand.metadata("", HOST), by_hand.metadata("/mcp", HOST)) == (None, None)
+
+
 @pytest.mark.parametrize("host", [b"", b'a"b', b"a b", b"a/b", b"a\r\nb", b"[::1", "é".encode()])
 def test_invalid_host_is_not_reflected(host: bytes) -> None:
     assert PATHS.header("/mcp", {b"host": host}, scope=None) == b'Bearer realm="quipu"'
 
 
 def test_metadata_names_the_resource_by_its_public_address() -> None:
-    public = Challenge("https://memory.example", ("https://id.example",), PATHS.paths)
+    public = Challenge("https://memory.example", (ISSUER,), PATHS.paths)
     shared = {
         "bearer_methods_supported": ["header"],
         "scopes_supported": ["read", "write", "admin", "operator"],
         "resource_name": "Quipu",
+        "authorization_servers": [ISSUER],
     }
     assert PATHS.metadata("/mcp", {b"host": b"[::1]:80"}) == {"resource": "http://[::1]:80/mcp", **shared}
     assert public.metadata("", HOST) == {
         "resource": "https://memory.example",
         **shared,
-        "authorization_servers": ["https://id.example"],
     }
     assert public.metadata("/tools", HOST) is None
     assert public.header("/mcp", HOST, scope=None) == (
