@@ -160,7 +160,9 @@ def check_grant(call: Call, request: Request | Fault) -> None:
     """Raises Forbidden if the caller's grant does not allow the call, whose arguments were decoded as `request`."""
     entry, grant = call.entry, call.caller.grant
     if grant.dialects and entry.dialect.name not in grant.dialects:
-        raise Forbidden(entry.tool.name, None)
+        wider = "for every dialect" if entry.dialect.reads_all_dialects else f"for {entry.dialect.name}"
+        own = ", ".join(sorted(grant.dialects))
+        raise Forbidden(entry.tool.name, None, f"this key is for {own} alone, {entry.tool.name} takes a key {wider}")
     if grant.permission < entry.required.most:
         known = None if isinstance(request, Fault) else request
         check_permission(entry.tool.name, entry.required, known, call.arguments, grant.permission)

@@ -97,21 +97,26 @@ def _object(kind: type[Request]) -> Schema:
     merged.pop("title", None)
     used = _reachable(merged, parts)
     schema = {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
-    _name_items(schema)
+    _complete(schema)
     return schema
 
 
-def _name_items(node: object) -> None:
-    """Give each array of any values its `items`: some clients refuse every call of a server with one that has none."""
+def _complete(node: object) -> None:
+    """Give each array of any values its `items`, and each enum of texts its type: some clients refuse every call of a
+    server with one that lacks them.
+    """
     if isinstance(node, list):
         for part in cast("list[object]", node):
-            _name_items(part)
+            _complete(part)
     elif isinstance(node, dict):
         shape = cast("Schema", node)
         if shape.get("type") == "array":
-            shape.setdefault("items", {})
+            shape["items"] = shape.get("items") or {"type": "object"}
+        choices = shape.get("enum")
+        if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[object]", choices)):
+            shape.setdefault("type", "string")
         for part in shape.values():
-            _name_items(part)
+            _complete(part)
 
 
 def _arms(root: Schema) -> list[str]:

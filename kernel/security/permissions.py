@@ -77,10 +77,13 @@ with_client_name = lru_cache(maxsize=_CACHED_CALLERS)(_with_client_name)
 
 
 class Forbidden(Exception):
-    """A call that the caller's grant does not allow; `needed` is the permission that would, None if none would."""
+    """A call that the caller's grant does not allow; `needed` is the permission that would, None if none would.
 
-    def __init__(self, call: str, needed: Permission | None) -> None:
-        why = "is out of reach" if needed is None else f"needs the scope {needed.name}"
+    `remedy` says whose key would do, if a permission would not.
+    """
+
+    def __init__(self, call: str, needed: Permission | None, remedy: str = "") -> None:
+        why = f"is out of reach{remedy and ': '}{remedy}" if needed is None else f"needs the scope {needed.name}"
         super().__init__(f"{call} {why}")
         self.needed = needed
 

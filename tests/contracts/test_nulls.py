@@ -1,6 +1,4 @@
-"""Null for an optional argument means that it is not given, in every tool and action and every REST method; and no
-schema holds an array without `items`, which clients refuse as they do null.
-"""
+"""Null for an optional argument means that it is not given, in every tool and action and every REST method."""
 
 import asyncio
 import itertools
@@ -15,7 +13,7 @@ from msgspec import inspect
 
 from handlers.console.commands import COMMANDS
 from kernel.calls.call import ToolEntry
-from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.schema import input_schema
 from kernel.calls.tools import Tool
 from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
@@ -202,15 +200,3 @@ def test_null_is_absent_in_the_commands_for_memories(rest: RestClient, name: str
     ]
     assert [answer.status_code for answer in answers] == ([200, 409] if name == "add" else [200, 200])
     assert answers[0].content == answers[1].content or name == "add"
-
-
-@pytest.mark.parametrize("tool", [*TOOLS.values(), *METHODS.values()], ids=lambda tool: tool.name)
-def test_every_array_of_a_schema_has_items(tool: Tool) -> None:
-    def bare(node: Any, path: str) -> Iterator[str]:
-        if isinstance(node, dict) and node.get("type") == "array" and not {"items", "prefixItems"} & node.keys():
-            yield path
-        parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-        for name, part in parts:
-            yield from bare(part, f"{path}/{name}")
-
-    assert [*bare(input_schema(tool), "input"), *bare(output_schema(tool), "output")] == []

@@ -307,7 +307,6 @@ def test_bug_is_an_internal_error_logged_once_with_detail(
         (b'{"size": 1}', "Invalid arguments: contains unknown field `size`; put takes name, kind"),
         (b"[]", "Invalid arguments: expected `object`, got `array`; expects object with name, kind"),
         (b'{"name": "a"', "Invalid arguments: not valid JSON"),
-        (b'{"name": "\\ud800"}', "Invalid arguments: not valid JSON"),
         (b'{"name": "\xff"}', "Invalid arguments: not valid JSON"),
         (b"[" * 100_000, "Invalid arguments: expected `object`, got `array`; expects object with name, kind"),
     ],

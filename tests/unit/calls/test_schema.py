@@ -106,7 +106,7 @@ TREE = {
     "type": "object",
     "properties": {
         "leaf": {"$ref": "#/$defs/Leaf"},
-        "kind": {"enum": ["oak", "pine"], "description": "Which tree", "default": "oak"},
+        "kind": {"type": "string", "enum": ["oak", "pine"], "description": "Which tree", "default": "oak"},
         "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "default": []},
     },
     "required": ["leaf"],
@@ -127,6 +127,7 @@ def test_arms_merge_into_one_object_with_only_the_tag_required() -> None:
         "type": "object",
         "properties": {
             "action": {
+                "type": "string",
                 "enum": ["plant", "fell", "rest", "burn"],
                 "description": (
                     "What to do, and what it needs. plant: leaf; fell: name; rest: nothing more; burn: nothing more."
@@ -135,7 +136,7 @@ def test_arms_merge_into_one_object_with_only_the_tag_required() -> None:
             "leaf": {"$ref": "#/$defs/Leaf", "description": "Where"},
             "depth": {"type": "integer", "default": 3},
             "limit": {"type": "integer", "description": "How many", "default": 20},
-            "order": {"enum": ["new", "old"]},
+            "order": {"type": "string", "enum": ["new", "old"]},
             "until": {"type": "null"},
             "name": {"type": "string", "description": "Which one"},
             "what": {},
