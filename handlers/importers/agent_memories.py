@@ -7,9 +7,10 @@ from pathlib import Path
 
 from handlers.importers import chats, rules
 from handlers.importers.importing import Read
-from handlers.importers.markdown_folders import Vault, note_items
+from handlers.importers.markdown_folders import Vault, note_items, pages
+from handlers.importers.note_names import names_of
 from handlers.importers.records import Item, LeftOut, damaged
-from handlers.importers.text_files import files_below, read_text, root_of
+from handlers.importers.text_files import files_below, names_below, read_text, root_of
 from kernel.memories.import_records import Source
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
@@ -49,27 +50,47 @@ def open_codex(source: Source, _stack: ExitStack) -> Read:
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:
-    is_memory = folder.name == _MEMORY_FOLDER
+    labels = dict(_labels(folder))
+    projects: dict[str, list[tuple[str, str]]] = {}
+    for name, label in labels.items():
+        projects.setdefault(_project(label), []).append((name, label))
+    vaults = {project: Vault(names_of(CLAUDE_CODE, pages(folder, own))) for project, own in projects.items()}
     for name in files_below(folder, ".md"):
         if isinstance(name, LeftOut):
             yield name
-            continue
-        path = folder / name
-        if path.name == _INDEX:
+        elif name.rpartition("/")[2] == _INDEX:
             yield LeftOut("a list of other memories")
-        elif path.parent.name == _MEMORY_FOLDER or is_memory:
-            project = (folder if is_memory else path.parent).resolve().parent.name
-            label = f"{project}/{name if is_memory else path.name}"
-            yield from note_items(CLAUDE_CODE, read_text(folder, name, label))
+        elif name in labels:
+            yield from note_items(CLAUDE_CODE, read_text(folder, name, labels[name]), vaults[_project(labels[name])])
         elif name == "CLAUDE.md":
             yield from rules.file_items(folder, name, rules.Owner("", root_of(folder), _USER_PRIORITY))
 
 
+def _labels(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the memories of all projects, each with the project and its name there."""
+    is_memory = folder.name == _MEMORY_FOLDER
+    for name in names_below(folder, ".md"):
+        path = folder / name
+        if path.name != _INDEX and (is_memory or path.parent.name == _MEMORY_FOLDER):
+            project = (folder if is_memory else path.parent).resolve().parent.name
+            yield name, f"{project}/{name if is_memory else path.name}"
+
+
+def _project(label: str) -> str:
+    return label.partition("/")[0]
+
+
 def _codex_items(folder: Path) -> Iterator[Item]:
+    own = [name for name in names_below(folder, ".md") if _is_of_codex(name)]
+    vault = Vault(names_of(CODEX, pages(folder, zip(own, own, strict=True))), root_of(folder))
     for name in files_below(folder, ".md"):
         if isinstance(name, LeftOut):
             yield name
-        elif name == _INDEX or name.startswith(f"{_SUMMARIES}/"):
-            yield from note_items(CODEX, read_text(folder, name), Vault(root_of(folder)))
+        elif _is_of_codex(name):
+            yield from note_items(CODEX, read_text(folder, name), vault)
         else:
             yield LeftOut("derived from other files")
+
+
+def _is_of_codex(name: str) -> bool:
+    return name == _INDEX or name.startswith(f"{_SUMMARIES}/")

@@ -20,8 +20,10 @@ _UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
 _ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
-_TAG = regex(r"(?:^|(?<=[ \t]))#([^\W\d][\w/-]{0,80})")
+_TAG = regex(r"(?:^|(?<=[ \t]))#(?!\d+(?![\w/-]))([\w/-]{1,80})")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
+# A span of code, or where a comment begins.
+_HIDDEN = regex(r"(`{1,3})[^`\n]{1,500}\1|%%|<!--")
 _LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
 _INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\(([^()\s]{1,500})\)")
 _RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
@@ -93,8 +95,22 @@ def page(text: str) -> Page:
 
 
 def _loose(lines: list[str]) -> dict[str, Any]:
-    pairs = (line.partition(":") for line in lines if line[:1].isalpha())
-    return {key.strip(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
+    """Return the keys of front matter that is no YAML, each with its text, or the texts of its list."""
+    values: dict[str, Any] = {}
+    key = ""
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon and line[:1].isalpha():
+            key, text = name.strip(), value.strip()
+            is_list = text.startswith("[") and text.endswith("]") and not text.startswith("[[")
+            values[key] = [*map(_bare, text[1:-1].split(","))] if is_list else _bare(text)
+        elif key and line.strip().startswith("- ") and (not values[key] or isinstance(values[key], list)):
+            values[key] = [*(values[key] or ()), _bare(line.strip()[2:])]
+    return values
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("\"'")
 
 
 def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
@@ -148,17 +164,17 @@ def _title(text: str) -> str:
 
 def observations(text: str) -> Iterator[Observation]:
     """Yield the items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
-    for line, is_code in _lines(text):
-        item = None if is_code else _ITEM.fullmatch(line)
-        if item is not None and (observation := _observation(item[1].strip())) is not None:
+    for line, shown in _shown_lines(text):
+        item = _ITEM.fullmatch(line)
+        if item is not None and (observation := _observation(item[1].strip(), shown[item.start(1) :])) is not None:
             yield observation
 
 
-def _observation(text: str) -> Observation | None:
+def _observation(text: str, shown: str) -> Observation | None:
     match = _CATEGORY.fullmatch(text)
     if match is not None and _CLOCK.fullmatch(match[1]):
         return None
-    tags = tuple(dict.fromkeys(_TAG.findall(text)))
+    tags = tuple(dict.fromkeys(_TAG.findall(shown)))
     if match is None and (not tags or text.startswith("[")):
         return None
     body, context = (match[2] if match else text), ""
@@ -168,25 +184,32 @@ def _observation(text: str) -> Observation | None:
     return Observation(match[1].strip() if match else "", body, tags, context)
 
 
+def tags(text: str) -> Iterator[str]:
+    """Yield the tags in the text of a page."""
+    for _, shown in _shown_lines(text):
+        yield from _TAG.findall(shown)
+
+
 def links(text: str) -> Iterator[Link]:
     """Yield the links of a page: items of a word and a link are relations, another link has the relation `links_to`."""
-    for line, is_code in _lines(text):
-        item = None if is_code else _ITEM.fullmatch(line)
+    for _, line in _shown_lines(text):
+        item = _ITEM.fullmatch(line)
         relation = _RELATION.fullmatch(item[1].strip()) if item else None
+        rest = line
         if relation is not None:
-            context = _CONTEXT.match(relation[4].lstrip(" \t")) if relation[4][:1] in (" ", "\t") else None
+            rest = relation[4]
+            context = _CONTEXT.match(rest.lstrip(" \t")) if rest[:1] in (" ", "\t") else None
             yield Link(relation[1] or relation[2], target(relation[3]), context[1] if context else "")
-        elif not is_code:
-            for match in _LINK.finditer(line):
-                yield Link("links_to", target(match[1]), "")
-            for match in _INLINE.finditer(line):
-                if ":" not in match[1] and match[1].partition("#")[0].endswith(".md"):
-                    yield Link("links_to", match[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
+        for match in _LINK.finditer(rest):
+            yield Link("links_to", target(match[1]), "")
+        for match in _INLINE.finditer(rest):
+            if ":" not in match[1] and match[1].partition("#")[0].endswith(".md"):
+                yield Link("links_to", match[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
 
 
 def target(link: str) -> str:
     """Return the target of a link in double brackets, without alias, heading and block."""
-    return link.partition("|")[0].partition("#")[0].strip()
+    return link.partition("|")[0].partition("#")[0].rstrip("\\").strip()  # in a table the alias follows a backslash
 
 
 def span(text: str) -> tuple[str, str]:
@@ -212,6 +235,29 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
         else:
             yield line, line.lstrip().startswith(">")
+
+
+def _shown_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines outside of blocks of code, quotations and comments; of each also a form without code."""
+    ends = {"<!--": "-->", **({"%%": "%%"} if text.count("%%") > 1 else {})}
+    end = ""
+    for line, is_code in _lines(text):
+        if is_code and not end:
+            continue
+        parts, at = list[tuple[str, str]](), 0
+        while at < len(line):
+            if end:
+                close = line.find(end, at)
+                at, end = (len(line), end) if close < 0 else (close + len(end), "")
+                continue
+            match = _HIDDEN.search(line, at)
+            stop = match.start() if match else len(line)
+            parts.append((line[at:stop], line[at:stop]))
+            at = match.end() if match else stop
+            end = ends.get(match[0], "") if match else ""
+            if match and not end:
+                parts.append((match[0], "`" * len(match[0]) if match[1] else match[0]))
+        yield "".join(plain for plain, _ in parts), "".join(shown for _, shown in parts)
 
 
 def plain_lines(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Folders of Markdown files: basic-memory, Obsidian vaults, and bundles of the Open Knowledge Format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -11,6 +11,7 @@ import msgspec
 
 from handlers.importers import markdown
 from handlers.importers.importing import Read
+from handlers.importers.note_names import NoteNames, names_of, title_of
 from handlers.importers.records import (
     Item,
     LeftOut,
@@ -21,7 +22,9 @@ from handlers.importers.records import (
     mapping_in,
     tags_of,
     text_of,
+    texts_in,
     time_in,
+    utc_of,
 )
 from handlers.importers.rules import is_rules
 from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text, root_of
@@ -31,16 +34,23 @@ from kernel.memories.import_records import Record, Source
 
 SUFFIXES = (".md", ".markdown")
 _RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
-_OKF = "okf"
+_OKF, _OBSIDIAN = "okf", "obsidian"
+_TAGGED = {_OBSIDIAN, "basic-memory"}  # whose texts hold tags
+_TAG_KEYS = ("tags", "tag", "Tags")
 _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
+_TEXTS, _TIMES = {"title", "type", "permalink", "description", "name"}, {"created", "modified"}
 _OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
 _HEAD_BYTES = 4096
 _MOST_LOOKED_AT = 50
 
 
 class Vault(NamedTuple):
-    """The folder that notes belong to: its root, and its name in their keys; without a root, whatever has its name."""
+    """The folder that notes belong to: the names of its notes, its root, and its name in their keys.
 
+    Without a root, the folders of its name are one.
+    """
+
+    names: NoteNames
     root: str = ""
     name: str = ""
 
@@ -83,22 +93,32 @@ def _head(folder: Path, name: str) -> str:
 
 def _items(system: str, folder: Path) -> Iterator[Item]:
     root = root_of(folder)
-    vault = Vault(root, Path(root).name)
+    own = [name for name in names_below(folder, *SUFFIXES) if not _is_reserved(system, name)]
+    vault = Vault(names_of(system, pages(folder, zip(own, own, strict=True))), root, Path(root).name)
     for name in files_below(folder, *SUFFIXES):
         if isinstance(name, LeftOut):
             yield name
-        elif system == _OKF and name.rpartition("/")[2] in _RESERVED:
+        elif _is_reserved(system, name):
             yield LeftOut("a list of other pages")
         else:
             yield from note_items(system, read_text(folder, name), vault)
 
 
-def note_items(system: str, file: TextFile, vault: Vault = Vault()) -> Iterator[Item]:
+def pages(folder: Path, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, markdown.Page]]:
+    """Yield some files of a folder in their parts, each with its label."""
+    for name, label in files:
+        yield label, markdown.screened(label, read_text(folder, name, label).text)[0]
+
+
+def _is_reserved(system: str, name: str) -> bool:
+    return system == _OKF and name.rpartition("/")[2] in _RESERVED
+
+
+def note_items(system: str, file: TextFile, vault: Vault) -> Iterator[Item]:
     """Yield a note, its observations, and its links to other pages."""
     page, secrets = markdown.screened(file.name, file.text)
     yield from secrets
-    stem = file.name.rpartition("/")[2].rpartition(".")[0]
-    title = clean_line(text_of(page.head, "title", "name") or markdown.first_heading(page.body) or stem)
+    title = title_of(file.name, page)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})
     note = Record(
         "brain",
@@ -107,7 +127,7 @@ def note_items(system: str, file: TextFile, vault: Vault = Vault()) -> Iterator[
         page.body.strip() or text_of(page.head, "description"),
         title=title,
         category=file.name.rpartition("/")[0],
-        tags=tags_of(page.head.get("tags")),
+        tags=tags_of(_tags(system, page)),
         created_at=_created(page.head, file),
         updated_at=_updated(page.head, file),
         origin=origin,
@@ -122,14 +142,33 @@ def note_items(system: str, file: TextFile, vault: Vault = Vault()) -> Iterator[
         },
     )
     yield note
-    yield from _observations(system, note, page)
-    yield from _links(system, note, page)
+    entity, name = vault.names.entity(file.name)
+    observations, links = [*markdown.observations(page.body)], [*markdown.links(page.body)]
+    if observations or any(link.target for link in links):
+        yield _entity(note, entity, name)
+    yield from _observations(note, page, observations, entity)
+    yield from _links(note, file.name, vault, links)
 
 
-def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
+def _tags(system: str, page: markdown.Page) -> list[str]:
+    """Return the tags of a page: of its front matter, and in the text of a vault."""
+    tags = [tag for key in _TAG_KEYS for tag in _texts(page.head.get(key), system)]
+    return [tag.lstrip("#") for tag in tags] + ([*markdown.tags(page.body)] if system in _TAGGED else [])
+
+
+def _texts(value: object, system: str) -> list[str]:
+    """Return the tags in a value of front matter: numbers as text, and those of a vault apart at blanks too."""
+    if items := list_in(value):
+        return [str(tag) for tag in items if isinstance(tag, str | int | float)]
+    return texts_in(value.replace(" ", ",") if isinstance(value, str) and system == _OBSIDIAN else str(value or ""))
+
+
+def _observations(
+    note: Record, page: markdown.Page, observations: Iterable[markdown.Observation], entity: str
+) -> Iterator[Item]:
     """Yield a memory for each observation, and a link from it to the subject of the page."""
-    entity, head = _entity_key(system, note.title), _unknown(page.head)
-    for observation in markdown.observations(page.body):
+    head = _unknown(page.head)
+    for observation in observations:
         start, end = markdown.span(observation.text)
         key = f"{note.key}#{observation.category}#{observation.text}"  # not its place, which an item above it moves
         yield note._replace(
@@ -150,18 +189,14 @@ def _observations(system: str, note: Record, page: markdown.Page) -> Iterator[It
         yield _link(note, f"{key}>", ("memory", key), ("entity", entity), "part_of", "")
 
 
-def _links(system: str, note: Record, page: markdown.Page) -> Iterator[Item]:
-    links = list(markdown.links(page.body))
-    here = _entity_key(system, note.title)
-    if links or any(True for _ in markdown.observations(page.body)):
-        yield _entity(note, here, note.title)
+def _links(note: Record, path: str, vault: Vault, links: Iterable[markdown.Link]) -> Iterator[Item]:
+    here, _ = vault.names.entity(path)
     for link in links:
-        if not link.target:
-            continue
-        there = _entity_key(system, link.target)
-        yield _entity(note, there, clean_line(link.target))
-        key = f"{note.key}>{link.relation}>{there}"
-        yield _link(note, key, ("entity", here), ("entity", there), clean_line(link.relation), link.context)
+        there = vault.names.target(link.target, path) if link.target else None
+        if there is not None:
+            yield _entity(note, *there)
+            key = f"{note.key}>{link.relation}>{there[0]}"
+            yield _link(note, key, ("entity", here), ("entity", there[0]), clean_line(link.relation), link.context)
 
 
 def _entity(note: Record, key: str, name: str) -> Record:
@@ -177,10 +212,6 @@ def _link(
 
 def _root(note: Record) -> dict[str, Any]:
     return {"root": note.details["root"]}
-
-
-def _entity_key(system: str, name: str) -> str:
-    return f"{system}:{clean_line(name).casefold()}"
 
 
 def _created(head: dict[str, Any], file: TextFile) -> str:
@@ -205,4 +236,11 @@ def _points(system: str, head: dict[str, Any]) -> list[str]:
 def _unknown(head: dict[str, Any]) -> dict[str, Any]:
     ours = text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
     own_keys = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
-    return {key: value for key, value in head.items() if key not in own_keys}
+    return {key: value for key, value in head.items() if key not in own_keys or not _is_used(key, value)}
+
+
+def _is_used(key: str, value: object) -> bool:
+    """Tell whether the value of a key of ours has its place in a note."""
+    if key in _TIMES:
+        return bool(utc_of(value))
+    return key not in _TEXTS or isinstance(value, str) or value is None

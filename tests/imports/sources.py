@@ -331,7 +331,7 @@ SOURCES: Mapping[str, Given] = {
     "obsidian": Given(
         text_files("vault", OBSIDIAN),
         "obsidian",
-        {"entities": 3, "links": 3, "memories": 1, "notes": 2, **ZERO},
+        {"entities": 2, "links": 2, "memories": 1, "notes": 2, **ZERO},
     ),
     "okf": Given(
         text_files("bundle", OKF),

@@ -1,0 +1,118 @@
+"""Vaults of notes: links lead where the program of the vault leads, and no tag, date or link of them is lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.imports.harness import Shell
+from tests.imports.sources import text_files
+
+OBSIDIAN = {".obsidian/app.json": "{}"}
+
+
+def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    return [line["row"] for line in lines if line.get("table") == table]
+
+
+def graph(shell: Shell, folder: Path, *options: str) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The entities of a folder and the links between them, by name."""
+    shell.run("import", *options, str(folder))
+    names = {row["id"]: row["name"] for row in rows(shell, "brain_entity")}
+    links = [row for row in rows(shell, "brain_link") if row["source_id"] in names]
+    found = [(names[row["source_id"]], row["relationship"], names[row["target_id"]]) for row in links]
+    return sorted(names.values()), sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("link", "files"),
+    [
+        ("[[A]]", {"A.md": "# Other title\n"}),
+        ("[[a]]", {"sub/A.md": "# Other title\n"}),
+        ("[[sub/A|shown]]", {"sub/A.md": "---\ntitle: Other title\n---\n", "A.md": "# Wrong\n"}),
+        ("[[A#part]]", {"x/y/A.md": "# Wrong\n", "A.md": "# Other title\n"}),
+        ("![[A]]", {"A.md": "# Other title\n"}),
+        ("| [[A\\|shown]] |", {"A.md": "# Other title\n"}),
+        ("[[cafe\u0301]]", {"caf\u00e9.md": "# Other title\n"}),
+        ("[[My Page]]", {"A.md": "---\naliases: [My Page]\n---\n# Other title\n"}),
+        ("[[the/link]]", {"A.md": "---\npermalink: the/link\n---\n# Other title\n"}),
+        ("[[Other title]]", {"A.md": "# Other title\n"}),
+        ("[see](sub/my%20a.md#part)", {"sub/my a.md": "# Other title\n"}),
+    ],
+)
+def test_a_link_leads_to_the_note_that_it_means(link: str, files: dict[str, str], shell: Shell, tmp_path: Path) -> None:
+    bodies = {name: f"{text}\nBody.\n" for name, text in files.items()}
+    folder = text_files("vault", {**OBSIDIAN, **bodies, "B.md": f"See {link}.\n"})(tmp_path)
+    assert graph(shell, folder, "obsidian") == (["B", "Other title"], [("B", "links_to", "Other title")])
+
+
+def test_a_relative_link_leads_to_the_note_beside_it(shell: Shell, tmp_path: Path) -> None:
+    files = {"a/x.md": "# One\n", "b/x.md": "# Two\n", "b/y.md": "[up](../a/x.md) and [[x]].\n"}
+    folder = text_files("vault", {**OBSIDIAN, **files})(tmp_path)
+    assert graph(shell, folder)[1] == [("y", "links_to", "One"), ("y", "links_to", "Two")]
+
+
+def test_notes_of_one_title_are_entities_of_their_own(shell: Shell, tmp_path: Path) -> None:
+    files = {"a/x.md": "# Same\n[[b/x]]\n", "b/x.md": "# Same\n[[Elsewhere]]\n"}
+    folder = text_files("vault", {**OBSIDIAN, **files})(tmp_path)
+    assert graph(shell, folder) == (
+        ["Elsewhere", "Same", "Same"],
+        [("Same", "links_to", "Elsewhere"), ("Same", "links_to", "Same")],
+    )
+
+
+@pytest.mark.parametrize("kind", ["basic-memory", "okf", "codex"])
+def test_other_folders_resolve_their_links_too(kind: str, shell: Shell, tmp_path: Path) -> None:
+    prefix = "rollout_summaries/" if kind == "codex" else ""
+    files = {f"{prefix}A.md": "---\ntype: note\ntitle: Other title\n---\nBody.\n", f"{prefix}B.md": "See [[A]].\n"}
+    folder = text_files("source", files)(tmp_path)
+    assert graph(shell, folder, kind) == (["B", "Other title"], [("B", "links_to", "Other title")])
+
+
+def test_what_a_page_does_not_show_as_a_link_is_none(shell: Shell, tmp_path: Path) -> None:
+    text = (
+        "Write `[[code]]` and ``[[more]]``. %% [[hidden]] %% <!-- [[html]] --> ![[pic.png]] ![[a/b.JPG|200]]\n"
+        "%%\n[[block]]\n%%\n<!--\n[[lines]]\n-->\n```\n[[fence]]\n```\n- see [[One]], [[Two]] at 100%%\n"
+    )
+    folder = text_files("vault", {**OBSIDIAN, "N.md": text})(tmp_path)
+    assert graph(shell, folder)[0] == ["N", "One", "Two"]
+
+
+@pytest.mark.parametrize(
+    ("page", "tags"),
+    [
+        ("Buy it #topic/sub, or not #2024/goals.\n\n#first line\n# Heading\n", ["topic/sub", "2024/goals", "first"]),
+        ("Issue #12 of a#b `#code` %% #hidden %%\n```\n#fence\n```\nlink.md#part #\u00fcber-x\n", ["\u00fcber-x"]),
+        ("---\ntags: ['#review', todo]\n---\nBody #todo\n", ["review", "todo"]),
+        ("---\ntags: [2024, x, 1.5]\n---\nBody\n", ["2024", "x", "1.5"]),
+        ("---\ntags: 2024\ntag: y\n---\nBody\n", ["2024", "y"]),
+        ("---\ntags: a b, #c\n---\nBody\n", ["a", "b"]),
+        ("---\ntags:\n- '#a/b'\n- c\n---\nBody\n", ["a/b", "c"]),
+        ("---\nurl: a: b\ntags: [a, '#b', \"c\"]\n---\nBody\n", ["a", "b", "c"]),
+        ("---\nurl: a: b\ntags:\n  - a\n  - '#b'\n---\nBody\n", ["a", "b"]),
+    ],
+)
+def test_tags_of_a_vault_are_kept(page: str, tags: list[str], shell: Shell, tmp_path: Path) -> None:
+    shell.run("import", "obsidian", str(text_files("vault", {**OBSIDIAN, "N.md": page})(tmp_path)))
+    (note,) = rows(shell, "brain_note")
+    assert json.loads(note["tags"]) == tags
+
+
+@pytest.mark.parametrize(
+    ("line", "point"),
+    [
+        ("created: 05/03/2024", "created: 05/03/2024"),
+        ("modified: last week", "modified: last week"),
+        ("title: [a, b]", 'title: ["a","b"]'),
+        ("type: 7", "type: 7"),
+        ("date: 05/03/2024", "date: 05/03/2024"),
+    ],
+)
+def test_front_matter_that_has_no_place_of_its_own_is_kept_as_text(
+    line: str, point: str, shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(text_files("vault", {**OBSIDIAN, "N.md": f"---\n{line}\n---\nBody.\n"})(tmp_path))
+    (note,) = rows(shell, "brain_note")
+    assert json.loads(note["key_points"]) == ["source: obsidian N.md", point]
