@@ -1,7 +1,10 @@
 """The file of the reference memory server, one entity or relation a line: `quipu import` and `quipu export`."""
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -17,12 +20,17 @@ from handlers.graph.schemas import (
     RelationEnds,
 )
 from kernel.core.errors import Fault
-from kernel.memories.import_records import Imported, Source
+from kernel.memories.import_records import Imported, LeftOut, Remarks, Source, shown
+from kernel.memories.json_rows import Element, rows
 from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
-_MAX_LINE = 64 << 20  # bytes; a file may have any number of lines
+_HEAD_BYTES = 1 << 16
+_MOST_LOOKED_AT = 20  # rows of the beginning of a file
+_MEMBERS = ("entities", "relations")  # of an answer of `read_graph`, which some keep as a file
+_KINDS = {"entity", "entities", "relation", "relations"}
+_OBSERVATION_TEXTS = ("content", "text", "observation")
 
 
 class _Entity(Struct, tag_field="type", tag="entity"):
@@ -38,40 +46,59 @@ class _Relation(Struct, tag_field="type", tag="relation"):
 
 
 _Item = _Entity | _Relation
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_decode = msgspec.json.Decoder(_Item).decode
+
+
+def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
+    """Yield the items of a file with their places; the others are told of."""
+    try:
+        with path.open("rb") as file:
+            for row in rows(file, members=_MEMBERS):
+                for item in _items(row):
+                    if isinstance(item, LeftOut):
+                        remarks.add(item)
+                    elif isinstance(row, Element):
+                        yield item, row.place
+    except OSError as error:
+        raise Fault("invalid", f"{shown(path.name)} cannot be read: {error.strerror}.") from None
+
+
+def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:
+    """Tell of an entity that is merged into one of another type, of the file or `here` in the store."""
+    first = types.setdefault(entity.name, entity.entityType if here is None else here)
+    if first != entity.entityType:
+        remarks.add(LeftOut("another type of a name, which keeps its first", place), "merged")
 
 
 def import_graph(source: Source) -> Steps[Imported]:
     """Import entities, observations and relations in their order; existing rows stay as they are."""
-    torn = list[str]()
-    total = sum(1 for _ in _items(source.path, torn))
-    if not total:
-        raise Fault("invalid", f"{source.path.name} holds no entity and no relation.")
+    total = _checked(source)
     tx = yield
     begin_steps(tx, total)
-    counts = {"entities": 0, "observations": 0, "relations": 0}
-    for item in _items(source.path, []):
+    remarks, types, counts = Remarks(), dict[str, str](), _no_counts()
+    for item, place in _reading(source.path, remarks):
         tx = yield
         if isinstance(item, _Entity):
+            here = next(with_names(tx, [item.name]), None)
+            _tell_type(item, place, here.entityType if here else None, types, remarks)
             _add_entity(tx, item, counts)
         else:
             ends = RelationEnds(item.from_, item.to, item.relationType)
             counts["relations"] += len(create_relations(tx, CreateRelations([ends])).relations)
         count_step(tx)
-    return Imported(counts, torn)
+    return _imported(counts, remarks)
 
 
 def preview_graph(tx: Tx, source: Source) -> Imported:
     """Count the additions of `import_graph`."""
-    torn = list[str]()
-    counts = {"entities": 0, "observations": 0, "relations": 0}
+    _checked(source)
+    remarks, types, counts = Remarks(), dict[str, str](), _no_counts()
     observations: dict[str, set[int]] = {}
     ends: set[tuple[str, str, str]] = set()
-    for item in _items(source.path, torn):
+    for item, place in _reading(source.path, remarks):
         if isinstance(item, _Entity):
+            entity = None if item.name in observations else next(with_names(tx, [item.name]), None)
+            _tell_type(item, place, entity.entityType if entity else None, types, remarks)
             if item.name not in observations:
-                entity = next(with_names(tx, [item.name]), None)
                 counts["entities"] += entity is None
                 observations[item.name] = set(map(hash, entity.observations if entity else ()))
             new = set(map(hash, item.observations)) - observations[item.name]
@@ -81,17 +108,18 @@ def preview_graph(tx: Tx, source: Source) -> Imported:
             ends.add(triple)
             here = ((relation.from_, relation.to, relation.relationType) for relation in relations_of(tx, [item.from_]))
             counts["relations"] += triple not in here
-    return Imported(counts, torn)
+    return _imported(counts, remarks)
 
 
 def is_memory_file(path: Path) -> bool:
-    """Return whether a file begins as the files of the reference memory server do."""
+    """Return whether a file begins as the files of the reference memory server do, in any form that they have."""
     try:
         with path.open("rb") as file:
-            head = file.readline(_MAX_LINE)
-        return isinstance(_decode(head), _Item)
-    except (OSError, *_UNREADABLE):
+            head = file.read(_HEAD_BYTES)
+    except OSError:
         return False
+    first = islice(rows(io.BytesIO(head), members=_MEMBERS), _MOST_LOOKED_AT)
+    return any(not isinstance(item, LeftOut) for row in first for item in _items(row, strict=True))
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:
@@ -100,6 +128,24 @@ def export_graph(tx: Tx) -> Iterator[bytes]:
         yield msgspec.json.encode(_Entity(entity.name, entity.entityType, entity.observations))
     for relation in each_relation(tx):
         yield msgspec.json.encode(_Relation(relation.from_, relation.to, relation.relationType))
+
+
+def _no_counts() -> dict[str, int]:
+    return {"entities": 0, "observations": 0, "relations": 0}
+
+
+def _checked(source: Source) -> int:
+    """Return the number of the items; raises Fault for a file without any, and for damage that is not allowed."""
+    remarks = Remarks()
+    total = sum(1 for _ in _reading(source.path, remarks))
+    remarks.check(source, total)
+    return total
+
+
+def _imported(counts: dict[str, int], remarks: Remarks) -> Imported:
+    if remarks.left_out:
+        counts["left out"] = remarks.left_out
+    return Imported(counts, remarks.lines())
 
 
 def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
@@ -114,34 +160,49 @@ def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
         counts["observations"] += len(result.addedObservations)
 
 
-def _items(path: Path, torn: list[str]) -> Iterator[_Item]:
-    """Yield the items of a file; of a last line that was cut off `torn` gets a remark. Raises Fault("invalid")."""
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(_MAX_LINE):
-                number += 1
-                if _is_torn(line):
-                    torn.append(f"left out: line {number}, the last one, which was cut off")
-                elif not line.isspace():
-                    yield _item(line, f"{path.name}, line {number}")
-    except OSError as error:
-        raise Fault("invalid", f"{path} cannot be read: {error.strerror}.") from None
+def _items(row: Element | LeftOut, *, strict: bool = False) -> Iterator[_Item | LeftOut]:
+    """Yield the item of a row, and its parts that are left out; a `strict` reading takes no row of another program."""
+    if isinstance(row, LeftOut):
+        yield row
+        return
+    value = row.row
+    kind = value.get("type")
+    kind = kind if isinstance(kind, str) else row.member
+    if kind in {"entity", "entities"} or (kind not in _KINDS and "entityType" in value):
+        yield from _entity(value, row.place)
+    elif kind in _KINDS or "relationType" in value:
+        names = _texts(value, ("from", "to", "relationType"))
+        yield LeftOut(names, row.place, is_damage=True) if isinstance(names, str) else _Relation(*names)
+    elif kind.startswith("_") and not strict:
+        yield LeftOut("a mark of the program", row.place)
+    else:
+        yield LeftOut("is no entity and no relation", row.place, is_damage=True)
 
 
-def _item(line: bytes, place: str) -> _Item:
-    try:
-        item = _decode(line)
-    except _UNREADABLE as error:
-        raise Fault("invalid", f"{place}: {error}.") from None
-    names = (item.name, item.entityType) if isinstance(item, _Entity) else (item.from_, item.to, item.relationType)
-    if max(map(len, names)) > MAX_NAME:
-        raise Fault("invalid", f"{place}: a name or type has more than {MAX_NAME} characters.")
-    return item
+def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
+    names = _texts(value, ("name", "entityType"))
+    if isinstance(names, str):
+        yield LeftOut(names, place, is_damage=True)
+        return
+    given: object = value.get("observations")
+    listed = cast("list[object]", given) if isinstance(given, list) else [given] if given is not None else []
+    texts = [text for text in map(_observation, listed) if text is not None]
+    yield _Entity(names[0], names[1], texts)
+    yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(listed) - len(texts))
 
 
-def _is_torn(line: bytes) -> bool:
-    """Return whether this is a last line without its end, as a server that was killed leaves it."""
-    if line.endswith((b"\n", b"}")):
-        return False
-    return not line.isspace()
+def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:
+    """Return the texts of a row, or what is wrong with them."""
+    missing = [name for name in names if not isinstance(value.get(name), str)]
+    if missing:
+        return f"no {' and no '.join(missing)}"
+    texts = [value[name] for name in names]
+    return f"a name or type of more than {MAX_NAME} characters" if max(map(len, texts)) > MAX_NAME else texts
+
+
+def _observation(value: object) -> str | None:
+    """Return the text of an observation, which some forks keep in an object with its time."""
+    if isinstance(value, dict):
+        row = cast("dict[str, object]", value)
+        value = next((row[name] for name in _OBSERVATION_TEXTS if name in row), None)
+    return value if isinstance(value, str) else None

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zipfile import ZipFile
 
-from handlers.importers import json_files
 from handlers.importers.archives import UNREADABLE, is_zip, open_zip
 from handlers.importers.importing import Read
 from handlers.importers.records import (
@@ -16,18 +15,21 @@ from handlers.importers.records import (
     clean_line,
     damaged,
     filled,
+    left_out,
     list_in,
     mapping_in,
     text_of,
     time_in,
 )
 from kernel.memories.import_records import Record, Source
+from kernel.memories.json_rows import lines, rows
 
 CHATGPT, CLAUDE, CLAUDE_CODE = "chatgpt", "claude", "claude-code"
 MAX_EXCHANGE = 2000  # characters of a question, and of its answer
 _PRIORITY = 5
 _HEAD_BYTES = 1 << 16
 _MOST_STEPS = 100_000  # messages of one conversation
+_MEMBERS = {"conversations"}
 _PERSON, _AGENT = {"user", "human"}, {"assistant"}
 Row = Mapping[str, Any]
 
@@ -98,19 +100,20 @@ def _from_zip(system: str, archive: ZipFile, name: str) -> Iterator[Item]:
         try:
             if member in conversations:
                 with archive.open(member) as file:
-                    yield from _conversations(system, file, f"{name}, {member}")
+                    yield from _conversations(system, file, f"{name}, {member}", member)
             elif system == CLAUDE and base == "projects.json":
                 with archive.open(member) as file:
-                    yield from _projects(file, f"{name}, {member}")
+                    yield from _projects(file, f"{name}, {member}", member)
         except UNREADABLE as error:
-            raise damaged(f"{name}, {member}", str(error)) from None
+            yield left_out(damaged(member, str(error)))
 
 
-def _conversations(system: str, file: IO[bytes], name: str) -> Iterator[Item]:
-    for element in json_files.elements(file, name):
-        row = mapping_in(element.value)
-        if not row:
-            raise damaged(element.place, "is no conversation: an object is expected")
+def _conversations(system: str, file: IO[bytes], name: str, place: str = "") -> Iterator[Item]:
+    for element in rows(file, place, _MEMBERS):
+        if isinstance(element, LeftOut):
+            yield element
+            continue
+        row = element.row
         number = text_of(row, "uuid", "conversation_id", "id")
         messages = _claude_messages(row) if system == CLAUDE else _chatgpt_messages(row)
         at = time_in(row, "create_time", "created_at") or time_in(row, "update_time", "updated_at")
@@ -187,10 +190,13 @@ def _parts(value: object) -> str:
     return "\n\n".join(text for text in texts if text.strip())
 
 
-def _projects(file: IO[bytes], name: str) -> Iterator[Item]:
+def _projects(file: IO[bytes], name: str, place: str) -> Iterator[Item]:
     """Yield a note for each document of a project."""
-    for element in json_files.elements(file, name):
-        project = mapping_in(element.value)
+    for element in rows(file, place):
+        if isinstance(element, LeftOut):
+            yield element
+            continue
+        project = element.row
         for doc in map(mapping_in, list_in(project.get("docs"))):
             number = text_of(doc, "uuid") or f"{text_of(project, 'uuid')}:{text_of(doc, 'filename')}"
             yield Record(
@@ -211,7 +217,10 @@ def session_items(path: Path) -> Iterator[Item]:
     messages: list[_Message] = []
     number = path.stem
     with path.open("rb") as file:
-        for element in json_files.lines(file, path.name):
+        for element in lines(file):
+            if isinstance(element, LeftOut):
+                yield element
+                continue
             row: Row = element.value
             message = mapping_in(row.get("message"))
             text = _parts(message.get("content"))

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-from handlers.importers import json_files
 from handlers.importers.archives import is_gzip, unpack_tar
 from handlers.importers.importing import Read
 from handlers.importers.records import (
@@ -17,6 +16,7 @@ from handlers.importers.records import (
     clean_line,
     damaged,
     filled,
+    left_out,
     list_in,
     mapping_in,
     share_in,
@@ -26,7 +26,9 @@ from handlers.importers.records import (
     time_in,
 )
 from handlers.importers.text_files import files_below, names_below, opened, read_text
+from kernel.core.errors import Fault
 from kernel.memories.import_records import Record, Source
+from kernel.memories.json_rows import lines
 
 SYSTEM = "cogx"
 _MANIFEST = "manifest.json"
@@ -61,11 +63,17 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
         if isinstance(name, LeftOut):
             yield name
             continue
-        with opened(folder, name) as file:
-            for element in json_files.lines(file, name):
-                kind = text_of(element.value, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
-                make = _KINDS.get(kind.removesuffix("s"), _unknown)
-                yield from make(element.value, _base(element.value, system, kind, name))
+        try:
+            with opened(folder, name) as file:
+                for element in lines(file, name):
+                    if isinstance(element, LeftOut):
+                        yield element
+                        continue
+                    kind = text_of(element.value, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
+                    make = _KINDS.get(kind.removesuffix("s"), _unknown)
+                    yield from make(element.value, _base(element.value, system, kind, name))
+        except Fault as fault:
+            yield left_out(fault)
 
 
 def _base(row: Values, system: str, kind: str, name: str) -> Record:

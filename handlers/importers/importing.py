@@ -8,8 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from handlers.importers.records import MAX_TEXT, Item, LeftOut, damaged, without_private
-from kernel.core.errors import Fault
-from kernel.memories.import_records import Imported, Record, Source
+from kernel.memories.import_records import Imported, Record, Remarks, Source
 from kernel.security.rules.secrets import find_secret
 from kernel.store.long_work import Steps, run_steps
 from kernel.store.progress import begin_steps, count_step
@@ -27,10 +26,10 @@ _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory 
 
 
 class _Tally(NamedTuple):
-    """The results of the records, and the digests of all that were read."""
+    """The results of the records, what is told of others, and the digests of all that were read."""
 
     counts: Counter[str]
-    left_out: Counter[str]
+    remarks: Remarks
     seen: set[int]
 
 
@@ -38,7 +37,7 @@ def run(open_: Open, source: Source) -> Steps[Imported]:
     with ExitStack() as stack:
         read = partial(_guarded, source, open_(source, stack))
         total = _count(source, read)
-        tally, batches = _Tally(Counter(), Counter(), set()), _batches(read())
+        tally, batches = _Tally(Counter(), Remarks(), set()), _batches(read())
         waiting: list[list[Item]] = []
         source.ahead.prepare = partial(_prepare, batches, waiting)
         tx = yield
@@ -82,10 +81,13 @@ def _placed(item: Item, into: str) -> Item:
 
 
 def _count(source: Source, read: Read) -> int:
-    """Reads the source to its end, so that damage is found before the first write; the number of its items."""
-    total = sum(1 for _ in read())
-    if not total:
-        raise Fault("invalid", f"{source.path.name or source.path} holds nothing that can be imported.")
+    """Reads the source to its end, so that its damage is told before the first write; the number of its items."""
+    total, found = 0, Remarks()
+    for item in read():
+        total += 1
+        if isinstance(item, LeftOut):
+            found.add(item)
+    found.check(source, total - found.damaged)
     return total
 
 
@@ -94,7 +96,7 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
     waiting: dict[str, list[Record]] = {}
     for item in batch:
         if isinstance(item, LeftOut):
-            tally.left_out[item.reason] += 1
+            tally.remarks.add(item)
         elif _is_repeated(item, tally):
             tally.counts[_ALREADY] += 1
         else:
@@ -150,5 +152,5 @@ def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
 def _imported(tally: _Tally) -> Imported:
     counts = dict(sorted(tally.counts.items()))
     counts[_ALREADY] = counts.pop(_ALREADY, 0)
-    counts["left out"] = tally.left_out.total()
-    return Imported(counts, [f"left out: {count} {reason}" for reason, count in tally.left_out.most_common()])
+    counts["left out"] = tally.remarks.left_out
+    return Imported(counts, tally.remarks.lines())

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from handlers.importers.json_files import elements_of
 from handlers.importers.records import Item, LeftOut, Values, filled, list_in, mapping_in, tags_of, text_of, time_in
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Record
+from kernel.memories.json_rows import Element, rows
 
 SYSTEM = "letta"
 _PASSAGES = ("passages", "archival_memory")
+_MEMBERS = {"agents", "blocks", "core_memory", "messages", *_PASSAGES}
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
 _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
@@ -20,27 +21,39 @@ _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
 def read_file(path: Path) -> Iterator[Item]:
     """Yield the blocks, passages and messages of an agent file, in today's form or the older form of a single agent."""
     owners: dict[str, str] = {}
+    single = "agent"
+    for element in _elements(path):
+        if isinstance(element, Element) and element.member == "agents":
+            owners |= {str(number): _name(element.row) for number in _list(element.row, "block_ids")}
+        elif isinstance(element, Element) and element.member == "name":
+            single = text_of({"name": element.value}, "name") or single
     counts = Counter[tuple[str, str]]()
-    for row in _rows(path, "agents"):
-        name = text_of(row, "name") or text_of(row, "id") or "agent"
-        owners |= {str(number): name for number in _list(row, "block_ids")}
-    single = next((text_of({"name": e.value}, "name") for e in elements_of(path) if e.member == "name"), "") or "agent"
-    for element in elements_of(path):
-        row = mapping_in(element.value)
-        if element.member in {"blocks", "core_memory"}:
-            yield _block(row, owners.get(text_of(row, "id"), single), path.name, counts)
-        elif element.member in _PASSAGES:
-            yield _passage(row, path.name)
-        elif element.member == "agents":
-            name = text_of(row, "name") or text_of(row, "id") or "agent"
-            for message in map(mapping_in, _list(row, "messages")):
-                yield _message(message, name, path.name)
-        elif element.member == "messages":
-            yield _message(row, single, path.name)
+    for element in _elements(path):
+        if isinstance(element, LeftOut):
+            yield element
+        elif element.member in {"blocks", "core_memory"}:
+            yield _block(element.row, owners.get(text_of(element.row, "id"), single), path.name, counts)
+        else:
+            yield from _others(element, single, path.name)
 
 
-def _rows(path: Path, member: str) -> Iterator[Values]:
-    return (mapping_in(element.value) for element in elements_of(path) if element.member == member)
+def _others(element: Element, single: str, name: str) -> Iterator[Item]:
+    """Yield the passage or the messages of an element that is no block."""
+    if element.member in _PASSAGES:
+        yield _passage(element.row, name)
+    elif element.member == "messages":
+        yield _message(element.row, single, name)
+    elif element.member == "agents":
+        yield from (_message(mapping_in(row), _name(element.row), name) for row in _list(element.row, "messages"))
+
+
+def _elements(path: Path) -> Iterator[Element | LeftOut]:
+    with path.open("rb") as file:
+        yield from rows(file, members=_MEMBERS)
+
+
+def _name(agent: Values) -> str:
+    return text_of(agent, "name") or text_of(agent, "id") or "agent"
 
 
 def _list(row: Values, name: str) -> Sequence[Any]:

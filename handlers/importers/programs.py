@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from handlers.importers.archives import head_of
 from handlers.importers.importing import Read
-from handlers.importers.json_files import Element, elements_of
 from handlers.importers.records import (
     Item,
     LeftOut,
@@ -31,6 +30,7 @@ from handlers.importers.records import (
 )
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Record, Source
+from kernel.memories.json_rows import Element, rows
 
 CLAUDE_MEM, ENGRAM, MEMORY_SERVICE, MEM0 = "claude-mem", "engram", "mcp-memory-service", "mem0"
 _MAGIC = b"SQLite format 3\0"
@@ -44,12 +44,14 @@ _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there"
 class Program(NamedTuple):
     """The tables of a program with the columns they need, and how its rows become items; the first table must be there.
 
+    `members` have the rows of an export.
     `rows(database, name)` are the items of a database, `items(element, name)` those of an element of an export.
     The first table is read by its column `indexed`, if it is named. A database of the program has the tables `signs`
     and the text `column` in its first MiB, and not the table `other`, which only a similar program has.
     """
 
     signs: tuple[str, ...]
+    members: frozenset[str]
     tables: Mapping[str, tuple[str, ...]]
     rows: Callable[[ExternalDatabase, str], Iterator[Item]]
     items: Callable[[Element, str], Iterable[Item]]
@@ -79,8 +81,9 @@ def open_database(program: Program, source: Source, stack: ExitStack) -> Read:
 
 def read_export(program: Program, path: Path) -> Iterator[Item]:
     """Yield the items of the JSON of an export."""
-    for element in elements_of(path):
-        yield from program.items(element, path.name)
+    with path.open("rb") as file:
+        for element in rows(file, members=program.members):
+            yield from [element] if isinstance(element, LeftOut) else program.items(element, path.name)
 
 
 def is_sqlite(path: Path) -> bool:
@@ -129,7 +132,7 @@ def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
     if element.member in {*_KINDS, *_PROMPTS}:
-        yield _claude_mem_item(element.member, mapping_in(element.value), name, {})
+        yield _claude_mem_item(element.member, element.row, name, {})
 
 
 def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str, str]) -> Item:
@@ -195,7 +198,7 @@ def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 def _engram_items(element: Element, name: str) -> Iterator[Item]:
     if element.member == "observations":
-        yield _engram_observation(mapping_in(element.value), name)
+        yield _engram_observation(element.row, name)
     elif element.member in _PROMPTS:
         yield _A_PROMPT
 
@@ -234,7 +237,7 @@ def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 def _service_items(element: Element, name: str) -> Iterator[Item]:
     if element.member == "memories":
-        yield from _service_memory(mapping_in(element.value), name)
+        yield from _service_memory(element.row, name)
 
 
 def _service_memory(row: Values, name: str) -> Iterator[Item]:
@@ -285,21 +288,22 @@ def _service_key(digest: str) -> str:
     return f"{MEMORY_SERVICE}:{digest}"
 
 
-_MEM0_MEMBERS = {"", "results", "memories", "items"}
+_MEM0_MEMBERS = {"results", "memories", "items"}
+_MEM0_TEXTS = ("memory", "text", "data", "content")
 _SCOPES = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
+_NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
 
 
 def _mem0_items(element: Element, name: str) -> Iterator[Item]:
-    if element.member in _MEM0_MEMBERS:
-        row = mapping_in(element.value)
-        if not row:
-            raise damaged(element.place, "is no memory: an object is expected")
-        yield _mem0_memory(row, name)
+    row = element.row
+    if element.member in {"", *_MEM0_MEMBERS}:
+        has_text = any(name in row for name in _MEM0_TEXTS)
+        yield _mem0_memory(row, name) if has_text else LeftOut(_NO_TEXT, element.place, is_damage=True)
 
 
 def _mem0_memory(row: Values, name: str) -> Record:
-    text = text_of(row, "memory", "text", "data", "content")
+    text = text_of(row, *_MEM0_TEXTS)
     number = text_of(row, "id", "hash") or text
     metadata = {**mapping_in(row.get("metadata")), **filled({key: row.get(key) for key in _SCOPES})}
     return Record(
@@ -352,12 +356,14 @@ def _when(row: Values) -> str:
 PROGRAMS: Mapping[str, Program] = {
     CLAUDE_MEM: Program(
         ("sdk_sessions", "observations"),
+        frozenset({*_KINDS, *_PROMPTS}),
         {"observations": ("id",), "session_summaries": ("id",), "user_prompts": (), "sdk_sessions": ()},
         _claude_mem_rows,
         _claude_mem_items,
     ),
     ENGRAM: Program(
         ("observations", "sessions"),
+        frozenset({"observations", *_PROMPTS}),
         {"observations": ("id", "content"), "user_prompts": (), "prompts": ()},
         _engram_rows,
         _engram_items,
@@ -365,6 +371,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     MEMORY_SERVICE: Program(
         ("memories",),
+        frozenset({"memories"}),
         {"memories": ("content_hash", "content"), "memory_graph": ("source_hash", "target_hash")},
         _service_rows,
         _service_items,
@@ -372,6 +379,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     MEM0: Program(
         ("history",),
+        frozenset(_MEM0_MEMBERS),
         {"history": ("memory_id", "event")},
         _mem0_rows,
         _mem0_items,

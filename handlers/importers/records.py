@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -10,12 +10,11 @@ from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.core.times import iso, utc_time
-from kernel.memories.import_records import Record
+from kernel.memories.import_records import NOTHING, LeftOut, Record, shown
 
 MAX_TEXT = 1_000_000  # characters of one memory, the bound of `brain`; that of `paths` is a little larger
 MAX_NAME = 1000  # characters of a title, a name or a tag
 MAX_TAGS = 64
-_SHOWN_NAME = 120  # characters of a name in a sentence
 _SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
 _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, days or counts
 # A date as one number, by its length: of front matter, and of the names of many notes.
@@ -26,23 +25,18 @@ _OPEN, _CLOSE = "<private>", "</private>"
 Values = Mapping[str, Any]
 
 
-class LeftOut(NamedTuple):
-    """An item of a source that becomes no memory, and why."""
-
-    reason: str
-
-
 Item = Record | LeftOut
-
-
-def shown(name: str) -> str:
-    """Return a name from outside as one printable line."""
-    return one_line(name, _SHOWN_NAME)
 
 
 def damaged(name: str, problem: str) -> Fault:
     """Return the fault for a source that cannot be read; nothing of it is imported."""
-    return Fault("invalid", f"{shown(name)}: {shown(problem)}. Nothing was imported.")
+    return Fault("invalid", f"{shown(name)}: {shown(problem)}.{NOTHING}")
+
+
+def left_out(fault: Fault) -> LeftOut:
+    """Return a damaged part of a source, from the fault for it as a source of its own."""
+    name, _, problem = fault.message.removesuffix(NOTHING).rstrip(".").partition(": ")
+    return LeftOut(problem, name, is_damage=True)
 
 
 def text_of(values: Values, *names: str) -> str:

@@ -378,6 +378,7 @@ COMMANDS: Mapping[str, Command] = {
             _path("path", "file or folder to read; it is not modified"),
             _option("--into", "database of brain, project of scopes or session for the memories", "NAME", default=""),
             _flag("--dry-run", "count the memories of an import, and write nothing"),
+            _flag("--strict", "refuse a source of which a part is damaged; by default it is left out, and named"),
             _option("--password-env", "environment variable with the password of encrypted files", "NAME"),
         ),
         "new store",

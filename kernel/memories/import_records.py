@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,10 +10,15 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from kernel.core.errors import Fault
+from kernel.core.text import one_line
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_SHOWN_NAME = 120  # characters of a name in a sentence
+_SHOWN_NAMES = 20  # in a remark
+NOTHING = " Nothing was imported."
 _ID_BYTES = 13  # of a digest: 21 characters in base 32, as in the ids of the originals
 
 
@@ -38,6 +44,64 @@ class Record(NamedTuple):
     details: Mapping[str, Any] = _NONE
 
 
+class LeftOut(NamedTuple):
+    """A part of a source that becomes no memory: why, its name, and whether it is damaged, which --strict refuses."""
+
+    reason: str
+    name: str = ""
+    is_damage: bool = False
+
+
+class Remarks:
+    """The parts of a source that are left out or told of, counted by reason, with some of their names."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[tuple[str, str]]()
+        self._names: dict[tuple[str, str], list[str]] = {}
+        self._faults = list[str]()
+        self.damaged = self.left_out = 0
+
+    def add(self, part: LeftOut, verb: str = "left out") -> None:
+        """Count a part that is left out, or told of with another verb."""
+        self._counts[verb, part.reason] += 1
+        self.left_out += verb == "left out"
+        self.damaged += part.is_damage
+        names = self._names.setdefault((verb, part.reason), [])
+        if part.name and len(names) < _SHOWN_NAMES:
+            names.append(shown(part.name))
+        if part.is_damage and len(self._faults) < _SHOWN_NAMES:
+            self._faults.append(": ".join(filter(None, (shown(part.name), part.reason))))
+
+    def check(self, source: "Source", kept: int) -> None:
+        """Raises Fault with the damage of a source, if nothing else is in it, or if none is allowed."""
+        name = source.path.name or str(source.path)
+        if not kept:
+            faults = ": ".join(filter(None, ["holds nothing that can be imported", self._told_faults()]))
+            raise Fault("invalid", f"{shown(name)} {faults}.")
+        if source.strict and self.damaged:
+            raise Fault("invalid", f"{shown(name)}: {self._told_faults()}.{NOTHING}")
+
+    def _told_faults(self) -> str:
+        return "; ".join([*self._faults, *([f"{self.damaged:,} in all"] if self.damaged > len(self._faults) else [])])
+
+    def lines(self) -> list[str]:
+        """Return a line for each reason, the most frequent first."""
+        return [
+            f"{verb}: {count} {': '.join(filter(None, (self._told_names(verb, reason), reason)))}"
+            for (verb, reason), count in self._counts.most_common()
+        ]
+
+    def _told_names(self, verb: str, reason: str) -> str:
+        names = self._names[verb, reason]
+        more = self._counts[verb, reason] - len(names)
+        return ", ".join([*names, *([f"{more} more"] if names and more else [])])
+
+
+def shown(name: str) -> str:
+    """Return a name from outside as one printable line."""
+    return one_line(name, _SHOWN_NAME)
+
+
 Take = Callable[[Tx, Sequence[Record]], list[bool]]
 """Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing."""
 
@@ -54,7 +118,8 @@ class Ahead(Struct):
 class Source(NamedTuple):
     """The source of an import: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
-    `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one.
+    `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one. Damaged parts
+    are left out; a `strict` import is refused for them.
     """
 
     path: Path
@@ -64,6 +129,7 @@ class Source(NamedTuple):
     take: Mapping[str, Take] = _NONE
     ahead: Ahead = Ahead()
     into: str = ""
+    strict: bool = False
 
 
 class Imported(NamedTuple):

@@ -55,6 +55,8 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
     ("handlers.console.rendering", "_beginning_with"): lambda: iter(
         one for query in ("lamp", "a1 aa lamp lamps kitchen") if (one := rendering._beginning_with(query))
     ),
+    ("kernel.memories.json_rows", "_is_like_document"): lambda: iter([re.compile(rb'"(?:memories|items)"\s*+:\s*+\[')]),
+    ("kernel.memories.json_rows", "_damage"): lambda: iter([re.compile(rb'(\{"id":|\{"name":)')]),
     ("kernel.search.typos", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
     ("kernel.embed.wordpiece", "_added_pattern"): _of_the_model,
     ("kernel.engines.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),

@@ -10,7 +10,7 @@ import pytest
 from handlers.brain import smart
 from handlers.common import fence
 from handlers.console import records, rendering
-from handlers.importers import json_files, markdown
+from handlers.importers import markdown
 from handlers.notes import admin, front_matter, slug
 from handlers.notes.memory_types import _TOKEN, _strip_jsonc
 from handlers.paths.memories import _NOT_IN_PATHS
@@ -23,6 +23,7 @@ from kernel.core.config import MODEL
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
 from kernel.embed.wordpiece import load_encoder
+from kernel.memories import json_rows
 from kernel.search import equivalence, extra_terms, query, word_forms
 from kernel.security.rules import injection, secrets
 from tests.security.growth import KIB, growth, spent
@@ -90,8 +91,11 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "Markdown links": markdown.links,
     "a Markdown page": lambda given: (markdown.page(given), markdown.first_heading(given), markdown.plain_lines(given)),
     "a span": markdown.span,
-    "JSON elements": lambda given: json_files.elements(io.BytesIO(given.encode()), "a"),
-    "JSON lines": lambda given: json_files.lines(io.BytesIO(given.encode()), "a"),
+    "JSON rows": lambda given: [*json_rows.rows(io.BytesIO(given.encode()))],
+    "JSON rows of a document": lambda given: [
+        *json_rows.elements(io.BytesIO(b'{"a": [{"b": "' + given.encode()), members=["a"])
+    ],
+    "JSON lines": lambda given: [*json_rows.lines(io.BytesIO(given.encode()))],
     "a document of scopes": lambda given: (pages._escaped(given), pages._code_span(given), pages._quotation(given)),
     "a locked path": lock_paths.normal_path,
     "entities": entity_extraction.extract_mentions,

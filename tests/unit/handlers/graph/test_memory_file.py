@@ -1,5 +1,6 @@
 """The file of the reference memory server goes in and comes out as it was, in its order."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,27 +75,121 @@ def test_many_observations_of_one_entity_are_all_there(run: Run, theirs: Path) -
     assert exported(run, theirs.parent) == line
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(run: Run, theirs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    theirs.write_text(WHOLE[:-5], encoding="utf-8")
-    assert run("import", "server-memory", theirs) == 0
-    assert capsys.readouterr().err.endswith("left out: line 4, the last one, which was cut off\n")
-    assert exported(run, theirs.parent) == WHOLE.rpartition("\n")[0]
+ADA, KNOWS = (
+    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["likes tea"]},
+    {"type": "relation", "from": "Ada", "to": "Bob", "relationType": "knows"},
+)
+GOOD = "\n".join(json.dumps(row, separators=(",", ":")) for row in (ADA, KNOWS))
+FORMS = {
+    "lines": GOOD,
+    "list": json.dumps([ADA, KNOWS]),
+    "indented list": json.dumps([ADA, KNOWS], indent=2),
+    "list of lines": f"[\n{json.dumps(ADA)},\n{json.dumps(KNOWS)}\n]\n",
+    "two on a line": f"{json.dumps(ADA)}{json.dumps(KNOWS)}\n",
+    "byte order mark": f"\ufeff{GOOD}",
+    "mark of a fork": '{"type":"_aim","source":"mcp-knowledge-graph"}\n' + GOOD,
+    "read_graph": json.dumps({"entities": [{**ADA, "type": None}], "relations": [{**KNOWS, "type": None}]}),
+    "indented read_graph": json.dumps({"entities": [ADA], "relations": [KNOWS]}, indent=2),
+    "without types": GOOD.replace('"type":"entity",', "").replace('"type":"relation",', ""),
+    "observations with times": GOOD.replace('"likes tea"', '{"content":"likes tea","timestamp":"2025-01-01"}'),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_that_people_have_is_known_and_read(run: Run, theirs: Path, form: str) -> None:
+    theirs.write_text(FORMS[form], encoding="utf-8")
+    assert run("import", theirs) == 0
+    assert exported(run, theirs.parent) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "is_damage"),
+    [
+        (f"{GOOD}\n[1]\n", ["1 line 3: is no JSON object"], True),
+        (f"{GOOD}\n{{\n", ["1 line 3: was cut off"], True),
+        (f"{GOOD}\nnull\n", ["1 line 3: is no JSON object"], True),
+        (f"{GOOD}\n{{}}\n", ["1 line 3: is no entity and no relation"], True),
+        (f'{{"type":"other"}}\n{GOOD}', ["1 line 1: is no entity and no relation"], True),
+        (f'{{"type":"entity","name":"B","observations":[]}}\n{GOOD}', ["1 line 1: no entityType"], True),
+        (f'{GOOD}\n{{"type":"relation","from":1,"to":"Ada"}}\n', ["1 line 3: no from and no relationType"], True),
+        (GOOD.replace('"likes tea"', 'null,"likes tea",{}'), ["2 line 1, line 1: an observation without text"], True),
+        (
+            GOOD.replace("\n", f'\n{{"type":"entity","name":"{"x" * 1001}","entityType":"t","observations":[]}}\n'),
+            ["1 line 2: a name or type of more than 1000 characters"],
+            True,
+        ),
+        (f'{{"type":"entity","na{GOOD}', ["1 line 1: is no JSON"], True),
+        (f'{GOOD}\n{{"type":"entity","name":"Bob","entityType":"person","obser', ["1 line 3: was cut off"], False),
+        (
+            f'{GOOD}\n{{"type":"entity","name":"B","entityType":"t","observations":["see {{x}}',
+            ["1 line 3: was cut off"],
+            False,
+        ),
+        (
+            f'{GOOD}\n{{"type":"entity"}}\n[\n{{"type":"entity","name":"B"}}\n1\n',
+            ["1 line 3: no name and no entityType", "1 line 5: no entityType", "1 line 6: is no JSON object"],
+            True,
+        ),
+    ],
+)
+def test_a_damaged_line_is_left_out_and_named(
+    run: Run, theirs: Path, capsys: pytest.CaptureFixture[str], text: str, told: list[str], is_damage: bool
+) -> None:
+    theirs.write_text(text, encoding="utf-8")
+    for options in (("--dry-run",), ()):
+        assert run("import", "server-memory", theirs, *options) == 0
+        said = capsys.readouterr()
+        assert said.err.splitlines() == [f"left out: {line}" for line in told]
+        assert f"left out: {sum(int(line.split()[0]) for line in told)}\n" in said.out
+    assert exported(run, theirs.parent) == GOOD
+    if is_damage:
+        reasons = [line.partition(" ")[2].replace("line 1, ", "") for line in told]
+        with pytest.raises(Fault) as refused:
+            run("import", "server-memory", theirs, "--strict")
+        assert refused.value.message.startswith("memory.jsonl: ")
+        assert refused.value.message.endswith(" Nothing was imported.")
+        assert all(reason in refused.value.message for reason in reasons)
+    else:
+        assert run("import", "server-memory", theirs, "--strict") == 0
+
+
+def test_half_a_surrogate_pair_is_replaced(run: Run, theirs: Path) -> None:
+    theirs.write_text(GOOD.replace("likes tea", "half \\ud83d, whole \\ud83d\\ude42"), encoding="utf-8")
+    assert run("import", "server-memory", theirs, "--strict") == 0
+    assert exported(run, theirs.parent) == GOOD.replace("likes tea", "half \ufffd, whole \U0001f642")
+
+
+def test_lines_of_one_name_and_another_type_are_told(
+    run: Run, theirs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        json.dumps({"type": "entity", "name": "Ada", "entityType": kind, "observations": [f"a {kind}"]})
+        for kind in ("person", "tool", "person", "service")
+    ]
+    theirs.write_text("\n".join(lines), encoding="utf-8")
+    told = ["merged: 2 line 2, line 4: another type of a name, which keeps its first"]
+    for options in (("--dry-run",), ()):
+        run("import", "server-memory", theirs, *options)
+        assert capsys.readouterr().err.splitlines() == told
+    theirs.write_text(lines[1], encoding="utf-8")
+    run("import", "server-memory", theirs)
+    assert "merged: 1 line 1: another type" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no entity and no relation"),
-        ("\n \n", "holds no entity and no relation"),
-        ("{}", "line 1: Object missing required field `type`"),
-        ('{"type":"entity","name":"a","entityType":"t"}', "line 1: Object missing required field `observations`"),
-        (f"{WHOLE}\n[]\n", "line 5: Expected `object`, got `array`"),
-        (f'{WHOLE}\n{{"type":"other"}}\n', "line 5: Invalid value 'other'"),
-        (f"{WHOLE}\n{{\n", "line 5: Input data was truncated"),
-        (f'{{"type":"entity","name":"{"x" * 1001}","entityType":"t","observations":[]}}', "more than 1000 characters"),
+        ("", r"memory\.jsonl holds nothing that can be imported\."),
+        ("\n \n", r"memory\.jsonl holds nothing that can be imported\."),
+        ("{}", r"holds nothing that can be imported: line 1: is no entity and no relation\."),
+        (
+            '{"type":"entity","name":"a"}\n{"type":"x"}\n',
+            r"line 1: no entityType; line 2: is no entity and no relation\.",
+        ),
+        ("\n".join(["{}"] * 50), r"line 20: is no entity and no relation; 50 in all\.$"),
     ],
 )
-def test_a_file_that_is_none_is_refused_and_nothing_of_it_kept(run: Run, theirs: Path, text: str, message: str) -> None:
+def test_a_file_of_nothing_else_is_refused(run: Run, theirs: Path, text: str, message: str) -> None:
     theirs.write_text(text, encoding="utf-8")
     with pytest.raises(Fault, match=message):
         run("import", "server-memory", theirs)
