@@ -11,7 +11,7 @@ import msgspec
 
 from handlers.importers import markdown
 from handlers.importers.importing import Read
-from handlers.importers.note_names import NoteNames, names_of, title_of
+from handlers.importers.note_names import NoteNames, entity_of, linked_entity, names_of, title_of
 from handlers.importers.records import (
     Item,
     LeftOut,
@@ -142,7 +142,7 @@ def note_items(system: str, file: TextFile, vault: Vault) -> Iterator[Item]:
         },
     )
     yield note
-    entity, name = vault.names.entity(file.name)
+    entity, name = entity_of(vault.names, file.name)
     observations, links = [*markdown.observations(page.body)], [*markdown.links(page.body)]
     if observations or any(link.target for link in links):
         yield _entity(note, entity, name)
@@ -190,9 +190,9 @@ def _observations(
 
 
 def _links(note: Record, path: str, vault: Vault, links: Iterable[markdown.Link]) -> Iterator[Item]:
-    here, _ = vault.names.entity(path)
+    here, _ = entity_of(vault.names, path)
     for link in links:
-        there = vault.names.target(link.target, path) if link.target else None
+        there = linked_entity(vault.names, link.target, path) if link.target else None
         if there is not None:
             yield _entity(note, *there)
             key = f"{note.key}>{link.relation}>{there[0]}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from posixpath import dirname, join, normpath
+from typing import NamedTuple
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -16,71 +17,68 @@ _FILE = regex(
 _SUFFIX = regex(r"\.(?:md|markdown)\Z", 2)
 
 
-class NoteNames:
-    """Notes by the names that a link may have: of the file first, then permalink, title and alias.
+class NoteNames(NamedTuple):
+    """The notes of a folder: their titles by path, their paths by the name of the file, and by each other name."""
 
-    A note is the subject of one entity. That has its title as its key, or the path of the note where another has it.
-    """
-
-    def __init__(self, system: str) -> None:
-        self._system = system
-        self._titles: dict[str, str] = {}  # by path
-        self._stems: dict[str, list[str]] = {}
-        self._others: tuple[dict[str, str], dict[str, str], dict[str, str]] = ({}, {}, {})
-
-    def add(self, path: str, page: markdown.Page) -> None:
-        """Takes in a note by its path."""
-        title = title_of(path, page)
-        self._titles[path] = title
-        self._stems.setdefault(_fold(_stem(path)), []).append(path)
-        aliases = [alias for key in ("aliases", "alias") for alias in texts_in(page.head.get(key))]
-        for names, own in zip(self._others, ([text_of(page.head, "permalink")], [title], aliases), strict=True):
-            for name in filter(None, own):
-                names.setdefault(_fold(name), path)
-
-    def entity(self, path: str) -> tuple[str, str]:
-        """Return key and name of the entity of a note."""
-        title = self._titles[path]
-        own = self._others[1].get(_fold(title)) == path
-        return self._key(title if own else path), title
-
-    def target(self, link: str, source: str) -> tuple[str, str] | None:
-        """Return key and name of the entity that a link of a note leads to; None for a picture or another file."""
-        name = unquote(link) if "%" in link else link
-        path = self._path(_fold(name), source)
-        if path:
-            return self.entity(path)
-        return None if _FILE.fullmatch(name) else (self._key(link), clean_line(link))
-
-    def _path(self, name: str, source: str) -> str:
-        """Return the note that a name means, the nearest of several; empty if it means none."""
-        wanted = name.lstrip("/")
-        beside = normpath(join(_fold(dirname(source)), wanted))
-        candidates = self._stems.get(_stem(wanted), ())
-        if near := [path for path in candidates if _is_at(path, beside, wanted)]:
-            return min(near, key=lambda path: (_fold(path) != beside, path.count("/"), path))
-        return next((names[name] for names in self._others if name in names), "")
-
-    def _key(self, name: str) -> str:
-        return f"{self._system}:{clean_line(name).casefold()}"
+    system: str
+    titles: dict[str, str]
+    files: dict[str, list[str]]
+    permalinks: dict[str, str]
+    by_title: dict[str, str]
+    aliases: dict[str, str]
 
 
 def names_of(system: str, pages: Iterable[tuple[str, markdown.Page]]) -> NoteNames:
     """Return the names of notes, each by its path."""
-    names = NoteNames(system)
+    names = NoteNames(system, {}, {}, {}, {}, {})
     for path, page in pages:
-        names.add(path, page)
+        names.titles[path] = title_of(path, page)
+        names.files.setdefault(_fold(_last(path)), []).append(path)
+        names.by_title.setdefault(_fold(names.titles[path]), path)
+        names.permalinks.setdefault(_fold(text_of(page.head, "permalink")), path)
+        for alias in (alias for key in ("aliases", "alias") for alias in texts_in(page.head.get(key))):
+            names.aliases.setdefault(_fold(alias), path)
     return names
+
+
+def entity_of(names: NoteNames, path: str) -> tuple[str, str]:
+    """Return key and name of the entity of a note: its title, and as the key its path where another has the title."""
+    title = names.titles[path]
+    return _key(names, title if names.by_title[_fold(title)] == path else path), title
+
+
+def linked_entity(names: NoteNames, link: str, source: str) -> tuple[str, str] | None:
+    """Return key and name of the entity that a link of a note leads to; None for a picture or another file."""
+    name = unquote(link) if "%" in link else link
+    path = _path(names, _fold(name), source)
+    if path:
+        return entity_of(names, path)
+    return None if _FILE.fullmatch(name) else (_key(names, link), clean_line(link))
+
+
+def _path(names: NoteNames, name: str, source: str) -> str:
+    """Return the note that a name means, the nearest of several; empty if it means none."""
+    wanted = name.lstrip("/")
+    beside = normpath(join(_fold(dirname(source)), wanted))
+    candidates = names.files.get(_last(wanted), ())
+    if near := [path for path in candidates if _is_at(path, beside, wanted)]:
+        return min(near, key=lambda path: (_fold(path) != beside, path.count("/"), path))
+    others = (names.permalinks, names.by_title, names.aliases)
+    return next((paths[name] for paths in others if name and name in paths), "")
+
+
+def _key(names: NoteNames, name: str) -> str:
+    return f"{names.system}:{clean_line(name).casefold()}"
 
 
 def title_of(path: str, page: markdown.Page) -> str:
     """Return the title of a note: of its front matter, its first heading, or its file."""
     return clean_line(
-        text_of(page.head, "title", "name") or markdown.first_heading(page.body) or _SUFFIX.sub("", _stem(path))
+        text_of(page.head, "title", "name") or markdown.first_heading(page.body) or _SUFFIX.sub("", _last(path))
     )
 
 
-def _stem(path: str) -> str:
+def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
