@@ -12,7 +12,7 @@ def add(tx: Tx, documents: Iterable[tuple[str, str]], sign: int = 1) -> None:
     """Counts documents, given by space and time of the last change; with -1 they are taken away."""
     counts = Counter((space, at[:_DAY_CHARS]) for space, at in documents)
     if counts:
-        tx.run("kernel.day_counts.add", rows=[(*key, sign * count) for key, count in counts.items()])
+        tx.send("kernel.day_counts.add", rows=[(*key, sign * count) for key, count in counts.items()])
 
 
 def count_mismatches(tx: Tx) -> int:

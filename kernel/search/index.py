@@ -1,7 +1,7 @@
 """The search index over every dialect: put and drop documents, and search them for evidence."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kernel.search import day_counts, dropped, quarantine
@@ -24,7 +24,7 @@ from kernel.search.lexical import (
 )
 from kernel.search.partitions import (
     Within,
-    ensure_partitions,
+    ask_partitions,
     has_at_least,
     matching_partitions,
     partition_set,
@@ -32,7 +32,7 @@ from kernel.search.partitions import (
 )
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Passing, Ranking, rerank
-from kernel.search.semantic import l2_distance, vector_search
+from kernel.search.semantic import ask_vectors, l2_distance, vector_search
 from kernel.search.trigrams import MIN_PART_LENGTH, containing
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.rules.injection import matched_rule
@@ -246,11 +246,12 @@ def find(
     ranks, near, respelling = dict[int, float](), dict[int, float](), text
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
+        feed = ask_vectors(tx) if semantic else None
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         respelling = respelled_query(tx, text) if ranks else text
         if semantic:
-            near = vector_search(tx, respelling, partitions, limit, [*ranks], docs)
+            near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
     # The share of words is needed for documents without a vector.
     return candidates(
         ranks, near, Reading(respelling, 0.0 if ranks.keys() <= near.keys() else information(tx, respelling))
@@ -280,7 +281,7 @@ def _hits(tx: Tx, ranks: dict[int, float], cosines: dict[int, float]) -> list[Hi
     ]
 
 
-def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
+def _flush(tx: Tx, items: list[_Put | _Drop]) -> Iterator[None]:
     last: dict[tuple[str, str], _Put | _Drop] = {}
     dropped_keys: set[tuple[str, str]] = set()
     for item in items:
@@ -288,7 +289,12 @@ def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
         last[key] = item
         if isinstance(item, _Drop):
             dropped_keys.add(key)
-    rows = tx.all("kernel.index.by_keys", _Old, keys=list(last))
+    puts = [item for item in last.values() if isinstance(item, _Put)]
+    old = tx.ask("kernel.index.by_keys", _Old, keys=list(last))
+    places = ask_partitions(tx, {(put.space, put.scope) for put in puts}) if puts else dict[tuple[str, str], int]
+    last_ids = tx.ask("kernel.documents.last_id", int) if puts else list[int]
+    yield
+    rows = old()
     dropped_ids = [row.id for row in rows if isinstance(last[row.space, row.key], _Drop)]
     if len(dropped_ids) >= dropped.LEAST and dropped.can_drop(tx):
         dropped.drop(tx, dropped_ids)
@@ -296,8 +302,8 @@ def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
     origins = _delete(tx, rows)
     for key in dropped_keys:
         origins.pop(key, None)  # a put after a drop is a new document
-    if puts := [item for item in last.values() if isinstance(item, _Put)]:
-        _insert(tx, puts, origins)
+    if puts:
+        _insert(tx, puts, origins, places(), next(iter(last_ids()), 0))
 
 
 def _empty(tx: Tx, partitions: Sequence[int]) -> None:
@@ -310,19 +316,24 @@ def _empty(tx: Tx, partitions: Sequence[int]) -> None:
 def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
     if rows:
         ids = [row.id for row in rows]
-        tx.run("kernel.index.fts_delete", ids=ids)
-        tx.run("kernel.index.parts_delete", ids=ids)
+        tx.send("kernel.index.fts_delete", ids=ids)
+        tx.send("kernel.index.parts_delete", ids=ids)
         delete_vectors(tx, ids)
         quarantine.unflag(tx, ids)
-        tx.run("kernel.index.delete_docs", ids=ids)
+        tx.send("kernel.index.delete_docs", ids=ids)
         day_counts.add(tx, ((row.space, row.updated_at) for row in rows), -1)
     return {(row.space, row.key): _Kept(row.id, row.created_at) for row in rows}
 
 
-def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept]) -> None:
+def _insert(
+    tx: Tx,
+    puts: Sequence[_Put],
+    origins: dict[tuple[str, str], _Kept],
+    partitions: dict[tuple[str, str], int],
+    last_id: int,
+) -> None:
     tx.context.search_cache.uncommitted = tx
-    partitions = ensure_partitions(tx, {(put.space, put.scope) for put in puts})
-    new_ids = itertools.count((tx.one("kernel.documents.last_id", int) or 0) + 1)
+    new_ids = itertools.count(last_id + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
     for put in puts:
         origin = origins.get((put.space, put.key)) or _Kept(next(new_ids), put.at)
@@ -330,10 +341,10 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept])
         head = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
         rows.append((*head, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
     ids = [row[0] for row in rows]
-    tx.run("kernel.index.insert_docs", rows=rows)
+    tx.send("kernel.index.insert_docs", rows=rows)
     day_counts.add(tx, ((put.space, put.at) for put in puts))
-    tx.run("kernel.index.fts_insert", ids=ids)
-    tx.run("kernel.index.parts_insert", ids=ids)
+    tx.send("kernel.index.fts_insert", ids=ids)
+    tx.send("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
     if tx.context.injection_mode != quarantine.OFF:
         suspects = [

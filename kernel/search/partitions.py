@@ -1,6 +1,6 @@
 """Partitions: a partition is a (space, scope) pair, the unit by which a search is limited."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from kernel.store.transaction import Tx
@@ -62,14 +62,19 @@ def partitions_of(
     return tx.all("kernel.partitions.of_dialects", pair, spaces=spaces, dialects=dialects, scope=scope)
 
 
-def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Return the partition id of each (space, scope) pair; missing partitions are added."""
+def ask_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> Callable[[], dict[tuple[str, str], int]]:
+    """Return a function that returns the partition id of each (space, scope) pair, and adds missing partitions."""
     keys = sorted(pairs)
-    rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)
-    if len(rows) < len(keys):
-        tx.run("kernel.partitions.add", pairs=keys)
-        rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)
-    return {(row.space, row.scope): row.id for row in rows}
+    known = tx.ask("kernel.partitions.by_pairs", _Partition, pairs=keys)
+
+    def partitions() -> dict[tuple[str, str], int]:
+        rows = known()
+        if len(rows) < len(keys):
+            tx.run("kernel.partitions.add", pairs=keys)
+            rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)
+        return {(row.space, row.scope): row.id for row in rows}
+
+    return partitions
 
 
 def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:

@@ -60,7 +60,7 @@ def rules_of(tx: Tx, suspects: Sequence[Suspect]) -> list[str | None]:
 
 def unflag(tx: Tx, docs: Sequence[int]) -> None:
     """Removes the flags of documents."""
-    tx.run("kernel.quarantine.unflag", ids=docs)
+    tx.send("kernel.quarantine.unflag", ids=docs)
 
 
 def flagged(tx: Tx) -> list[Suspect]:

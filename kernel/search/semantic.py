@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernel.search import ann_storage
-from kernel.search.ann import VectorIndex
+from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
@@ -28,12 +28,13 @@ def vector_search(
     limit: int,
     also: Sequence[int],
     docs: Sequence[int] | None = None,
+    feed: VectorFeed | None = None,
 ) -> dict[int, float]:
     """Return the cosine of the `limit` documents with the vectors nearest to that of `text`, and of the documents
     `also`.
 
     With `docs`, a search among these documents. While vectors are being loaded, only small partitions, `docs` and
-    `also` are searched.
+    `also` are searched. `feed` is what `ask_vectors` returned in this transaction.
     """
     model = model_id(tx)
     query = embed_texts(tx, [text]) if model else None
@@ -44,7 +45,9 @@ def vector_search(
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
     in_memory = (
-        index.nearest(vector, scale, limit, places, docs, also, last.vector) if _is_loaded(tx, model, last) else None
+        index.nearest(vector, scale, limit, places, docs, also, last.vector)
+        if _is_loaded(tx, model, last, feed)
+        else None
     )
     if in_memory is not None:
         return in_memory
@@ -97,14 +100,26 @@ def _is_loading(tx: Tx, last: LastIds) -> bool:
     return cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
 
 
-def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
+def ask_vectors(tx: Tx) -> VectorFeed | None:
+    """Ask for the vectors that a search of a few new documents will read; None if it reads none, or many."""
+    cache: SearchCache = tx.context.search_cache
+    index, model = cache.vectors, model_id(tx) if tx.readonly else 0
+    if not model or not index.last:
+        return None
+    last = cache.last_ids(tx)
+    if not 0 < last.vector - index.last <= ann_storage.BLOCK_ROWS:
+        return None
+    return ann_storage.asked_feed(tx, model, index.last, index.exact, last.deletion)
+
+
+def _is_loaded(tx: Tx, model: int, last: LastIds, feed: VectorFeed | None = None) -> bool:
     """Return whether memory holds the rows that `tx` sees, from here on; never rows that a rollback would undo."""
     cache: SearchCache = tx.context.search_cache
     index = cache.vectors
     if not cache.can_cache(tx) or _is_loading(tx, last):
         return False
     if last.vector > index.last or last.deletion > index.last_deletion:
-        index.extend(ann_storage.vector_feed(tx, model))
+        index.extend(feed or ann_storage.vector_feed(tx, model, last.deletion))
     return True
 
 

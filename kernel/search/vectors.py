@@ -43,12 +43,12 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
         return None
 
 
-def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
-    """Embeds (document id, text) pairs and stores their vectors; returns the number of rows stored."""
+def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:
+    """Embeds (document id, text) pairs and stores their vectors."""
     texts = [text for _, text in docs]
     vectors = embed_texts(tx, texts)
     if not vectors:
-        return 0
+        return
     tx.drop_embeddings(texts)
     cache: SearchCache = tx.context.search_cache
     cache.uncommitted = tx
@@ -59,7 +59,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
         rows.append((doc, embedding.scale, end + 1, len(embedding.tokens)))
         end += len(embedding.tokens)
     model = model_id(tx) or _add_model(tx)
-    row_count = tx.run(
+    tx.send(
         "kernel.vectors.insert",
         rows=rows,
         model=model,
@@ -69,15 +69,14 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
         sketch_size=len(sketches[0]),
         tokens=b"".join([embedding.tokens for embedding in vectors]),
     )
-    ann_storage.seal_blocks(tx, model, 1 + row_count // ann_storage.BLOCK_ROWS)
-    return row_count
+    ann_storage.seal_blocks(tx, model, 1 + len(rows) // ann_storage.BLOCK_ROWS)
 
 
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
     """Deletes the vectors of documents and logs the deletions, by which the vectors in memory are updated."""
     tx.context.search_cache.uncommitted = tx
-    tx.run("kernel.vectors.log_deletions", ids=docs)
-    tx.run("kernel.vectors.delete", ids=docs)
+    tx.send("kernel.vectors.log_deletions", ids=docs)
+    tx.send("kernel.vectors.delete", ids=docs)
 
 
 def _model_key(tx: Tx) -> tuple[str, int] | None:

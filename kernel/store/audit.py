@@ -258,17 +258,19 @@ def first_broken(tx: Tx, newest: int | None = None) -> int | None:
     return None
 
 
-def _flush(tx: Tx, items: list[_Record]) -> None:
-    last = tx.one("kernel.audit.last_row", _Head) or _Head()
+def _flush(tx: Tx, items: list[_Record]) -> Iterator[None]:
+    newest = tx.ask("kernel.audit.last_row", _Head)
+    yield
+    last = (*newest(), _Head())[0]
     rows: list[tuple[object, ...]] = []
     for item in items:
         row = (last.id + 1, tx.now, *item[:-1])
         last = _Head(last.id + 1, _chained_hash(last.hash, row))
         rows.append((*row, last.hash))
         if item.call:
-            tx.run("kernel.audit.forget_call", call=item.call)
-            tx.run("kernel.audit.add_undo", audit=last.id, at=tx.now, call=item.call)
-    tx.run("kernel.audit.append", rows=rows)
+            tx.send("kernel.audit.forget_call", call=item.call)
+            tx.send("kernel.audit.add_undo", audit=last.id, at=tx.now, call=item.call)
+    tx.send("kernel.audit.append", rows=rows)
 
 
 def _chained_hash(before: str, row: tuple[object, ...]) -> str:

@@ -26,6 +26,22 @@ class Cursor(Protocol):
         ...
 
 
+class Rows:
+    """The rows of a statement; those of a stream are read as they are needed."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._rows)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        return list(self._rows)
+
+
 class StatementBudget(Protocol):
     """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free.
 
@@ -81,6 +97,11 @@ class Engine(Protocol):
     @property
     def execute(self) -> Callable[[str, Params | None], Cursor]:
         """Runs one statement with its parameters."""
+        ...
+
+    @property
+    def ahead(self) -> Callable[[str, Params], Cursor]:
+        """Begins one statement, which sees what was done before it: its rows may come with those of the next."""
         ...
 
     @property

@@ -153,6 +153,6 @@ def flush(tx: Tx, items: list[Any]) -> None:
     for many, events in groupby(items, lambda item: isinstance(item, _Deleted)):
         if many:
             for event in events:
-                tx.run("kernel.history.append_deleted", rows=event.rows, **event.event)
+                tx.send("kernel.history.append_deleted", rows=event.rows, **event.event)
         else:
-            tx.run("kernel.history.append", rows=[*events])
+            tx.send("kernel.history.append", rows=[*events])

@@ -11,7 +11,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
 from kernel.core.text import json_text
 from kernel.store.context import CallContext
-from kernel.store.engine_types import TOO_LONG, Cursor, Engine, Tables, Token
+from kernel.store.engine_types import TOO_LONG, Cursor, Engine, Params, Tables, Token
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Item = TypeVar("Item")
 Row = Callable[..., R]
-Flush = Callable[["Tx", list[Any]], None]
+Flush = Callable[["Tx", list[Any]], Iterator[None] | None]  # a step ends where it needs what it has asked for
 Deferred = tuple[Flush, Any]
 Target = tuple[str, str, str]  # space, key, operation
+_END = object()
 TARGETS_SHOWN = 50  # of a call, in its row of the audit
 # Of texts that one statement or one changeset takes; large work goes on in slices of it. With a memory more, and as
 # JSON that escapes each character, a slice stays under the smallest QUIPU_LIMIT_STORE_VALUE.
@@ -137,6 +138,15 @@ class Tx:
         """Return every row of `query`, each as `row(*columns)`."""
         return [row(*values) for values in self._execute(query, params).fetchall()]
 
+    def ask(self, query: str, row: Row[R], /, **params: object) -> Callable[[], list[R]]:
+        """Return a function that returns every row of `query`, as it is now: the next statements may go with it."""
+        rows = self._execute(query, params, self._engine.ahead)
+        return lambda: [row(*values) for values in rows.fetchall()]
+
+    def send(self, query: str, /, **params: object) -> None:
+        """Runs `query` for its effect, before the next statement or with it."""
+        self._execute(query, params, self._engine.ahead)
+
     def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
         """Yield the rows of `query` as they are read; these rows must not be changed meanwhile."""
         self._budget.streamed = True
@@ -196,7 +206,7 @@ class Tx:
                 raise Fault("disabled", "The embedding model cannot be read.") from error
         return [known[text] for text in texts]
 
-    def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item, size: int = 0) -> None:
+    def defer(self, flush: Callable[["Tx", list[Item]], Iterator[None] | None], item: Item, size: int = 0) -> None:
         """Keeps `item`, of about `size` bytes, for `flush(tx, items)`: once for all calls of the group before they
         commit, and earlier if much is kept, since a call may write more than fits into memory, or into one value.
         """
@@ -219,8 +229,9 @@ class Tx:
         grouped: dict[Flush, list[Any]] = {}
         for flush, item in pending:
             grouped.setdefault(flush, []).append(item)
-        for flush, items in grouped.items():
-            flush(self, items)
+        steps = [step for flush, items in grouped.items() if (step := flush(self, items)) is not None]
+        while steps:  # each in turn, so that what they ask for comes together
+            steps = [step for step in steps if next(step, _END) is not _END]
 
     def on_rollback(self, undo: Callable[[], None]) -> None:
         """Runs `undo()` if this call, or the transaction, is rolled back: for effects outside the database."""
@@ -295,7 +306,9 @@ class Tx:
         """Return whether the current call has deferred work, flushed or not."""
         return self._before_call is not None or len(self._deferred) > self._call_start
 
-    def _execute(self, query: str, params: dict[str, object]) -> Cursor:
+    def _execute(
+        self, query: str, params: dict[str, object], run: Callable[[str, Params], Cursor] | None = None
+    ) -> Cursor:
         for name, value in params.items():
             if isinstance(value, (list, tuple)):
                 params[name] = json_text(value)
@@ -303,7 +316,7 @@ class Tx:
             self._take_snapshot()
         self.check_time()
         self._budget.new_statement = True
-        return self._run(self.context.statements[query], params)
+        return (run or self._run)(self.context.statements[query], params)
 
     def _take_snapshot(self) -> None:
         if self._begin_pending:

@@ -18,10 +18,11 @@ from kernel.engines.postgres.session import Session
 from kernel.engines.postgres.statements import Statement, values_of
 from kernel.engines.postgres.table_rows import PAGE, TableRows
 from kernel.engines.postgres.tenants.placement import TenantPlace
+from kernel.engines.postgres.together import Sent, Together
 from kernel.engines.postgres.word_index import Seen, WordIndex
 from kernel.engines.sqlite.tokenizers import Tokenizers
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine_types import Cursor, Params, Token
+from kernel.store.engine_types import Cursor, Params, Rows, Token
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
@@ -37,21 +38,6 @@ IDLE_MILLISECONDS = 60_000  # between two statements of a writer: a process that
 _LARGE_FACTOR = 60  # times the usual time limits, for a call with a transaction of its own
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
-class Rows:
-    """The rows of a statement; those of a stream are read as they are needed."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
-
-    def fetchall(self) -> list[Row]:
-        return list(self._rows)
 
 
 _NO_ROWS = Rows(())
@@ -70,7 +56,7 @@ class Recorder:
     def __init__(self, db: "Connection", limit_bytes: int) -> None:
         self._db = db
         self._limit = limit_bytes
-        db.command("SET LOCAL quipu.undo = 'on'")
+        db.together.add("SET LOCAL quipu.undo = 'on'", prepare=False)
 
     def take(self) -> bytes | None:
         """Return the changes since the last time; None if they are larger than the limit."""
@@ -80,8 +66,7 @@ class Recorder:
 
     def close(self) -> None:
         """Stops recording; a transaction that has failed has stopped by itself."""
-        with suppress(Fault, load_driver().Error):
-            self._db.command("SET LOCAL quipu.undo = 'off'")
+        self._db.together.add("SET LOCAL quipu.undo = 'off'", prepare=False)
 
 
 class Connection:
@@ -110,26 +95,25 @@ class Connection:
         self._finder = place
         self.replica = replica
         self._session = Session(place, replica if reading else None)
-        self.command = self._session.command
+        self.together = Together(self._session)
         self._durable = durable
         self._psycopg = load_driver()
         self._open_tx: Tx | None = None
-        self._count = 0
-        self._total = 0
         self._changes_before = 0
         self._called = False  # in this transaction
         self.tables = TableRows(self)
         self._streams = itertools.count()
         self._seen: Seen | None = None
+        self.inserted: dict[int, Row] = {}  # documents that the next statements index
         self._tokenizers = Tokenizers()
 
     def changes(self) -> int:
         """Return the number of rows the last statement changed."""
-        return self._count
+        return self.together.count
 
     def total_changes(self) -> int:
         """Return the number of rows changed since the connection was opened."""
-        return self._total
+        return self.together.total
 
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
@@ -138,42 +122,50 @@ class Connection:
             self._begin(_READING, f"SET LOCAL statement_timeout = {limit}")
             return _NO_ROWS
         if text.answered is not None:
-            before = self._total
+            before = self.together.total
             rows = list(text.answered(self, params or {}))
-            self._count = self._total - before
+            self.together.count = self.together.total - before
             return Rows(rows)
         values = values_of(text, params or {})
         if self.budget.streamed:
             self.budget.streamed = False
             return Rows(self.stream(text, PAGE, values))
-        return self._run(text, values)
+        sent = self._add(text, values)
+        self.together.run()
+        return sent
+
+    def ahead(self, text: str, params: Params | None) -> Cursor:
+        """Return the rows of a statement that is sent with the next."""
+        assert isinstance(text, Statement)
+        if text.answered is not None:
+            return self.execute(text, params)
+        return self._add(text, values_of(text, params or {}))
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
         """Return the rows of a statement of `sql/postgres/engine`."""
-        text = cast("Statement", self.context.statements[name])
-        return self._run(text, values_of(text, params), prepare=name not in _UNPREPARED).fetchall()
+        return self.send(name, **params).fetchall()
 
-    def _run(self, text: str, values: list[Any], *, prepare: bool = True) -> Rows:
+    def send(self, name: str, /, **params: Any) -> Sent:
+        """Return a statement of `sql/postgres/engine` that is sent with the next."""
+        text = cast("Statement", self.context.statements[name])
+        return self._add(text, values_of(text, params), prepare=name not in _UNPREPARED)
+
+    def command(self, text: str) -> None:
+        """Runs commands without parameters, after the statements that wait."""
+        self.together.run()
+        self._session.command(text)
+
+    def _add(self, text: str, values: list[Any], *, prepare: bool = True) -> Sent:
         limit = self.context.call_limits.value
         if any(len(value) > limit for value in values if isinstance(value, (str, bytes))):
             raise Fault("invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows.")
-        cursor = self._session.cursor
-        try:
-            cursor.execute(str.__str__(text), values, prepare=prepare, binary=True)
-            rows = cursor.fetchall() if cursor.description else None
-        except self._psycopg.Error as error:
-            self._session.fail(error)
-        if (cursor.statusmessage or "").startswith("SELECT"):
-            self._count = 0
-        else:
-            self._count = max(0, cursor.rowcount)
-            self._total += self._count
-        return Rows(rows) if rows else _NO_ROWS
+        return self.together.add(str.__str__(text), values, prepare=prepare)
 
     def stream(self, text: str, page: int, values: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query in pages, so that not all are in memory; they stay readable for this
         transaction.
         """
+        self.together.run()
         name = f"page_{next(self._streams)}"
         cursor = self._psycopg.RawCursor(self._session.held)
         try:
@@ -188,6 +180,7 @@ class Connection:
 
     def copy_in(self, text: str, rows: Iterable[Row]) -> None:
         """Writes rows by COPY."""
+        self.together.run()
         try:
             with self._session.held.cursor() as cursor, cursor.copy(text) as copy:
                 for row in rows:
@@ -202,8 +195,9 @@ class Connection:
 
     def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
         self.reading = kind == _READING
-        self._seen = None
-        self._session.begin(kind, *settings, wait=wait)
+        also = str.__str__(self.context.statements["engine.full_text.seen"]) if self.reading else ""
+        more = self._session.begin(kind, *settings, wait=wait, also=also)
+        self._seen = Seen(*more) if self.reading else None
 
     def _begin_writing(self, *, large: bool = False) -> None:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
@@ -219,8 +213,7 @@ class Connection:
     @property
     def seen(self) -> Seen:
         """Return the words as a transaction that reads sees them."""
-        if self._seen is None:
-            self._seen = Seen(*self.query("engine.full_text.seen")[0])
+        assert self._seen is not None
         return self._seen
 
     def tokenize(self, text: str) -> list[Token]:
@@ -246,7 +239,7 @@ class Connection:
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction and takes the lock of the tenant, which one process has at a time."""
         self._begin_writing(large=large)
-        self._changes_before = self._total
+        self._changes_before = self.together.total
         self._called = False
         self._open_tx = Tx(self, call_context, readonly=False)
         return self._open_tx
@@ -256,21 +249,35 @@ class Connection:
     ) -> R | Fault:
         """Runs one call under its own savepoint; a Fault is rolled back."""
         tx.begin_call(call_context)
-        # The same command releases the savepoint of the call before: a round trip less. COMMIT ends the last savepoint.
-        self.command("RELEASE call; SAVEPOINT call" if self._called else "SAVEPOINT call")
+        if self._called:  # COMMIT ends the last savepoint
+            self.together.add("RELEASE call", prepare=False)
+        savepoint = self.together.add("SAVEPOINT call", prepare=False)
         self._called = True
-        answer = catch_faults(tx.within, self.context.call_limits.milliseconds / 1000 * budget, work)
+
+        def whole(tx: Tx) -> R:
+            answer = work(tx)
+            if self.together.waits_after(savepoint):  # an error of it belongs to this call
+                self.together.run()
+            return answer
+
+        answer = catch_faults(tx.within, self.context.call_limits.milliseconds / 1000 * budget, whole)
         if isinstance(answer, Fault):
             if not self.in_transaction:
                 raise answer
-            self.command("ROLLBACK TO call")
+            if savepoint.left:
+                self.together.drop()
+                self._session.command("ROLLBACK TO call")
+            else:
+                self.together.drop(savepoint)
+                self._called = False
             tx.discard_call()
         return answer
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        mark = self._add_mark() if self._total != self._changes_before else None
+        changed = self.together.has_changes() or self.together.total != self._changes_before
+        mark = self._add_mark() if changed else None
         try:
             status = self._end()
         except self._psycopg.Error as error:
@@ -283,28 +290,27 @@ class Connection:
 
     def _end(self) -> str:
         """Commits; the position in the log follows in the same round trip, for the replica."""
-        if self.replica is None:
-            return self._session.held.execute("COMMIT", prepare=False).statusmessage
-        position = self.context.statements[f"engine.replica.{'flushed' if self._durable else 'inserted'}"]
-        cursor = self._session.held.execute(f"COMMIT; {str.__str__(position)}", prepare=False)
-        status = cursor.statusmessage
-        cursor.nextset()
-        self.replica.wrote(cursor.fetchone()[0])
-        return status
+        commit, position = self.together.add("COMMIT", prepare=False), None
+        if self.replica is not None:
+            position = self.send(f"engine.replica.{'flushed' if self._durable else 'inserted'}")
+        self.together.run_or_raise()
+        if self.replica is not None and position is not None:
+            self.replica.wrote(position.rows[0][0])
+        return commit.status
 
     def _add_mark(self) -> int:
         """Marks the transaction before it commits, so that its outcome can be looked up if the commit has no answer."""
         mark = int.from_bytes(os.urandom(8)) >> 1
-        self.query("engine.transaction.end", mark=mark)
+        self.send("engine.transaction.end", mark=mark)
         if mark % _MARKS_FORGOTTEN == 0:
-            self.query("engine.transaction.forget_marks")
+            self.send("engine.transaction.forget_marks")
         return mark
 
     def _settle(self, mark: int | None, error: Exception) -> None:
         """Determine the outcome of a transaction whose commit was not answered; raises unless it has committed."""
         fault = as_fault(error)
         if fault is None or not (self._session.held.closed or is_lost(error)):
-            raise fault or error
+            self._session.fail(error)
         outcome = mark is not None and self._has_committed(mark)
         if outcome is None:
             raise Fault("storage", UNKNOWN) from error
@@ -332,9 +338,10 @@ class Connection:
     def rollback(self) -> None:
         """Rolls back an open transaction, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
+        self.together.drop()
         try:
-            if self.in_transaction:
-                self.command("ROLLBACK")
+            if self.in_transaction and not (self.reading and self._session.leave()):
+                self._session.command("ROLLBACK")
         finally:
             self._session.release()
             if tx is not None:

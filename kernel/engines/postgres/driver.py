@@ -4,9 +4,10 @@ PostgreSQL's text cannot hold U+0000, so it is written as two characters, and th
 """
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 from kernel.core.errors import NO_SPACE, Code, Fault
@@ -41,7 +42,6 @@ _KEEPALIVE = {
     "tcp_user_timeout": 30_000,
 }
 _UNKNOWN_TYPE = 705  # of a literal in the columns of a result
-PREPARED = 1000  # more than sql/ has
 Loaded = Any
 CONSTRAINTS = "23"  # the class of violated constraints
 _CANCELED = "57014"
@@ -97,15 +97,27 @@ def connect(address: str, patience: int = PATIENCE) -> Any:
     psycopg = load_driver()
     parameters, declared = address_parts(address)
     settings = {"connect_timeout": patience, **_KEEPALIVE, **parameters, "client_encoding": "UTF8"}
+    # psycopg prepares nothing itself, since after a rollback it deallocates what others have prepared too.
     connection = psycopg.connect(autocommit=True, prepare_threshold=None, **settings)
-    connection.prepared_max = PREPARED
     process, item = connection.execute("SELECT pg_backend_pid(), to_regtype('quipu.item')::oid").fetchone()
     connection.quipu_pooled = declared if declared is not None else process != connection.info.backend_pid
     if not connection.quipu_pooled:
-        connection.prepare_threshold = 0
         connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS + _SERVER_KEEPALIVE), prepare=False)
+    connection.quipu_owes = False  # the answer to a last command
+    connection.quipu_prepared, connection.quipu_names = {}, count()
     adapt(psycopg, connection, item)
     return connection
+
+
+def is_usable(connection: Any) -> bool:
+    """Return whether a connection that was given back can be used, once its last command is answered."""
+    if connection.quipu_owes and not connection.closed:
+        connection.quipu_owes = False
+        try:
+            connection.wait(import_module("psycopg.generators").fetch_many(connection.pgconn))
+        except load_driver().Error:
+            connection.close()
+    return not connection.closed and connection.info.transaction_status == 0
 
 
 def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
@@ -133,6 +145,68 @@ def transaction(connection: Any, *settings: str) -> Generator[None]:
         if commands := [*transaction_settings(connection), *settings]:
             connection.execute("; ".join(commands), prepare=False)
         yield
+
+
+Statements = Sequence[tuple[str, Sequence[Any], bool]]
+Outcome = tuple[list[tuple[Any, ...]], str, int]
+
+
+def run_together(connection: Any, statements: Statements) -> list[Outcome]:
+    """Run statements with their values, which are prepared or not; return of each the rows, the status, and how many
+    rows it changed. Raises psycopg's error of the first that fails; the later ones are not run.
+
+    They leave in one piece: a process that stands still between two would keep its locks, since PostgreSQL ends only a
+    transaction that is idle, and between two statements that came without a break it is not.
+    """
+    psycopg, receive = load_driver(), import_module("psycopg.generators")
+    pgconn, transformer = connection.pgconn, load_driver().adapt.Transformer(connection)
+    pgconn.enter_pipeline_mode()
+    try:
+        prepared = _send_together(connection, transformer, statements)
+        connection.wait(receive.send(pgconn))
+        results = [connection.wait(receive.fetch_many(pgconn))[-1] for _ in prepared]
+        connection.wait(receive.fetch_many(pgconn))  # the end of all
+    finally:
+        if pgconn.status != psycopg.pq.ConnStatus.BAD:
+            pgconn.exit_pipeline_mode()
+    outcomes: list[Outcome] = []
+    for result, names in zip(results, prepared, strict=True):
+        if (error := failure(result)) is not None:
+            raise error
+        connection.quipu_prepared.update(names or ())
+        if names is None:
+            outcomes.append(_outcome(psycopg, transformer, result))
+    return outcomes
+
+
+def _send_together(connection: Any, transformer: Any, statements: Statements) -> list[dict[Any, bytes] | None]:
+    """Send statements; return for each result to come the name that it prepares, or None."""
+    psycopg, pgconn = load_driver(), connection.pgconn
+    binary, any_format = psycopg.pq.Format.BINARY, psycopg.adapt.PyFormat.AUTO
+    prepared: list[dict[Any, bytes] | None] = []
+    for text, values, prepare in statements:
+        params = transformer.dump_sequence(values, [any_format] * len(values))
+        types, formats = transformer.types, transformer.formats
+        if prepare and not connection.quipu_pooled:
+            name = connection.quipu_prepared.get((text, types))
+            if name is None:
+                name = b"quipu_%d" % next(connection.quipu_names)
+                pgconn.send_prepare(name, text.encode(), types)
+                prepared.append({(text, types): name})
+            pgconn.send_query_prepared(name, params, formats, binary)
+        else:
+            pgconn.send_query_params(text.encode(), params, types, formats, binary)
+        prepared.append(None)
+    pgconn.pipeline_sync()
+    return prepared
+
+
+def _outcome(psycopg: Any, transformer: Any, result: Any) -> Outcome:
+    rows: list[tuple[Any, ...]] = []
+    if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
+        transformer.set_pgresult(result)
+        rows = transformer.load_rows(0, result.ntuples, tuple)
+    return rows, (result.command_status or b"").decode(), result.command_tuples or 0
 
 
 def failure(result: Any) -> Exception | None:

@@ -31,6 +31,7 @@ _STEP_ROWS = 8  # documents; a slice is cut between steps
 _NO_LIMIT = 2**31
 _MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
+_WITH_PARTS = frozenset({"scopes:guidelines", "scopes:knowledge", "scopes:tools"})  # as in the query of part_texts
 # Words leave the index with their documents.
 _DROPPED = (
     *("can_drop", "drop_ids", "drop_partitions", "log_vectors", "delete_vectors", "unflag", "count_out", "delete_docs"),
@@ -97,9 +98,27 @@ def document_frequencies(db: "Connection", params: Params) -> list[Row]:
     return [(stem, counts[stem]) for stem in stems if counts[stem]]
 
 
+def insert_documents(db: "Connection", params: Params) -> list[Row]:
+    """Answers kernel.index.insert_docs; the rows are kept for the statements that index them."""
+    db.send("engine.full_text.insert_documents", rows=params["rows"])
+    rows: list[list[Any]] = msgspec.json.decode(params["rows"])
+    db.inserted = {row[0]: (row[0], row[4], row[5], row[3], row[1]) for row in rows}
+    return []
+
+
+def _inserted(db: "Connection", query: str, params: Params) -> list[Row]:
+    """Return id, text, words beside it, partition and space of documents, if they were inserted last; else the rows of
+    the query.
+    """
+    ids: list[int] = msgspec.json.decode(params["ids"])
+    if ids and db.inserted.keys() >= set(ids):
+        return [db.inserted[doc] for doc in ids]
+    return db.query(query, ids=params["ids"])
+
+
 def insert(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.fts_insert."""
-    _add(db, db.query("engine.full_text.documents", ids=params["ids"]))
+    _add(db, [row[:4] for row in _inserted(db, "engine.full_text.documents", params)])
     return []
 
 
@@ -114,15 +133,13 @@ def _add(db: "Connection", documents: Iterable[Row]) -> None:
         rows.append((doc, len(words), " ".join(stems), " ".join([*numbers, "1"])))  # no word has a blank
     if rows:
         columns = dict(zip(("docs", "sizes", "stems", "counts"), map(list, zip(*rows, strict=True)), strict=True))
-        db.query("engine.full_text.add", **columns)
-        db.query("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
+        db.send("engine.full_text.add", **columns)
+        db.send("engine.full_text.count", docs=len(rows), size=sum(row[1] for row in rows))
 
 
 def delete(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.fts_delete."""
-    sizes = [size for (size,) in db.query("engine.full_text.delete", ids=params["ids"], era=_era())]
-    if sizes:
-        db.query("engine.full_text.count", docs=-len(sizes), size=-sum(sizes))
+    db.send("engine.full_text.delete", ids=params["ids"], era=_era())
     return []
 
 
@@ -138,14 +155,16 @@ def rebuild(db: "Connection", _params: Params) -> list[Row]:
 
 def insert_parts(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.parts_insert."""
-    _add_parts(db, db.query("engine.full_text.part_texts", ids=params["ids"]))
+    rows = _inserted(db, "engine.full_text.part_texts", params)
+    db.inserted = {}
+    _add_parts(db, [row[:2] for row in rows if len(row) == 2 or row[4] in _WITH_PARTS])
     return []
 
 
 def _add_parts(db: "Connection", texts: Iterable[Row]) -> None:
     rows = [(doc, sorted(set(db.stems(text, trigrams=True)))) for doc, text in texts]
     if rows:
-        db.query("engine.full_text.add_parts", rows=json_text(rows))
+        db.send("engine.full_text.add_parts", rows=json_text(rows))
 
 
 def rebuild_parts(db: "Connection", _params: Params) -> list[Row]:
@@ -194,7 +213,8 @@ def match_trigrams(db: "Connection", params: Params) -> list[Row]:
 
 def delete_parts(db: "Connection", params: Params) -> list[Row]:
     """Answers kernel.index.parts_delete."""
-    return db.query("engine.full_text.delete_parts", **params)
+    db.send("engine.full_text.delete_parts", **params)
+    return []
 
 
 def nothing(_db: "Connection", _params: Params) -> list[Row]:
@@ -231,6 +251,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.consistency.rebuild_full_text": rebuild,
     "kernel.consistency.rebuild_parts": rebuild_parts,
     **{f"kernel.dropped.{name}": nothing for name in _DROPPED},
+    "kernel.index.insert_docs": insert_documents,
     "kernel.index.fts_insert": insert,
     "kernel.index.fts_delete": delete,
     "kernel.index.parts_insert": insert_parts,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import PATIENCE, UNREACHABLE, as_fault, connect, load_driver, transaction
+from kernel.engines.postgres.driver import PATIENCE, UNREACHABLE, as_fault, connect, is_usable, load_driver, transaction
 
 MOST = 16  # connections of a process, however many tenants it serves
 BUSY = "The server is busy, try again."
@@ -32,6 +32,7 @@ class Pool:
         self._lock = threading.Lock()
         self._room = threading.Semaphore(most)
         self._away_until = 0.0
+        self.taken = 0  # how often a connection was
 
     def take(self) -> Any:
         """Return a connection that is not in a transaction; raises Fault if none is free or the database does
@@ -42,8 +43,9 @@ class Pool:
         connection: Any = None
         try:
             with self._lock:
-                free = self._free.pop() if self._free else None
-            connection = free if free is not None and not free.closed else self._connected()
+                self.taken += 1
+                free = self._free.pop(self._next()) if self._free else None
+            connection = free if free is not None and is_usable(free) else self._connected()
         finally:
             if connection is None:
                 self._room.release()
@@ -51,7 +53,7 @@ class Pool:
 
     def give(self, connection: Any) -> None:
         """Returns a connection, which is closed if it is broken or in a transaction."""
-        idle = not connection.closed and connection.info.transaction_status == 0
+        idle = not connection.closed and (connection.quipu_owes or connection.info.transaction_status == 0)
         if idle:
             with self._lock:
                 self._free.append(connection)
@@ -61,16 +63,21 @@ class Pool:
         self._room.release()
 
     @contextmanager
-    def transaction(self, *settings: str) -> Generator[Any]:
-        """Yield a connection in a transaction that begins with these commands; errors of the database are Faults."""
+    def lent(self) -> Generator[Any]:
+        """Yield a connection in no transaction; errors of the database are Faults."""
         connection = self.take()
         try:
-            with transaction(connection, *settings):
-                yield connection
+            yield connection
         except load_driver().Error as error:
             raise as_fault(error) or Fault("storage", UNREACHABLE) from error
         finally:
             self.give(connection)
+
+    @contextmanager
+    def transaction(self, *settings: str) -> Generator[Any]:
+        """Yield a connection in a transaction that begins with these commands; errors of the database are Faults."""
+        with self.lent() as connection, transaction(connection, *settings):
+            yield connection
 
     def close(self) -> None:
         """Closes the connections that are free."""
@@ -78,6 +85,11 @@ class Pool:
             free, self._free = self._free, []
         for connection in free:
             connection.close()
+
+    def _next(self) -> int:
+        """Return the place of the connection given back last that owes no answer, else of the one that owes longest."""
+        places = range(len(self._free) - 1, -1, -1)
+        return next((at for at in places if not self._free[at].quipu_owes), 0)
 
     def _connected(self) -> Any:
         psycopg = load_driver()

@@ -12,11 +12,12 @@ from kernel.core.errors import CatchFaults, Fault
 from kernel.engines.postgres.driver import escape
 from kernel.engines.postgres.pool import Pool
 
-_POLL_SECONDS = 0.25
+_POLL_SECONDS, _IDLE_SECONDS = 0.25, 1.0  # between two looks, and while nothing else asks the database
 _LOCK = 0x51554950  # "QUIP", as for the writers of tenants, of which none has this number
 _READING = f"SELECT pg_advisory_xact_lock_shared({_LOCK}, -1)"
 _CHANGING = f"SELECT pg_advisory_xact_lock({_LOCK}, -1)"
 _ROW = "SELECT version, content FROM quipu.shared_file WHERE name = %s"
+_VERSION = "SELECT version FROM quipu.shared_file WHERE name = %s"
 _CAN_ADOPT = "SELECT NOT pg_is_in_recovery()::boolean AND NOT EXISTS (SELECT FROM quipu.shared_file WHERE name = %s)"
 _STORE = (
     "INSERT INTO quipu.shared_file (name, version, content) VALUES (%s, 1, %s) "
@@ -33,6 +34,13 @@ class SharedFile:
         self._version = 0  # of the row, when it was read last
         self._stopping = threading.Event()
         self._following: threading.Thread | None = None
+
+    def look(self) -> None:
+        """Pulls if the row has changed since the last time."""
+        with self._pool.lent() as db:
+            row = db.execute(_VERSION, (self._path.name,)).fetchone()
+        if row is not None and row[0] != self._version:
+            self.pull()
 
     def pull(self) -> None:
         """Writes the file if the row has changed since the last time."""
@@ -73,8 +81,11 @@ class SharedFile:
         """Pulls in a thread until it is closed; while the database is away, the file stays as it is."""
 
         def run() -> None:
-            while not self._stopping.wait(_POLL_SECONDS):
-                catch_faults(self.pull)
+            taken, seconds = self._pool.taken, _POLL_SECONDS
+            while not self._stopping.wait(seconds):
+                seconds = _IDLE_SECONDS if self._pool.taken == taken else _POLL_SECONDS
+                catch_faults(self.look)
+                taken = self._pool.taken
 
         self._following = threading.Thread(target=run, name="quipu-shared-file", daemon=True)
         self._following.start()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kernel.engines.postgres.connection import Connection
+    from kernel.engines.postgres.together import Sent
 
     Numbers = NDArray[np.int64]
 
@@ -104,33 +105,42 @@ class WordIndex:
         """Return the documents of the words, as the transaction sees them; None if only the database has them."""
         distinct = set(words)
         with self._lock:
-            self._follow(db, view)
+            added = self._follow(db, view)
             missing = [word for word in distinct if word not in self._held]
             older = view.last < self._last  # words read now would lack rows that are held of other words
-            if self._reads <= _SETTLED or len(missing) > _MOST_WORDS or (missing and older):
+            useless = self._reads <= _SETTLED or (missing and older) or not self._large.isdisjoint(distinct)
+            records = None if useless or not missing else self._ask(db, missing)
+            if added is not None and not self._append(added.fetchall()):
                 return None
-            if not self._large.isdisjoint(distinct) or (missing and not self._read(db, missing)):
+            if useless or len(missing) > _MOST_WORDS or (records is not None and not self._read(records, missing)):
                 return None
             hits = {word: self._held.pop(word) for word in distinct}
             self._held |= hits  # words used last are forgotten last
             self._forget()
         return {word: documents.until(view.last) for word, documents in hits.items()}
 
-    def _follow(self, db: "Connection", view: Seen) -> None:
-        """Bring held words to the state that the transaction sees, or beyond it."""
+    def _follow(self, db: "Connection", view: Seen) -> "Sent | None":
+        """Begin to bring held words to the state that the transaction sees, or beyond it: return the rows to add."""
+        added = None
         if view.era != self._era:
             self._clear()
             self._era, self._last, self._reads = view.era, view.last, 0
         elif view.last > self._last:
-            rows = db.query("engine.full_text.added", after=self._last, limit=_MOST_ADDED + 1)
-            if len(rows) > _MOST_ADDED:
-                self._clear()
-            else:
-                self._append(rows)
+            added = db.send("engine.full_text.added", after=self._last, limit=_MOST_ADDED + 1)
             self._last = view.last
         self._reads += 1
+        return added
 
-    def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _ask(self, db: "Connection", words: list[str]) -> "Sent | None":
+        if len(words) > _MOST_WORDS:
+            return None
+        return db.send("engine.full_text.occurrences", stems=words, most=MOST_DOCS + 1)
+
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> bool:
+        """Add rows to held words; False, with nothing held, if they are too many."""
+        if len(rows) > _MOST_ADDED:
+            self._clear()
+            return False
         rows_of_stem: dict[str, list[tuple[int, int, int]]] = {}
         for doc, size, stems, counts in rows:
             for stem, count in zip(stems, counts, strict=True):
@@ -138,12 +148,13 @@ class WordIndex:
                     rows_of_stem.setdefault(stem, []).append((doc, size, count))
         for stem, more in rows_of_stem.items():
             self._put(stem, self._held[stem].followed_by(more))
+        return True
 
-    def _read(self, db: "Connection", words: list[str]) -> bool:
-        """Reads the words; whether none of them has more than `MOST_DOCS` documents."""
+    def _read(self, rows: "Sent", words: list[str]) -> bool:
+        """Read the documents of words; return whether none of them has more than `MOST_DOCS`."""
         import numpy as np
 
-        for word, records in db.query("engine.full_text.occurrences", stems=words, most=MOST_DOCS + 1):
+        for word, records in rows.fetchall():
             table = np.frombuffer(records or b"", _RECORD)
             if len(table) > MOST_DOCS:
                 self._large.add(word)

@@ -20,7 +20,7 @@ from kernel.engines.sqlite.table_rows import TableRows
 from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.engines.sqlite.vector_functions import add_vector_functions
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine_types import TOO_LONG, Cursor, Params, Token
+from kernel.store.engine_types import TOO_LONG, Cursor, Params, Rows, Token
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
@@ -199,6 +199,10 @@ class Connection:
         finally:
             if tx is not None:
                 tx.rolled_back()
+
+    def ahead(self, text: str, params: Params) -> Cursor:
+        """Return the rows of a statement, which runs at once."""
+        return Rows(self.execute(text, params).fetchall())
 
     def call(
         self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1

@@ -1,3 +1,11 @@
+-- name: insert_documents
+-- As kernel.index.insert_docs.
+INSERT INTO doc (id, space, key, place, text, grams, dialect, tool, actor, created_at, updated_at)
+SELECT
+    given_id('doc', value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+    value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10
+FROM json_each(:rows);
+
 -- name: documents
 SELECT d.id, d.text, d.grams, d.place
 FROM json_each(:ids) AS i
@@ -15,7 +23,8 @@ FROM unnest(
 ) AS r (doc, size, stems, counts);
 
 -- name: delete
--- Begins an era too, so that no process goes on with the words that it holds.
+-- Takes the documents and their words from the numbers of both, and begins an era, so that no process goes on with the
+-- words that it holds.
 WITH gone AS (
     DELETE FROM doc_words WHERE doc IN (SELECT value FROM json_each(:ids))
     RETURNING size
@@ -23,7 +32,11 @@ WITH gone AS (
     INSERT INTO counter (name, last) VALUES ('words_era', :era)
     ON CONFLICT (name) DO UPDATE SET last = excluded.last
 )
-SELECT size FROM gone;
+INSERT INTO counter (name, last)
+SELECT 'words_docs', -count(*) FROM gone
+UNION ALL
+SELECT 'words_size', -CAST(coalesce(sum(size), 0) AS bigint) FROM gone
+ON CONFLICT (name) DO UPDATE SET last = counter.last + excluded.last;
 
 -- name: begin_era
 INSERT INTO counter (name, last) VALUES ('words_era', :era)

@@ -278,7 +278,7 @@ def test_a_folder_that_appears_or_vanishes_is_taken_in_by_parts(
     monkeypatch.setattr(sync, "_WRITE_BYTES", size)
     parts: list[int] = []
     write = history.flush
-    monkeypatch.setattr(history, "flush", lambda tx, rows: (parts.append(len(rows)), write(tx, rows)))
+    monkeypatch.setattr(history, "flush", lambda tx, rows: parts.append(len(rows)) or write(tx, rows))
     for number in range(10):
         put(folder, f"learning/n{number}.md", NOTE.format("x" * 70))
     assert len(contents(call_ok)) == 10
