@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from kernel.calls.call import Pending
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Limits
+from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.encoded_headers import CommonHeaders, encode
@@ -262,6 +263,7 @@ class FastPathProtocol(LimitedProtocol):
         closing = not call.keep_alive or _CLOSE in response.headers
         extra = (*response.headers, _CLOSE) if closing and _CLOSE not in response.headers else response.headers
         head = self._head(response, extra)
+        STATUSES[response.status] += 1
         if len(response.body) <= MAX_COLLECTED_BYTES:
             self.transport.write(head + response.body)
         else:  # which is not copied

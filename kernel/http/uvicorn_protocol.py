@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from kernel.core.limits import BYTES_PER_SECOND
+from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
 from kernel.http.read_flow import ReceiveFlow
@@ -176,6 +177,7 @@ class LimitedProtocol(ParsingProtocol):
             return
         cycle = self.current_cycle()
         if self.reading != BODY or cycle is None or not cycle.response_complete:
+            STATUSES[status] += 1
             self.transport.write(rejection(status, self.server_state.default_headers))
         self._linger() if status in REJECTED_WHILE_SENDING else self.transport.close()
 

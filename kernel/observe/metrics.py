@@ -5,11 +5,16 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Self, TypeVar
 
 from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
+from kernel.core.ids import utc_now
+from kernel.core.status_counts import STATUSES
 from kernel.operations.scheduled_backup import BackupLoop, time_of_newest
+from kernel.store.engine import DatabaseUse
 from kernel.store.store import Load
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
@@ -17,8 +22,12 @@ MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _QUICK = SECONDS[0]
+_STARTED = datetime.fromisoformat(utc_now()).timestamp()
+_REPLICA_STATES = ("", "standby", "behind", "away")
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 Labels = Mapping[str, str]
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -82,7 +91,8 @@ class Backups(NamedTuple):
 class Snapshot(NamedTuple):
     """The counters of a process: calls by tool, stores by tenant, open connections, and its own use of the machine.
 
-    `resident` and `files` are 0 if the system does not tell them.
+    `resident` and `files` are 0 if the system does not tell them. `started` is when the process was, in seconds since
+    1970, `statuses` counts responses, `opened` and `closed` count tenants, and `database` is None for files.
     """
 
     calls: dict[str, ToolCalls]
@@ -92,14 +102,36 @@ class Snapshot(NamedTuple):
     resident: int
     files: int
     backups: Backups | None = None
+    started: float = _STARTED
+    statuses: Mapping[int, int] = MappingProxyType({})
+    opened: int = 0
+    closed: int = 0
+    database: DatabaseUse | None = None
 
     @classmethod
     def take(
-        cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int, backups: Backups | None = None
+        cls,
+        registry: "MetricsRegistry",
+        loads: Mapping[str, Load],
+        connections: int,
+        backups: Backups | None = None,
+        database: DatabaseUse | None = None,
     ) -> Self:
         """Return the present counters of this process."""
         resident, files = _resident_and_files()
-        return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files, backups)
+        return cls(
+            registry.calls(),
+            dict(loads),
+            connections,
+            time.process_time(),
+            resident,
+            files,
+            backups,
+            statuses=dict(STATUSES),
+            opened=registry.opened,
+            closed=registry.closed,
+            database=database,
+        )
 
     def plus(self, summand: Self) -> Self:
         """Return the sums of both processes; they share the files of a tenant."""
@@ -111,10 +143,26 @@ class Snapshot(NamedTuple):
             self.resident + summand.resident,
             self.files + summand.files,
             _sum_of_backups(self.backups, summand.backups),
+            min(self.started, summand.started),
+            _merged(self.statuses, summand.statuses, int.__add__),
+            self.opened + summand.opened,
+            self.closed + summand.closed,
+            _sum_of_uses(self.database, summand.database),
+        )
+
+    def counters(self) -> Self:
+        """Return what only grows, and so is added to the numbers of the process that takes the place of this one."""
+        idle = {"writes": 0, "reads": 0, "write_limit": 0, "read_limit": 0, "file_bytes": 0, "wal_bytes": 0}
+        return self._replace(
+            loads={tenant: load._replace(**idle) for tenant, load in self.loads.items()},
+            connections=0,
+            resident=0,
+            files=0,
+            database=self.database and self.database._replace(used=0, most=0, waiting=0, replica="", lag=0),
         )
 
 
-def _merged(left: Mapping[str, V], right: Mapping[str, V], add: Callable[[V, V], V]) -> dict[str, V]:
+def _merged(left: Mapping[K, V], right: Mapping[K, V], add: Callable[[V, V], V]) -> dict[K, V]:
     return {**left, **right, **{key: add(left[key], right[key]) for key in left.keys() & right.keys()}}
 
 
@@ -135,6 +183,23 @@ def _sum_of_loads(left: Load, right: Load) -> Load:
         calls=left.calls + right.calls,
         file_bytes=max(left.file_bytes, right.file_bytes),
         wal_bytes=max(left.wal_bytes, right.wal_bytes),
+        taken=(left.taken[0] + right.taken[0], left.taken[1] + right.taken[1]),
+        waited=(left.waited[0] + right.waited[0], left.waited[1] + right.waited[1]),
+    )
+
+
+def _sum_of_uses(left: DatabaseUse | None, right: DatabaseUse | None) -> DatabaseUse | None:
+    if left is None or right is None:
+        return left or right
+    return DatabaseUse(
+        used=left.used + right.used,
+        most=left.most + right.most,
+        waiting=left.waiting + right.waiting,
+        trips=left.trips + right.trips,
+        seconds=left.seconds + right.seconds,
+        replica=max(left.replica, right.replica, key=_REPLICA_STATES.index),
+        passed_over=left.passed_over + right.passed_over,
+        lag=max(left.lag, right.lag),
     )
 
 
@@ -152,6 +217,7 @@ class MetricsRegistry:
     """A histogram for each tool that was called."""
 
     def __init__(self) -> None:
+        self.opened, self.closed = 0, 0  # tenants
         self._by_tool: dict[str, Histogram] = {}
         self._on_outcome: dict[str, OnOutcome] = {}
 
@@ -173,23 +239,52 @@ class MetricsRegistry:
         return on_outcome
 
 
-def render(snapshot: Snapshot, info: Labels) -> bytes:
-    """Return all metrics: calls, stores by tenant, the server and its processes."""
+def render(snapshot: Snapshot, info: Labels, memories: Mapping[str, int] = _NONE) -> bytes:
+    """Return all metrics: calls, stores by tenant, the server and its processes; `memories` are counted by tenant."""
+    open_tenants = sum(load.write_limit > 0 for load in snapshot.loads.values())
+    statuses = [Sample("", {"status": str(status)}, count) for status, count in sorted(snapshot.statuses.items())]
     parts = [
         _info(info),
         *_calls(snapshot.calls),
         *_stores(snapshot.loads),
+        _memories(memories),
+        _family("quipu_http_responses_total", "counter", "Responses by HTTP status.", statuses),
         _single("quipu_connections", "gauge", "Connections that are open.", snapshot.connections),
-        _single("quipu_open_tenants", "gauge", "Tenants whose stores are open.", len(snapshot.loads)),
+        _single("quipu_open_tenants", "gauge", "Tenants whose stores are open.", open_tenants),
+        _single("quipu_tenants_opened_total", "counter", "Openings of tenants.", snapshot.opened),
+        _single("quipu_tenants_closed_total", "counter", "Closings of tenants.", snapshot.closed),
+        *_database(snapshot.database),
         *_backups(snapshot.backups),
         *_process(snapshot),
     ]
     return "".join(parts).encode()
 
 
-def render_tenant(loads: Mapping[str, Load], info: Labels) -> bytes:
+def render_tenant(loads: Mapping[str, Load], info: Labels, memories: Mapping[str, int] = _NONE) -> bytes:
     """Return the metrics of one tenant, if it is open: they tell nothing of others, nor of the machine."""
-    return "".join([_info(info), *(_stores(loads) if loads else ())]).encode()
+    return "".join([_info(info), *((*_stores(loads), _memories(memories)) if loads else ())]).encode()
+
+
+def _memories(memories: Mapping[str, int]) -> str:
+    samples = [Sample("", {"tenant": tenant}, count) for tenant, count in memories.items()]
+    return _family("quipu_memories", "gauge", "Memories that are indexed.", samples)
+
+
+def _database(use: DatabaseUse | None) -> Iterator[str]:
+    if use is None:
+        return
+    yield _single("quipu_database_connections", "gauge", "Connections to the database in use.", use.used)
+    yield _single("quipu_database_connections_limit", "gauge", "Connections that may be in use.", use.most)
+    yield _single("quipu_database_connections_waiting", "gauge", "Callers that wait for a connection.", use.waiting)
+    yield _single("quipu_database_waits_total", "counter", "Waits for an answer of the database.", use.trips)
+    yield _single("quipu_database_seconds_total", "counter", "Seconds of these waits.", use.seconds)
+    if not use.replica:
+        return
+    states = [Sample("", {"state": state}, state == use.replica) for state in _REPLICA_STATES if state]
+    yield _family("quipu_replica_state", "gauge", "Whether the replica answers, is behind or is away.", states)
+    yield _single("quipu_replica_lag_bytes", "gauge", "Log received and not replayed by the replica.", use.lag)
+    past = use.passed_over
+    yield _single("quipu_replica_passed_over_total", "counter", "Reads that went past the replica.", past)
 
 
 def _info(labels: Labels) -> str:
@@ -228,6 +323,16 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
         for sample in _histogram({"tenant": tenant}, sizes, load.groups, load.calls)
     ]
     yield _family("quipu_queue_calls", "gauge", "Calls that wait.", by_queue("writes", "reads"))
+    taken = [
+        sample
+        for tenant, load in loads.items()
+        for queue, waited, calls in zip(("write", "read"), load.waited, load.taken, strict=True)
+        for sample in (
+            Sample("_sum", {"tenant": tenant, "queue": queue}, waited),
+            Sample("_count", {"tenant": tenant, "queue": queue}, calls),
+        )
+    ]
+    yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", taken)
     yield _family("quipu_queue_limit_calls", "gauge", "Calls that may wait.", by_queue("write_limit", "read_limit"))
     yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", groups)
     yield _family("quipu_wal_bytes", "gauge", "Size of the write-ahead log.", by_tenant("wal_bytes"))
@@ -242,6 +347,7 @@ def _backups(backups: Backups | None) -> Iterator[str]:
 
 
 def _process(snapshot: Snapshot) -> Iterator[str]:
+    yield _single("process_start_time_seconds", "gauge", "When the process was started.", snapshot.started)
     yield _single("process_cpu_seconds_total", "counter", "Processor time.", snapshot.processor)
     if snapshot.resident:
         yield _single("process_resident_memory_bytes", "gauge", "Resident memory.", snapshot.resident)

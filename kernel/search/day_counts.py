@@ -20,6 +20,11 @@ def count_mismatches(tx: Tx) -> int:
     return tx.one("kernel.day_counts.differing", int) or 0
 
 
+def total(tx: Tx) -> int:
+    """Return the number of documents."""
+    return tx.one("kernel.day_counts.total", int) or 0
+
+
 def rebuild(tx: Tx) -> None:
     """Counts the documents anew."""
     tx.run("kernel.day_counts.clear")

@@ -154,7 +154,9 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
-    observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
+    observers = [one.observe for one in (metrics, tracing) if one]
+    if config.log_calls or config.log_slow:
+        observers.append(partial(logs.observe, slow_seconds=0.0 if config.log_calls else config.log_slow / 1000))
     dispatch = Dispatch(store, shown, observers)
     return Kernel(config, store, dispatch, *stored, metrics, tracing)
 

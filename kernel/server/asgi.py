@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from kernel.mcp.server import ToolProfile as Profile
 from kernel.operations.compact import tidy
 from kernel.operations.consistency import complete_index
 from kernel.operations.file_check import damage_of
+from kernel.search import day_counts
 from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
@@ -82,6 +84,7 @@ class Application:
         self.guide: GuideOf | None = None
         self.local: LocalAccess | None = None
         self.backups: BackupLoop | None = None
+        self._before = None if worker is None or kernel.metrics is None else _kept(worker)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -180,9 +183,20 @@ class Application:
         if isinstance(seen, Fault):
             return seen
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
+        memories = await self._memories(tenant)
         if tenant is not None:
-            return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info)
-        return render(seen, info)
+            return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info, memories)
+        return render(seen, info, memories)
+
+    async def _memories(self, tenant: str | None) -> dict[str, int]:
+        """Return the number of memories of open tenants, or of one of them."""
+        counts: dict[str, int] = {}
+        for name, one in self.tenants.open_dispatches().items():
+            if tenant in (None, name):
+                with suppress(Fault):
+                    count = await one.store.read(day_counts.total, CallContext())[1]
+                    counts |= {} if isinstance(count, Fault) else {name: count}
+        return counts
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """Return the counters of all workers."""
@@ -202,13 +216,27 @@ class Application:
         from kernel.observe.metrics import Backups, Snapshot
 
         loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
-        return Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups))
+        use = None
+        if self.kernel.config.store:
+            from kernel.engines.postgres.database import database_use
+
+            use = database_use()
+        now = Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups), use)
+        return now if self._before is None else now.plus(self._before)
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:
             dialects = tuple(map(unsubscribable, dialects))
         choose = profiles(partial(service, self.kernel, dialects))
         return Endpoint(choose, limits, self.access, path, self.streams)
+
+
+def _kept(worker: "Worker") -> "Snapshot | None":
+    """Return the counters of the worker that this one takes the place of."""
+    from kernel.observe.metrics import Snapshot
+
+    text = worker.kept()
+    return msgspec.json.decode(text, type=Snapshot).counters() if text else None
 
 
 def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastRoute:
@@ -300,6 +328,11 @@ def open_tenant(kernel: Kernel, name: str, *, worker: "Worker | None" = None) ->
         stopping.set()
         warming.join()
         own.store.close()
+        if kernel.metrics is not None:
+            kernel.metrics.closed += 1
+
+    if kernel.metrics is not None:
+        kernel.metrics.opened += 1
 
     return OpenTenant(own.dispatch, close)
 

@@ -53,20 +53,22 @@ def set_up(*, as_json: bool = False, calls: bool = False) -> None:
     _CALLS.setLevel(logging.INFO if calls else logging.WARNING)
 
 
-def observe(made: "Call") -> "OnOutcome":
-    """Return an observer that logs each call: its id, tool, caller, outcome and duration."""
-    call = call_id()
-    current_call.set(call)
+def observe(call: "Call", slow_seconds: float = 0.0) -> "OnOutcome":
+    """Return an observer that logs each call, or each slow call: its id, tool, caller, outcome and duration."""
+    number = call_id()
+    current_call.set(number)
     fields: dict[str, object] = {
-        "call": call,
-        "dialect": made.entry.dialect.name,
-        "tool": made.entry.tool.name,
-        "tenant": made.caller.tenant,
-        "actor": made.caller.actor,
+        "call": number,
+        "dialect": call.entry.dialect.name,
+        "tool": call.entry.tool.name,
+        "tenant": call.caller.tenant,
+        "actor": call.caller.actor,
     }
 
     def on_outcome(outcome: str, seconds: float, _answer: "Answer | None") -> None:
         current_call.set("")
+        if seconds < slow_seconds:
+            return
         _CALLS.info("call", extra={"fields": {**fields, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
 
     return on_outcome

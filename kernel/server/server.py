@@ -15,11 +15,12 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from kernel.core.config import VERSION, Config, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import Limits
+from kernel.core.status_counts import STATUSES
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
 from kernel.security.local_access import LocalAccess
@@ -38,6 +39,7 @@ END_SECONDS = 4.5  # after which a process that was told to stop has ended, what
 _GC_THRESHOLDS = (50_000, 20, 100)
 # A socket passed by the service manager may hold connections that were accepted just before the signal.
 _LAST_REQUESTS_SECONDS = 0.2
+_KEEP_TICKS = 5  # of a tenth of a second, between two times at which a worker keeps its counters
 # The probes before the kernel is open; afterwards the application answers them.
 _EARLY = {"/healthz": (200, HEALTHY), "/readyz": (503, b'{"status":"starting"}')}
 _STOPPING = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
@@ -49,7 +51,8 @@ class StartupGate:
     `fast_routes` is filled when the kernel is open, and `rate_limiter` knows keys from then on.
     """
 
-    def __init__(self, limits: Limits, worker: "Worker | None" = None) -> None:
+    def __init__(self, limits: Limits, worker: "Worker | None" = None, *, counts: bool = False) -> None:
+        self.counts = counts  # the statuses of responses
         self.fast_routes: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=connection_limit(limits.connections))
         self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker and worker.buckets)
@@ -66,6 +69,8 @@ class StartupGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
+        if self.counts:
+            send = _counting(send)
         if self._application is None:
             early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
             if early is None:
@@ -74,6 +79,15 @@ class StartupGate:
                 await send_response(send, HttpResponse(*(early or _STOPPING)))
                 return
         await self._application(scope, receive, send)
+
+
+def _counting(send: Send) -> Send:
+    async def counting(message: Message) -> None:
+        if "status" in message:  # the begin of a response
+            STATUSES[message["status"]] += 1
+        await send(message)
+
+    return counting
 
 
 class Server(uvicorn.Server):
@@ -89,7 +103,7 @@ class Server(uvicorn.Server):
     ) -> None:
         self._local = local
         self._guide = guide
-        self._gate = StartupGate(config.limits, worker)
+        self._gate = StartupGate(config.limits, worker, counts=config.metrics)
         self._worker = worker
         super().__init__(_uvicorn_config(config, self._gate))
         self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
@@ -123,6 +137,8 @@ class Server(uvicorn.Server):
         if self._worker is None:
             return ending
         self._worker.count(len(self.server_state.connections))
+        if self._quipu_config.metrics and counter % _KEEP_TICKS == 0 and self._application is not None:
+            self._worker.keep(self._application.snapshot())
         return ending or self._worker.is_orphan()
 
     def handle_exit(self, sig: int, frame: Any) -> None:

@@ -32,6 +32,7 @@ _COUNTS = _AFTER_BUCKETS + login_codes.BYTES
 _PIECE_BYTES = 65536
 _PAUSE_SECONDS = 1.0  # without accepting if that fails, as asyncio does
 _COUNT = struct.Struct("=q")  # the connections of a worker
+_KEPT = struct.Struct("=QI")  # bytes of the counters of a worker, and their digest
 NOT_SERVING = 1 << 62
 _CONNECTION, _QUESTION = b"c", b"?"
 _PR_SET_PDEATHSIG = 1
@@ -59,10 +60,13 @@ class Channel(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The state that the parent makes for all workers: `locks` is a file of which only the locks are used."""
+    """The state that the parent makes for all workers: `locks` is a file of which only the locks are used, `kept` has
+    a file for each worker, which outlives it.
+    """
 
     channels: Sequence[Channel]
     locks: IO[bytes]
+    kept: Sequence[IO[bytes]]
     memory: mmap.mmap
     key: bytes
     parent: int
@@ -119,6 +123,20 @@ class Worker:
     def leave_upkeep(self, tenant: str) -> None:
         """Lets another worker take care of that store."""
         self._unlock(zlib.crc32(tenant.encode()))
+
+    def keep(self, text: bytes) -> None:
+        """Keeps the counters of this worker, for the worker that takes its place."""
+        os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
+
+    def kept(self) -> bytes:
+        """Return what the worker before this one has kept; empty for the first."""
+        file = self._shared.kept[self.number].fileno()
+        head = os.pread(file, _KEPT.size, 0)
+        if not head:
+            return b""
+        size, digest = _KEPT.unpack(head)
+        text = os.pread(file, size, _KEPT.size)
+        return text if zlib.crc32(text) == digest else b""
 
     def ask_siblings(self) -> list[bytes]:
         """Return the answers of the other workers that have opened their store; blocks for seconds at most.

@@ -5,7 +5,7 @@ configured.
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kernel.core.errors import CatchFaults, Fault
 from kernel.store.audit import ChangeRecorder
@@ -87,6 +87,21 @@ class CommandConnection(ReadConnection, WriteConnection, Protocol):
     def orphans(self) -> int:
         """Return the number of rows that refer to a row that is not there, without those of derived tables."""
         ...
+
+
+class DatabaseUse(NamedTuple):
+    """How a process uses its databases: connections lent, allowed and waited for, waits for answers and their seconds,
+    and the replica: its state, reads that went past it, and bytes of the log that it had not replayed.
+    """
+
+    used: int
+    most: int
+    waiting: int
+    trips: int
+    seconds: float
+    replica: str = ""
+    passed_over: int = 0
+    lag: int = 0
 
 
 class Database(Protocol):

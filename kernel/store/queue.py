@@ -103,6 +103,8 @@ class BoundedQueue:
     def __init__(self, limit: int, max_wait: float = math.inf, head_start: float = 0.0) -> None:
         self.limit = limit
         self.waiting = 0  # the number of jobs that wait
+        self.taken = 0  # the jobs that no longer wait, and how many seconds they have
+        self.waited = 0.0
         self._max_wait = max_wait
         self._head_start = head_start
         self._begun: dict[int, float] = {}  # when each thread that runs a job began it
@@ -212,11 +214,14 @@ class BoundedQueue:
             caller = next(iter(self._lines))
             line = self._lines.pop(caller)
             taken = [line.jobs.popleft() for _ in range(min(part, len(line.jobs), limit - len(jobs)))]
-            line.last_wait = time.monotonic() - taken[0].queued
+            now = time.monotonic()
+            line.last_wait = now - taken[0].queued
+            self.waited += sum(now - job.queued for job in taken)
             if line.jobs:
                 self._lines[caller] = line
             jobs += taken
         self.waiting -= len(jobs)
+        self.taken += len(jobs)
         return jobs
 
 

@@ -62,6 +62,7 @@ class Load(NamedTuple):
     """How busy a store is: queue lengths and limits, commits by size, and the sizes of its files in bytes.
 
     `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
+    `taken` are the calls that have left the queues of writes and of reads, and `waited` the seconds they were there.
     """
 
     writes: int
@@ -72,6 +73,8 @@ class Load(NamedTuple):
     calls: int
     file_bytes: int
     wal_bytes: int
+    taken: tuple[int, int] = (0, 0)
+    waited: tuple[float, float] = (0.0, 0.0)
 
 
 class Store:
@@ -207,7 +210,8 @@ class Store:
     def load(self) -> Load:
         """Return how busy the store is now."""
         writes, reads, sizes = self._writes, self._reads, self._database.sizes()
-        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *sizes)
+        counts = (writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls)
+        return Load(*counts, *sizes, (writes.taken, reads.taken), (writes.waited, reads.waited))
 
     def _read_loop(self) -> None:
         db: ReadConnection | Fault | None = None

@@ -28,3 +28,6 @@ SELECT p.space, substr(d.updated_at, 1, 10), count(*)
 FROM doc AS d INDEXED BY doc_by_time
 JOIN doc_place AS p ON p.id = d.place
 GROUP BY p.space, substr(d.updated_at, 1, 10);
+
+-- name: total
+SELECT coalesce(sum(documents), 0) FROM doc_day;

@@ -251,3 +251,29 @@ def test_metrics_require_the_admin_permission(tmp_path: Path) -> None:
     assert json.loads(found["read"][1]) == {
         "error": {"code": "insufficient_scope", "message": "/metrics needs the scope admin"}
     }
+
+
+def test_responses_are_counted_by_status(watching: Watching) -> None:
+    port = watching.server.port
+    before = scraped(port).get("quipu_http_responses_total", {})
+    assert tool(port, "list_memories") == 200
+    assert tool(port, "no_such_tool") == 404
+    assert send(port, "GET", "/nowhere")[0] == 404
+    assert send(port, "POST", "/mcp", b"{}", {"host": "elsewhere.example"})[0] == 421
+    after = scraped(port)["quipu_http_responses_total"]
+
+    counts = {dict(labels)["status"]: count - before.get(labels, 0) for labels, count in after.items()}
+    assert {status: count for status, count in counts.items() if count} == {"200": 2, "404": 2, "421": 1}
+
+
+def test_memories_and_waits_in_queues_are_told(watching: Watching) -> None:
+    port = watching.server.port
+    before = scraped(port)
+    assert tool(port, "memory_remember", title="counted", content="text", memoryType="learning") == 200
+    after = scraped(port)
+
+    main, write = (("tenant", "main"),), (("queue", "write"), ("tenant", "main"))
+    assert after["quipu_memories"][main] - before["quipu_memories"][main] == 1
+    grown = after["quipu_queue_wait_seconds_count"][write] - before["quipu_queue_wait_seconds_count"][write]
+    assert grown >= 1
+    assert after["process_start_time_seconds"][()] == before["process_start_time_seconds"][()] > 1.7e9

@@ -103,6 +103,24 @@ def test_metrics_are_those_of_all_workers(server: Server) -> None:
         assert (calls(one), calls(other)) == (3, 3)
 
 
+def test_counters_do_not_fall_when_a_worker_dies(server: Server) -> None:
+    def count(client: Client) -> float:
+        families = text_string_to_metric_families(client.text("/metrics"))
+        samples = [one for family in families for one in family.samples if one.name == "quipu_calls_total"]
+        return sum(one.value for one in samples if one.labels["tool"] == "read_memory")
+
+    with one_for_each_worker(server, lambda: Client(server.port)) as clients:
+        for client in clients.values():
+            assert client.call("read_memory", path="none")[0] == 404
+        before = count(next(iter(clients.values())))
+        time.sleep(1.5)
+        dead = next(iter(clients))
+        os.kill(dead, signal.SIGKILL)
+    until(lambda: len({*pids(server)} - {dead}) == len(clients), "another worker")
+    with one_for_each_worker(server, lambda: Client(server.port)) as clients:
+        assert [count(client) for client in clients.values()] == [before] * len(clients)
+
+
 def test_connections_are_shared_evenly(server: Server) -> None:
     def alone() -> bool:
         client = Client(server.port)

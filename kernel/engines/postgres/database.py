@@ -17,9 +17,11 @@ from kernel.engines.postgres.statements import statements
 from kernel.engines.postgres.tenants.placement import TenantPlace
 from kernel.engines.postgres.word_index import WordIndex
 from kernel.store.context import StoreContext
+from kernel.store.engine import DatabaseUse
 
 _pools: dict[str, Pool] = {}
 _replicas: dict[str, Replica] = {}
+_USES = ("used", "most", "waiting", "trips")
 _making: dict[str, Lock] = {}  # by address: a database that does not answer makes nobody else wait
 
 
@@ -46,6 +48,17 @@ def _replica_of(address: str) -> Replica:
     """Return the replica of this process at an address; it has its schema from the database that it follows."""
     with _making.setdefault(address, Lock()):
         return _replicas.setdefault(address, Replica(address))
+
+
+def database_use() -> DatabaseUse:
+    """Return the sums over all databases."""
+    replicas = [*_replicas.values()]
+    pools = [*_pools.values(), *(replica.pool for replica in replicas)]
+    used, most, waiting, trips = (sum(getattr(pool, name) for pool in pools) for name in _USES)
+    seconds = sum(pool.seconds for pool in pools)
+    state = next((replica.state for replica in replicas), "")
+    past, lag = (sum(getattr(replica, name) for replica in replicas) for name in ("passed_over", "lag"))
+    return DatabaseUse(used, most, waiting, trips, seconds, state, past, lag)
 
 
 def forget_pool(address: str) -> None:

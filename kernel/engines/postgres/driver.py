@@ -4,6 +4,7 @@ PostgreSQL's text cannot hold U+0000, so it is written as two characters, and th
 """
 
 import json
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -103,6 +104,7 @@ def connect(address: str, patience: int = PATIENCE) -> Any:
     connection.quipu_pooled = declared if declared is not None else process != connection.info.backend_pid
     if not connection.quipu_pooled:
         connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS + _SERVER_KEEPALIVE), prepare=False)
+    connection.quipu_trips, connection.quipu_seconds = 0, 0.0  # since it was given back
     connection.quipu_owes = False  # the answer to a last command
     connection.quipu_prepared, connection.quipu_names = {}, count()
     adapt(psycopg, connection, item)
@@ -136,6 +138,17 @@ def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
 def transaction_settings(connection: Any) -> list[str]:
     """Return the commands that a transaction of this connection begins with."""
     return [f"SET LOCAL {setting}" for setting in _SETTINGS] if connection.quipu_pooled else []
+
+
+@contextmanager
+def timed(connection: Any) -> Generator[None]:
+    """Count a wait for the database."""
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        connection.quipu_trips += 1
+        connection.quipu_seconds += time.perf_counter() - begun
 
 
 @contextmanager

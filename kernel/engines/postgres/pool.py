@@ -31,6 +31,10 @@ class Pool:
         self._free: list[Any] = []
         self._lock = threading.Lock()
         self._room = threading.Semaphore(most)
+        self.most = most
+        self.used = 0  # connections that are lent
+        self.waiting = 0  # callers that wait for one
+        self.trips, self.seconds = 0, 0.0  # waits for the database by transactions of tenants
         self._away_until = 0.0
         self.taken = 0  # how often a connection was
 
@@ -38,21 +42,35 @@ class Pool:
         """Return a connection that is not in a transaction; raises Fault if none is free or the database does
         not answer.
         """
-        if not self._room.acquire(timeout=_WAIT_SECONDS):
-            raise Fault("busy", BUSY)
+        if not self._room.acquire(blocking=False):
+            with self._lock:
+                self.waiting += 1
+            has_room = self._room.acquire(timeout=_WAIT_SECONDS)
+            with self._lock:
+                self.waiting -= 1
+            if not has_room:
+                raise Fault("busy", BUSY)
         connection: Any = None
         try:
             with self._lock:
                 self.taken += 1
+                self.used += 1
                 free = self._free.pop(self._next()) if self._free else None
             connection = free if free is not None and is_usable(free) else self._connected()
         finally:
             if connection is None:
+                with self._lock:
+                    self.used -= 1
                 self._room.release()
         return connection
 
     def give(self, connection: Any) -> None:
         """Returns a connection, which is closed if it is broken or in a transaction."""
+        with self._lock:
+            self.used -= 1
+            self.trips += connection.quipu_trips
+            self.seconds += connection.quipu_seconds
+        connection.quipu_trips, connection.quipu_seconds = 0, 0.0
         idle = not connection.closed and (connection.quipu_owes or connection.info.transaction_status == 0)
         if idle:
             with self._lock:

@@ -28,6 +28,8 @@ class Replica:
     def __init__(self, address: str) -> None:
         self.pool = Pool(address, attempts=1, patience=2)
         self.state: State = "standby"
+        self.passed_over = 0  # reads that went to the primary instead
+        self.lag = 0  # bytes of the log that it had received and not replayed, when it was last looked at
         self._lock = threading.Lock()
         self._needed = 0
         self._received, self._looked = 0, 0.0
@@ -43,6 +45,7 @@ class Replica:
         if self.state != "standby":
             with self._lock:
                 if time.monotonic() < self._rest_until:
+                    self.passed_over += 1
                     return None
                 self._rest_until = time.monotonic() + _REST_SECONDS  # others need not wait for this try
         try:
@@ -73,6 +76,7 @@ class Replica:
         for pause in (*_WAITS, 0.0):
             position, received_position = run(connection, "engine.replica.positions").fetchone()
             connection.quipu_replayed = position
+            self.lag = max(0, received_position - position)
             with self._lock:
                 if time.monotonic() >= self._looked + _LAG_SECONDS:
                     self._needed = max(self._needed, self._received)
@@ -89,6 +93,7 @@ class Replica:
         with self._lock:
             before, self.state = self.state, state
             if state != "standby":
+                self.passed_over += 1
                 self._rest_until = time.monotonic() + _REST_SECONDS
         if before == state:
             return

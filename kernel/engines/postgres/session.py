@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import CONSTRAINTS, as_fault, failure, load_driver, transaction_settings
+from kernel.engines.postgres.driver import CONSTRAINTS, as_fault, failure, load_driver, timed, transaction_settings
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
@@ -105,7 +105,8 @@ class Session:
         Returns the result of the last command.
         """
         try:
-            result = self.held.pgconn.exec_(text.encode())
+            with timed(self.held):
+                result = self.held.pgconn.exec_(text.encode())
             command_error = failure(result)
         except self._psycopg.Error as error:
             self.fail(error)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernel.engines.postgres.driver import load_driver, run_together
+from kernel.engines.postgres.driver import load_driver, run_together, timed
 from kernel.engines.postgres.session import Session
 
 Row = tuple[Any, ...]
@@ -65,7 +65,8 @@ class Together:
             return
         for sent in waiting:
             sent.left = True
-        outcomes = run_together(self._session.held, [(sent.text, sent.values, sent.prepare) for sent in waiting])
+        with timed(self._session.held):
+            outcomes = run_together(self._session.held, [(sent.text, sent.values, sent.prepare) for sent in waiting])
         for sent, (rows, status, count) in zip(waiting, outcomes, strict=True):
             sent.rows, sent.status = rows, status
             self.count = 0 if status.startswith("SELECT") else count

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kernel.calls.call import Call, ToolEntry
 from kernel.observe.metrics import Histogram, MetricsRegistry, Snapshot, render
 from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.server import logs
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
 
@@ -93,9 +95,37 @@ def test_snapshots_of_two_processes_add_up() -> None:
     assert whole.calls["keep"] == right.calls["keep"]
     doubled = tuple(2 * count for count in GROUPS)
     assert whole.loads == {"main": Load(2, 0, 20, 40, doubled, 14, 4096, 20), "acme": IDLE}
-    assert whole[2:-1] == (
+    assert whole[2:6] == (
         5,
         left.processor + right.processor,
         left.resident + right.resident,
         left.files + right.files,
     )
+
+
+def test_what_a_process_leaves_behind_is_added_to_the_next_one() -> None:
+    registry = MetricsRegistry()
+    registry.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER))("ok", 0.1, None)
+    registry.opened, registry.closed = 3, 1
+    load = IDLE._replace(writes=2, taken=(7, 9), waited=(0.5, 1.5))
+    before = Snapshot.take(registry, {"main": load}, 5)._replace(statuses={200: 4, 401: 1})
+    left = msgspec.json.decode(msgspec.json.encode(before), type=Snapshot).counters()
+    text = render(Snapshot.take(MetricsRegistry(), {"main": IDLE}, 1)._replace(statuses={200: 2}).plus(left), {})
+
+    calls = (("dialect", "first"), ("outcome", "ok"), ("tool", "echo"))
+    assert samples(text, "quipu_calls_total") == {calls: 1}
+    assert samples(text, "quipu_http_responses_total") == {(("status", "200"),): 6, (("status", "401"),): 1}
+    queues = {"read": (("queue", "read"), ("tenant", "main")), "write": (("queue", "write"), ("tenant", "main"))}
+    assert samples(text, "quipu_queue_wait_seconds_sum") == {queues["write"]: 0.5, queues["read"]: 1.5}
+    assert samples(text, "quipu_queue_wait_seconds_count") == {queues["write"]: 7, queues["read"]: 9}
+    assert samples(text, "quipu_queue_calls") == {queues["write"]: 0, queues["read"]: 0}
+    singles = ("quipu_connections", "quipu_open_tenants", "quipu_tenants_opened_total", "quipu_tenants_closed_total")
+    assert [samples(text, name)[()] for name in singles] == [1, 1, 3, 1]
+
+
+def test_of_calls_only_slow_calls_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "quipu.calls"):
+        for seconds in (0.1, 0.5, 0.9):
+            logs.observe(Call(entry(0), b"{}", ANONYMOUS_CALLER), slow_seconds=0.5)("ok", seconds, None)
+
+    assert [record.__dict__["fields"]["milliseconds"] for record in caplog.records] == [500.0, 900.0]
