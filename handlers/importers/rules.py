@@ -1,5 +1,6 @@
-"""Rules files of agents: CLAUDE.md, AGENTS.md, Cursor, Windsurf, Copilot and others; a guideline for each section."""
+"""Rules files of agents in a project and its folders: CLAUDE.md, AGENTS.md, Cursor, Copilot and others, by section."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,25 +21,27 @@ from handlers.importers.records import (
     text_of,
     texts_in,
 )
-from handlers.importers.text_files import TextFile, files_below, read_or_leave_out, root_of
+from handlers.importers.text_files import (
+    TextFile,
+    files_below,
+    is_own_folder,
+    read_or_leave_out,
+    root_of,
+)
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Record, Source
 
 SYSTEM = "rules"
 FILES = (
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    ".claude/CLAUDE.md",
-    "AGENTS.md",
-    "AGENTS.override.md",
-    "GEMINI.md",
-    ".cursorrules",
-    ".windsurfrules",
-    ".clinerules",
-    ".github/copilot-instructions.md",
+    *("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md"),
+    *(".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints", ".github/copilot-instructions.md"),
 )
-_FOLDERS = (".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions")
+_FOLDERS = (
+    *(".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions", ".kiro/steering"),
+    *(".amazonq/rules", ".roo/rules", ".roo/rules-code", ".roo/rules-architect", ".roo/rules-ask", ".roo/rules-debug"),
+    *(".junie", ".kilocode/rules", ".continue/rules", ".augment/rules", ".trae/rules", ".aiassistant/rules"),
+)
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
@@ -46,7 +49,10 @@ _IMPORT = regex(r"(?:^|(?<=\s))@((?:\./)?[\w][\w./-]{0,200}\.(?:md|mdc|txt))\b")
 _CODE_SPAN = regex(r"`[^`\n]{1,500}`")
 _MOST_HEADING, _MOST_ABOVE = 200, 100  # characters
 _NO_IMPORT = "an import from outside the project, or of a file that is not there"
-_SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply")
+_SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply", "inclusion", "fileMatchPattern")
+_MOST_FOLDERS, _MOST_LEVELS = 20_000, 12  # of a project that are looked through
+_BEYOND = f"folders beyond the first {_MOST_FOLDERS:,} or below {_MOST_LEVELS} others"
+_ANOTHER = "another repository"
 
 
 class Owner(NamedTuple):
@@ -56,6 +62,13 @@ class Owner(NamedTuple):
     root: str
     priority: int = _PROJECT_PRIORITY
     is_named: bool = False  # by --into, whatever its root
+
+
+class _Folder(NamedTuple):
+    """A folder of a project: the start of the paths in it, and what it holds."""
+
+    prefix: str
+    names: frozenset[str] = frozenset()
 
 
 class _Waiting(NamedTuple):
@@ -85,18 +98,50 @@ def open_rules(source: Source, _stack: ExitStack) -> Read:
 
 
 def _items(root: Path, owner: Owner) -> Iterator[Item]:
-    links = dict.fromkeys(link for name in (*FILES, *_FOLDERS) if (link := _first_link(root, name)))
+    for folder in _folders(root):
+        yield from [folder] if isinstance(folder, LeftOut) else _rules_in(root, folder, owner)
+
+
+def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
+    """Yield a project and the folders in it, each before those in it, without hidden folders and links."""
+    waiting, count = [_Folder("")], 0
+    while waiting:
+        folder = waiting.pop()
+        count += 1
+        if count > _MOST_FOLDERS or folder.prefix.count("/") > _MOST_LEVELS:
+            yield LeftOut(_BEYOND, folder.prefix)
+            continue
+        try:
+            with os.scandir(root / folder.prefix) as listing:
+                entries = {entry.name: entry for entry in listing}
+        except OSError:
+            yield LeftOut("a folder that cannot be read", folder.prefix)
+            continue
+        if folder.prefix and ".git" in entries:
+            yield LeftOut(_ANOTHER, folder.prefix)  # its rules are not those of this project
+            continue
+        yield folder._replace(names=frozenset(entries))
+        below = sorted(name for name, entry in entries.items() if name[0] != "." and is_own_folder(entry))
+        waiting += [_Folder(f"{folder.prefix}{name}/") for name in reversed(below)]
+
+
+def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
+    files, folders = (
+        [f"{folder.prefix}{name}" for name in names if name.partition("/")[0] in folder.names]
+        for names in (FILES, _FOLDERS)
+    )
+    links = dict.fromkeys(link for name in (*files, *folders) if (link := _first_link(root, name)))
     yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, if it leads to AGENTS.md
-    for name in FILES:
+    for name in files:
         if not _first_link(root, name):
-            yield from file_items(root, name, owner)
-    for folder in _FOLDERS:
-        if not _first_link(root, folder) and (root / folder).is_dir():
-            for name in files_below(root / folder, *_SUFFIXES):
+            yield from file_items(root, name, owner, folder.prefix)
+    for rules in folders:
+        if not _first_link(root, rules) and (root / rules).is_dir():
+            for name in files_below(root / rules, *_SUFFIXES):
                 if isinstance(name, LeftOut):
                     yield name
                 else:
-                    yield from file_items(root, f"{folder}/{name}", owner)
+                    yield from file_items(root, f"{rules}/{name}", owner, folder.prefix)
 
 
 def _first_link(root: Path, name: str) -> str:
@@ -106,8 +151,11 @@ def _first_link(root: Path, name: str) -> str:
     return next((path for path in paths if (root / path).is_symlink()), "")
 
 
-def file_items(root: Path, name: str, owner: Owner) -> Iterator[Item]:
-    """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep."""
+def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterator[Item]:
+    """Yield the sections of a rules file below a folder, and of the files that it imports by `@path`, five deep.
+
+    They hold for the folder of that prefix.
+    """
     waiting, names = [_Waiting(name)], {name}
     while waiting:
         here = waiting.pop(0)
@@ -120,7 +168,7 @@ def file_items(root: Path, name: str, owner: Owner) -> Iterator[Item]:
         yield from secrets
         parts = markdown.sections(page.body, empty=True)
         sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
-        yield from _guidelines(file, page, sections, owner)
+        yield from _guidelines(file, page, sections, owner, prefix)
         imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
         for there in imports:
             if there.name not in names:
@@ -149,8 +197,11 @@ def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Wai
                 yield _Waiting(below, (*section.above, section.heading), here.depth + 1)
 
 
-def _guidelines(file: TextFile, page: markdown.Page, sections: list[markdown.Section], owner: Owner) -> Iterator[Item]:
-    scopes = {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
+def _guidelines(
+    file: TextFile, page: markdown.Page, sections: list[markdown.Section], owner: Owner, prefix: str
+) -> Iterator[Item]:
+    scopes = {"folder": prefix.rstrip("/")} if prefix else {}
+    scopes |= {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
     scope = "; ".join(f"{key}: {', '.join(texts_in(value)) or value}" for key, value in scopes.items())
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     keys, titles = Counter[str](), Counter[str]()

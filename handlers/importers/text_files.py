@@ -127,6 +127,12 @@ def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
     return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK)
 
 
+def is_own_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder to look into: no link, and none of tools."""
+    is_folder = entry.is_dir(follow_symlinks=False) and not _is_link(entry)
+    return is_folder and entry.name not in _SKIPPED_FOLDERS and not _SURROGATE.search(entry.name)
+
+
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:

@@ -1,0 +1,90 @@
+"""Rules files wherever a project has them: in its folders, and in those of every program that reads some."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.importers import rules
+from tests.imports.harness import Shell
+from tests.imports.sources import ZERO, text_files
+
+
+def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    return [line["row"] for line in lines if line.get("table") == table]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "packages/api/AGENTS.md",
+        "src/app/home/CLAUDE.md",
+        "a/b/c/d/GEMINI.md",
+        "web/.cursor/rules/py.mdc",
+        "web/.github/instructions/a.md",
+        ".kiro/steering/product.md",
+        ".amazonq/rules/a.md",
+        ".roo/rules/a.md",
+        ".roo/rules-code/a.md",
+        ".junie/guidelines.md",
+        ".windsurf/rules/a.md",
+        ".clinerules/a.md",
+        ".continue/rules/a.md",
+        "QWEN.md",
+    ],
+)
+def test_rules_are_read_in_each_folder_and_of_each_program(name: str, shell: Shell, tmp_path: Path) -> None:
+    project = text_files("web", {name: "# Style\nUse tabs.\n", "README.md": "Not a rule.\n"})(tmp_path)
+    done = json.loads(shell.run("import", "rules", str(project), "--json"))
+    assert done["counts"] == {"guidelines": 1, **ZERO}
+    assert [row["name"] for row in rows(shell, "scopes_entry")] == [f"{name}: Style"]
+
+
+def test_rules_of_a_folder_say_that_they_are_of_it(shell: Shell, tmp_path: Path) -> None:
+    files = {
+        "AGENTS.md": "# Style\nUse tabs.\n",
+        "packages/api/AGENTS.md": "# Style\nUse spaces.\n",
+        "packages/api/.kiro/steering/a.md": "---\ninclusion: fileMatch\nfileMatchPattern: '*.sql'\n---\nName them.\n",
+    }
+    shell.bring(text_files("web", files)(tmp_path))
+    names = {row["current_version_id"]: row["name"] for row in rows(shell, "scopes_entry")}
+    assert {names[row["id"]]: row["rationale"] for row in rows(shell, "scopes_version")} == {
+        "AGENTS.md: Style": None,
+        "packages/api/AGENTS.md: Style": "folder: packages/api",
+        "packages/api/.kiro/steering/a.md": "folder: packages/api; inclusion: fileMatch; fileMatchPattern: *.sql",
+    }
+
+
+def test_no_link_leads_out_and_other_repositories_keep_their_rules(shell: Shell, tmp_path: Path) -> None:
+    rule = "# Style\nUse tabs.\n"
+    outside = text_files("outside", {"AGENTS.md": "CANARY", "rules/a.md": "CANARY"})(tmp_path)
+    files = {
+        "AGENTS.md": rule,
+        "vendor/lib/.git/HEAD": "ref: refs/heads/main\n",
+        "vendor/lib/AGENTS.md": "CANARY",
+        ".worktrees/fix/AGENTS.md": "CANARY",
+        "node_modules/x/AGENTS.md": "CANARY",
+        "web/a.txt": "",
+    }
+    project = text_files("project", files)(tmp_path)
+    (project / "linked").symlink_to(outside)
+    (project / "web" / "AGENTS.md").symlink_to(outside / "AGENTS.md")
+    (project / "web" / ".clinerules").symlink_to(outside / "rules")
+    done = shell.bring(project)
+    assert (done["counts"], sorted(done["remarks"])) == (
+        {"guidelines": 1, "already there": 0, "left out": 3},
+        ["left out: 1 vendor/lib/: another repository", "left out: 2 a link"],
+    )
+    assert b"CANARY" not in shell.export().read_bytes()
+
+
+def test_folders_beyond_the_bounds_are_named(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_MOST_FOLDERS", 3)
+    files = {f"{name}/AGENTS.md": f"# Style\nUse {name}.\n" for name in "abcd"}
+    done = shell.bring(text_files("web", {"AGENTS.md": "# Style\nUse tabs.\n", **files})(tmp_path))
+    assert (done["counts"], done["remarks"]) == (
+        {"guidelines": 3, "already there": 0, "left out": 2},
+        ["left out: 2 c/, d/: folders beyond the first 20,000 or below 12 others"],
+    )
