@@ -406,7 +406,10 @@ COMMANDS: Mapping[str, Command] = {
     "store add": Command("database_commands:add_server", (_DIRECTORY, _SERVER), "data"),
     "store remove": Command("database_commands:remove_server", (_DIRECTORY, _SERVER), "data"),
     "tenant": Command(""),
-    "tenant list": Command("database_commands:list_tenants", (_DIRECTORY,), "data"),
+    "tenant list": Command("tenant_commands:list_tenants", (*_STORE,), "data"),
+    "tenant remove": Command(
+        "tenant_commands:remove_tenant", (*_STORE, _option("name", "the tenant"), _flag("--yes", "do not ask")), "data"
+    ),
     "tenant move": Command(
         "database_commands:move_tenant",
         (_DIRECTORY, _option("name", "the tenant"), _option("--to", f"{_ADDRESS}, or home", "ADDRESS", required=True)),

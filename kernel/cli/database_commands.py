@@ -97,13 +97,6 @@ def remove_server(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def list_tenants(arguments: argparse.Namespace, config: Config) -> int:
-    """Print every tenant and the database it is on."""
-    for name, address in placement.placements(_home(config)):
-        show({"tenant": name, "store": address or _HOME}, f"{name}  {address or _HOME}", as_json=arguments.json)
-    return 0
-
-
 def move_tenant(arguments: argparse.Namespace, config: Config) -> int:
     """Move a tenant to a database while servers use it."""
     name: str = arguments.name

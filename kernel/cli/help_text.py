@@ -223,13 +223,21 @@ Lets no new tenants go to a database; those that it has stay there.
   quipu store remove postgresql://quipu@db2.internal/quipu
   quipu store remove home
 
-tenant: list tenants, or move one to another database
-Lists the tenants of PostgreSQL databases, or moves one from a database to another.
+tenant: list tenants, remove one, or move one to another database
+Lists the tenants of a data directory or of PostgreSQL databases, erases one, or moves one to another database.
   quipu tenant list
+  quipu tenant remove acme
   quipu tenant move acme --to postgresql://quipu@db2.internal/quipu
 
-tenant list: list the tenants with their databases
+tenant list: list the tenants with their folders or databases, and their keys
+Lists tenants that have a key and no call yet too.
   quipu tenant list
+
+tenant remove: erase a tenant, its keys, and its files or rows
+Deletes the keys first, asks before that, and prints a receipt; backups and the files of replicas stay. The same command
+finishes a removal that was interrupted.
+  quipu tenant remove acme
+  quipu tenant remove acme --yes --json
 
 tenant move: move a tenant to another database
 Copies a tenant while it is used, compares the copy with its source, and switches; only its writes wait, for seconds.

@@ -45,9 +45,7 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     key, secret = api_keys.create(config.data, draft)
     if first:
         note(_FIRST_KEY)
-    place = config._replace(tenant=key.tenant).file
-    new = "" if place.exists() else ", which is new and empty"
-    note(f"It opens the store of the tenant {key.tenant}, {place}{new}.")
+    note(f"It opens the store of the tenant {key.tenant}, {_place(config, key.tenant)}.")
     if key.tenant != data_dir.MAIN and first:
         note(f"What was stored without a key is in the tenant {data_dir.MAIN}: leave --tenant out to reach it.")
     if first:
@@ -57,6 +55,13 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     note(f"{_key_line(key, now)}\nThe secret is shown only once:")
     show({"secret": secret, **_key_fields(key, now)}, secret, as_json=arguments.json)
     return 0
+
+
+def _place(config: Config, tenant: str) -> str:
+    file = config._replace(tenant=tenant).file
+    if config.store:
+        return "in the database"
+    return str(file) if file.exists() else f"{file}, which is new and empty"
 
 
 def _tell_of_clients(config: Config) -> None:

@@ -32,6 +32,14 @@ def note(text: str) -> None:
     print(harmless(text), file=sys.stderr)
 
 
+def confirm(question: str, command: str) -> None:
+    """Ask a person; raises Fault if the answer is no, or if nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise Fault("invalid", f"{command} needs --yes where nobody can be asked. Nothing was changed.")
+    if input(f"{question} [y/N] ").strip().lower() not in {"y", "yes"}:
+        raise Fault("invalid", "Nothing was changed.")
+
+
 def local_time(at: str) -> str:
     """Return a stored time to the minute, with the zone of this machine."""
     return local_client.local_time(int(stored_time(at).timestamp()))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-from kernel.cli.output import local_time, moment, note, show
+from kernel.cli.output import confirm, local_time, moment, note, show
 from kernel.cli.progress_bar import ProgressBar, Working
 from kernel.core.config import Config
 from kernel.core.errors import Fault
@@ -116,12 +116,8 @@ def _confirm_end_of_undo(config: Config, context: StoreContext, *, yes: bool) ->
         f"{undo_data.calls} calls can no longer be undone, the newest is {undo_data.newest}, {one_word(undo_data.tool)}"
     )
     note(f"{loss}; {undo_data.bytes} bytes are kept for it")
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Fault("invalid", "--forget-undo needs --yes where nobody can be asked. Nothing was changed.")
-    if input("End their undo? [y/N] ").strip().lower() not in {"y", "yes"}:
-        raise Fault("invalid", "Nothing was changed.")
+    if not yes:
+        confirm("End their undo?", "--forget-undo")
 
 
 def show_calls(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:

@@ -106,6 +106,23 @@ def delete(data: Path, id_: str) -> Key:
     return deleted[0]
 
 
+def forget_tenant(data: Path, tenant: str) -> int:
+    """Deletes the keys of a tenant; returns how many. Raises Fault("conflict") if no key would be left, without which
+    no caller needs a key.
+    """
+    known = read(data)
+    if not any(key.tenant == tenant for key in known):
+        return 0
+
+    def take(known: list[Key]) -> list[Key]:
+        left = [key for key in known if key.tenant != tenant]
+        if not left:
+            raise Fault("conflict", "These are the last keys, without which no caller needs one: make another first.")
+        return left
+
+    return len(known) - len(_change(data, take))
+
+
 def clear(data: Path) -> None:
     """Deletes every key; the file stays, so that it is known that there shall be none."""
     _change(data, lambda _known: [])

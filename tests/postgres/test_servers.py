@@ -1,6 +1,7 @@
 """Tenants on several databases: where new ones go, moving one while it is written, and the loss of a server."""
 
 import asyncio
+import json
 import os
 import random
 import threading
@@ -191,3 +192,34 @@ def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: O
     load.check(held)
     assert set(faults(load)) <= {"busy"}
     assert chain_is_whole(opened(home))
+
+
+def test_a_removed_tenant_leaves_no_row_and_no_key_and_does_not_come_back(
+    databases: list[str], opened: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, second, _ = databases
+    options = ("--data", str(tmp_path / "keys"), "--store", home)
+    for tenant in (MAIN, MOVED):
+        assert main(["key", "create", "--scope", "write", "--tenant", tenant, *options]) == 0
+    assert "It opens the store of the tenant acme, in the database." in capsys.readouterr().err
+    kernel, other = opened(home), opened(home, "other")
+    for one in (kernel, other):
+        assert add(one, "a").fault is None
+    moved(home, second)
+    rows = sum(len(found) for found in contents(second).values())
+    kept = contents(home, "other")
+    capsys.readouterr()
+
+    assert main(["tenant", "remove", MOVED, "--yes", "--json", *options]) == 0
+
+    receipt = json.loads(capsys.readouterr().out)
+    assert (receipt["tenant"], receipt["keys"], receipt["rows"] >= rows) == (MOVED, 1, True)
+    assert add(kernel, "b").fault == "not_found"
+    assert places(databases) == []
+    with stores.connect(second) as db:
+        tables = [name for (name,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'")]
+        left = {name: db.execute(f"SELECT count(*) FROM quipu_data.{name} WHERE tenant > 0").fetchone()[0] for name in tables}
+    assert {name: count for name, count in left.items() if count} == {}
+    assert contents(home, "other") == kept
+    assert main(["tenant", "list", *options]) == 0
+    assert capsys.readouterr().out.splitlines() == ["main  no call yet  keys: 1", "other  home"]

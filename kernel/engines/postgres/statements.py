@@ -14,7 +14,7 @@ Answered = Callable[[Any, Mapping[str, Any]], Sequence[tuple[Any, ...]]]
 _STRING_OR_COMMENT = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
 _KEPT = re.compile("\0(\\d+)\0")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)")
-_JOIN = re.compile(r"(?<!LEFT )(?<!FULL )\b(?:CROSS )?JOIN (\w+) AS (\w+)\s+ON\b")
+_JOIN = re.compile(r"(?<!LEFT )(?<!FULL )\b(?:CROSS |INNER )?JOIN (\w+) AS (\w+)\s+ON\b")
 _END = re.compile(r"\(|\)|\b(?:CROSS|LEFT|FULL|INNER|JOIN|WHERE|GROUP|ORDER|LIMIT|UNION|RETURNING)\b")
 # Texts that differ between SQLite and PostgreSQL, with the same meaning.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(

@@ -2,6 +2,10 @@
 -- Of the movers of a tenant, until the session ends; the first number is "QUMV".
 SELECT pg_try_advisory_lock(1364544854, CAST(:number AS integer));
 
+-- name: lock_alone
+-- The same lock until the end of the transaction, for who lets nobody move the tenant.
+SELECT pg_try_advisory_xact_lock(1364544854, CAST(:number AS integer));
+
 -- name: pause
 -- The lock of the writers of a tenant.
 SELECT pg_advisory_xact_lock(1364543824, CAST(:number AS integer));

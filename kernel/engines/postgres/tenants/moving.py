@@ -24,7 +24,7 @@ _ROUNDS = 2  # before writes are paused: the second copies the writes during the
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
 _LOCK_SECONDS, _LOCK_STEP = 5.0, 0.1  # a mover's statements are short
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
-_TAKEN = "The tenant is being moved by another process."
+TAKEN = "The tenant is being moved by another process."
 _OVERTAKEN = "Another process has begun to move the tenant."
 _IN_USE = "That database has a tenant of this name already, which did not come from here."
 _DIFFERENT = "What arrived differs from what was sent: the tenant stays where it was."
@@ -45,7 +45,7 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
     place = TenantPlace(home, tenant, pool_of).find()
     try:
         if place.address == to:
-            _clear(home, tenant, place, pool_of)
+            clear_left(home, tenant, place, pool_of)
             return Moved(0, 0.0)
         pool_of(to or home)  # its schema is current
         with _session(home, place.address) as source, _session(home, to) as target:
@@ -55,7 +55,7 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
             raise
         raise fault from error
     repoint(pool_of(home), tenant, place.address, to)
-    _clear(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
+    clear_left(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
     return moved
 
 
@@ -114,7 +114,7 @@ class _Move:
         seconds = 0.0
         while not run(self._source, "engine.moving.lock", number=self._place.number).fetchone()[0]:
             if seconds >= _LOCK_SECONDS:
-                raise Fault("conflict", _TAKEN)
+                raise Fault("conflict", TAKEN)
             time.sleep(_LOCK_STEP)
             seconds += _LOCK_STEP
 
@@ -160,7 +160,7 @@ class _Move:
         yield time.monotonic()
 
 
-def _clear(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
+def clear_left(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
     """Deletes the rows that a tenant has left in its last database, which only take room."""
     with ExitStack() as stack:
         here = stack.enter_context(transaction(place.pool))

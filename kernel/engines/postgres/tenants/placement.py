@@ -17,6 +17,7 @@ _PAUSE_SECONDS = 0.05  # before a tenant that is just arriving is looked for aga
 _LOCK_WAIT = "SET LOCAL lock_timeout = 5000"
 _SEEDS = ROOT / "postgres/schema/tenant/0001_seeds.sql"  # the rows that a new tenant begins with
 MOVING = "The tenant is being moved to another database, try again."
+_REMOVED = "The tenant was removed."
 _NO_SERVER = "No database takes new tenants: `quipu store add ADDRESS` names one."
 PoolOf = Callable[[str], Pool]
 
@@ -45,11 +46,13 @@ class TenantPlace:
         self._tenant = tenant
         self._pool_of = pool_of
         self._found: Place | None = None
+        self._is_new = True  # whether it was never found: one that is gone is not made again
 
     def find(self) -> Place:
         """Return the last place of the tenant; raises Fault."""
         if self._found is None:
             self._found = self._look()
+            self._is_new = False
         return self._found
 
     def find_again(self, left: Place) -> Place:
@@ -62,10 +65,10 @@ class TenantPlace:
 
     def _look(self) -> Place:
         home = self._pool_of(self._home)
-        address = _placed(home, self._tenant)
+        address = _placed(home, self._tenant, new=self._is_new)
         for _ in range(_MOST_HOPS):
             pool = self._pool_of(address or self._home)
-            number = _number(pool, self._tenant)
+            number = _number(pool, self._tenant, new=self._is_new)
             with transaction(pool) as db:
                 moves, moved_to, _ = run(db, "engine.directory.state", number=number).fetchone()
             if moved_to is None:
@@ -78,11 +81,13 @@ class TenantPlace:
         raise Fault("busy", MOVING)
 
 
-def _placed(home: Pool, tenant: str) -> str:
+def _placed(home: Pool, tenant: str, *, new: bool) -> str:
     """Return the address of a tenant; a new tenant goes to the database with the fewest."""
     with transaction(home) as db:
         if (row := run(db, "engine.directory.find", tenant=tenant).fetchone()) is not None:
             return row[0]
+        if not new:
+            raise Fault("not_found", _REMOVED)
         run(db, "engine.directory.lock")
         row = run(db, "engine.directory.find", tenant=tenant).fetchone()
         if row is None:
@@ -93,15 +98,17 @@ def _placed(home: Pool, tenant: str) -> str:
         return row[0]
 
 
-def _number(pool: Pool, tenant: str) -> int:
-    """Return the number of a tenant in a database, which is made if it does not exist."""
+def _number(pool: Pool, tenant: str, *, new: bool) -> int:
+    """Return the number of a tenant in a database; a new tenant is made if it does not exist."""
     with pool.transaction() as db:
         if row := run(db, "engine.directory.number", tenant=tenant).fetchone():
             return row[0]
-        new = run(db, "engine.directory.add", tenant=tenant).fetchone()
-        (number,) = new or run(db, "engine.directory.number", tenant=tenant).fetchone()
+        if not new:
+            raise Fault("not_found", _REMOVED)
+        added = run(db, "engine.directory.add", tenant=tenant).fetchone()
+        (number,) = added or run(db, "engine.directory.number", tenant=tenant).fetchone()
         db.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
-        if new:
+        if added:
             db.execute(_SEEDS.read_text(encoding="utf-8"), prepare=False)
             run(db, "engine.directory.keep_ids")
         return number

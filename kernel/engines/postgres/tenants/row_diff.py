@@ -103,10 +103,11 @@ class Difference:
             return int(writer.rowcount)
 
 
-def forget_rows(db: Any, number: int) -> None:
-    """Deletes all rows of a tenant."""
-    for table in _tables(db):
-        db.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {number}')
+def forget_rows(db: Any, number: int) -> int:
+    """Deletes all rows of a tenant; returns how many."""
+    return sum(
+        db.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {number}').rowcount for table in _tables(db)
+    )
 
 
 def _tables(db: Any) -> list[Table]:
