@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from handlers.console.commands import COMMANDS, TERMINAL, local_caller, run_command
 from handlers.console.printing import Style, printed
+from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess
@@ -68,6 +69,8 @@ class CommandRoutes:
             return refusal_response(body)
         if too_much := excess(body, self._limits):
             raise Fault("invalid", f"The body has {too_much}.")
+        if name == "add":  # one call; others make several
+            caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
         async with self._access.dispatch_of(caller) as dispatch:
             result = await run_command(dispatch, caller, name, body)
         output = printed(name, result, style, in_seconds=in_seconds)

@@ -26,6 +26,7 @@ from handlers.console.search import ask_recall
 from kernel.calls.arguments import UNREADABLE, without_nulls
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
+from kernel.calls.retries import first_targets
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
@@ -221,6 +222,8 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
         if place is None or fault.code != "conflict":
             raise
         raise Fault("conflict", f"There is {place.id} already: `quipu edit {place.id}` changes it.") from None
+    if not targets and visit.caller.idempotency_key is not None:
+        targets = await read(dispatch, visit, lambda tx: first_targets(tx, visit.caller))
     if not targets:
         raise Fault("conflict", f"Nothing was added: {reply.body[:_PAGE].decode('utf-8', 'replace')}")
     return await _changed(dispatch, visit, Place(*targets[0][:2]), "added")

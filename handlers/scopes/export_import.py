@@ -26,7 +26,7 @@ from handlers.scopes.export_import_schemas import (
 from handlers.scopes.field_types import normal_name, validate
 from handlers.scopes.import_document import as_object, scope_keys
 from handlers.scopes.import_entries import ImportState
-from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
+from handlers.scopes.import_merge import OUTCOMES, ImportOptions, is_small, merge_document
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
 from handlers.scopes.tags import id_by_name
@@ -109,7 +109,9 @@ def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
     options = ImportOptions(
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
-    state = yield from merge_document(tx, found, options)
+    merging = merge_document(tx, found, options)
+    # A document that is taken back as a whole if none of its entries fits: in slices its scopes would stay.
+    state = run_steps(tx, merging) if is_small(found) else (yield from merging)
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)

@@ -49,6 +49,11 @@ class _Outline(NamedTuple):
     problems: list[Problem]
 
 
+def is_small(document: Mapping[str, Any]) -> bool:
+    """Return whether a document takes no longer than other calls may wait."""
+    return sum(len(document["entries"].get(kind.plural) or ()) for kind in KINDS) <= _CHUNK
+
+
 def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
     """Writes a document, a chunk a step. The counts, and a problem for every item that was left out.
 

@@ -29,6 +29,7 @@ from kernel.calls.call import (
     with_call_id,
 )
 from kernel.calls.dialect import Dialect
+from kernel.calls.retries import once
 from kernel.calls.tools import Interaction, Prepare, Reply, Request
 from kernel.core.errors import Args, Fault, Result
 from kernel.core.ids import call_id, current_call
@@ -163,8 +164,8 @@ class Dispatch:
         context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key)
         precheck = entry.tool.hooks.precheck
         if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
-            return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
-        work = self._work(entry, request, context, interaction)
+            return _finish_task(entry, self._stepwise(call, request, context), done)
+        work = self._work(call, request, context)
         if precheck is not None:
             return self._begin_checked_read(entry, CheckedRead(precheck, request, work), context, done)
         if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
@@ -175,11 +176,11 @@ class Dispatch:
             answer = job.answer
             done(fail(entry, answer) if isinstance(answer, Fault) else answer)
 
-        job = catch_faults(self._enqueue, entry, request, work, context, deliver)
+        job = catch_faults(self._enqueue, call, request, work, context, deliver)
         return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
 
-    def _enqueue(self, entry: ToolEntry, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
-        tool = entry.tool
+    def _enqueue(self, call: Call, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
+        entry, tool = call.entry, call.entry.tool
         if tool.mode == "read" or type(request) in tool.read_arms:
             return self.store.begin_read(work, context, deliver)
         texts = tool.hooks.texts
@@ -188,29 +189,27 @@ class Dispatch:
             context,
             deliver,
             texts=partial(texts, request) if texts else (),
-            merge=Merge(entry.batch, request) if entry.batch else None,
+            merge=Merge(entry.batch, request) if entry.batch and call.caller.idempotency_key is None else None,
             exclusive=tool.mode == "exclusive",
             audited=True,
             undoable=tool.hints.destructive or type(request) in tool.kept_arms,
         )
 
-    async def _stepwise(
-        self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None
-    ) -> Answer:
+    async def _stepwise(self, call: Call, request: Request, context: CallContext) -> Answer:
         """Runs a call with a prepare or precheck hook; its steps are queued one after another."""
-        tool = entry.tool
+        entry, tool, interaction = call.entry, call.entry.tool, call.interaction
         prepare, precheck = tool.hooks.prepare, tool.hooks.precheck
         if prepare is not None:
             request = await self._prepared(prepare, request, context)
         if isinstance(request, Fault):
             return fail(entry, request)
-        work = self._work(entry, request, context, interaction)
+        work = self._work(call, request, context)
         if precheck is not None:
             if tool.long and interaction is not None:
                 precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
             answer = await self._checked_read(CheckedRead(precheck, request, work), context)
         else:
-            answer = await self._queued(partial(self._enqueue, entry, request, work, context))
+            answer = await self._queued(partial(self._enqueue, call, request, work, context))
         return fail(entry, answer) if isinstance(answer, Fault) else answer
 
     async def _prepared(self, prepare: Prepare, request: Request, context: CallContext) -> Request:
@@ -286,14 +285,17 @@ class Dispatch:
             job.cancel()
             raise
 
-    def _work(self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None) -> Work:
+    def _work(self, call: Call, request: Request, context: CallContext) -> Work:
         """Return the work of the transaction: the handler, its rendered reply, and the queueing of writes after a
         read.
         """
-        work = handler_work(entry, request, interaction)
-        writes = after_read_writes(entry.tool, request)
+        entry, tool, caller = call.entry, call.entry.tool, call.caller
+        work = handler_work(entry, request, call.interaction)
+        writes = after_read_writes(tool, request)
         if writes:
             work = self._with_writes_after(entry, request, context, writes)
+        if caller.idempotency_key is not None and tool.mode != "read" and type(request) not in tool.read_arms:
+            work = once(work, tool.name, request, caller.key, caller.idempotency_key)
         id_ = current_call.get()
         return with_call_id(id_, work) if id_ else work
 

@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from kernel.calls.call import NOT_CANCELLABLE, Pending
 from kernel.calls.dispatch import Dispatch
+from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core import limits as bounds
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
@@ -199,7 +200,8 @@ class Endpoint:
             inbound = over_http(envelope, id_, era, version, raw, headers, service.routes)
         except ProtocolError as error:
             return self._refusal(error, id_, headers)
-        inbound.caller, inbound.dispatch = with_client_name(caller, inbound.actor), dispatch
+        caller = with_idempotency_key(with_client_name(caller, inbound.actor), headers.get(IDEMPOTENCY_KEY))
+        inbound.caller, inbound.dispatch = caller, dispatch
         return service, inbound
 
     async def _wait(

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls.call import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry, fail
 from kernel.calls.dispatch import Dispatch
+from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.calls.tools import InputRequired, Interaction, Reply
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.limits import MISDIRECTED, Header, Headers, Limits, Refusal, excess, refuse, refuse_body
@@ -95,7 +96,8 @@ class ToolRoutes:
         if too_much := excess(body, self._limits):
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         async with self._access.dispatch_of(caller) as dispatch:
-            return _answer(await dispatch.call(entry, body, caller, NO_INTERACTION), headers)
+            keyed = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
+            return _answer(await dispatch.call(entry, body, keyed, NO_INTERACTION), headers)
 
     def _direct(
         self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
@@ -127,7 +129,8 @@ class ToolRoutes:
         def respond(answer: Answer) -> None:
             done(_answer(answer, headers))
 
-        answer = dispatch.submit(Call(entry, body or b"{}", caller, NO_INTERACTION), respond)
+        keyed = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
+        answer = dispatch.submit(Call(entry, body or b"{}", keyed, NO_INTERACTION), respond)
         return NOT_CANCELLABLE if isinstance(answer, Pending) else _answer(answer, headers)
 
 

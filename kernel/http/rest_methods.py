@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 from kernel.calls.arguments import UNREADABLE
 from kernel.calls.call import ToolEntry, fail
 from kernel.calls.dispatch import Dispatch
+from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.calls.tools import InputRequired
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
@@ -119,7 +120,9 @@ class MethodRoutes:
         if isinstance(arguments, Fault):
             return _error(400, arguments.message, request_id)
         async with self._access.dispatch_of(caller) as dispatch:
-            named = _with_client(caller, parameters.get(method.client, ""))
+            named = with_idempotency_key(
+                _with_client(caller, parameters.get(method.client, "")), headers.get(IDEMPOTENCY_KEY)
+            )
             answer = await dispatch.call(entry, arguments, named, NO_INTERACTION)
         if isinstance(answer, InputRequired):
             answer = fail(entry, Fault("disabled", "This requires input that only an MCP client can provide."))

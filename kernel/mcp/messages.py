@@ -55,6 +55,7 @@ class Meta(Struct, gc=False):
     token: str | int | None = field(name="progressToken", default=None)
     traceparent: str | None = None
     tracestate: str | None = None
+    idempotency_key: str | None = field(name="idempotencyKey", default=None)
 
 
 class Params(Struct, kw_only=True, gc=False):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from kernel.calls.call import Answer, Call, Pending, ToolEntry, fail
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import catch_faults
+from kernel.calls.retries import with_idempotency_key
 from kernel.calls.schema import input_schema
 from kernel.calls.tools import InputRequired, Reply
 from kernel.core.errors import Fault
@@ -144,7 +145,9 @@ class Service:
             request = purpose(inbound.caller.audit_identity, inbound.method, entry.tool.name, arguments)
             interaction = self._elicitation.interaction(inbound, entry.dialect.name, request)
 
-        call = Call(entry, arguments, inbound.caller, interaction)
+        meta = inbound.params.meta
+        caller = with_idempotency_key(inbound.caller, meta and meta.idempotency_key)
+        call = Call(entry, arguments, caller, interaction)
         answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, done))
         if isinstance(answer, Pending):
             return answer

@@ -50,12 +50,16 @@ FULL_ACCESS = grant(Permission.operator, frozenset[str](), False)
 
 
 class Caller(msgspec.Struct, frozen=True, eq=False):
-    """The authenticated caller: `actor` is stored as provenance, `key` is the id of the key, empty without one."""
+    """The authenticated caller: `actor` is stored as provenance, `key` is the id of the key, empty without one.
+
+    `idempotency_key` is that of the call it makes; None without (see `kernel/calls/retries.py`).
+    """
 
     actor: str
     grant: Grant
     tenant: str = MAIN
     key: str = ""
+    idempotency_key: str | None = None
 
     @property
     def audit_identity(self) -> str:

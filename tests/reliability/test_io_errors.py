@@ -12,6 +12,7 @@ from itertools import count
 import apsw
 import pytest
 
+from handlers.scopes import import_merge
 from kernel.calls import call as calls
 from kernel.operations import consistency
 from kernel.server import app
@@ -67,6 +68,7 @@ def test_an_import_that_fails_between_any_two_of_its_steps_can_be_taken_back_or_
     disk: Faulty, writing: Call, kernel: Kernel, lasting: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "CALL_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(import_merge, "_CHUNK", 1)
     kept = Kept()
     for step in STORY:
         if step.tool == "memory_import":
