@@ -10,7 +10,7 @@ from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
 from handlers.importers.records import Item, LeftOut, damaged
-from handlers.importers.text_files import files_below, names_below, read_text, root_of
+from handlers.importers.text_files import files_below, names_below, read_or_name, root_of
 from kernel.memories.import_records import Source
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
@@ -61,7 +61,7 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
         elif name.rpartition("/")[2] == _INDEX:
             yield LeftOut("a list of other memories")
         elif name in labels:
-            yield from note_items(CLAUDE_CODE, read_text(folder, name, labels[name]), vaults[_project(labels[name])])
+            yield from note_items(CLAUDE_CODE, read_or_name(folder, name, labels[name]), vaults[_project(labels[name])])
         elif name == "CLAUDE.md":
             yield from rules.file_items(folder, name, rules.Owner("", root_of(folder), _USER_PRIORITY))
 
@@ -87,7 +87,7 @@ def _codex_items(folder: Path) -> Iterator[Item]:
         if isinstance(name, LeftOut):
             yield name
         elif _is_of_codex(name):
-            yield from note_items(CODEX, read_text(folder, name), vault)
+            yield from note_items(CODEX, read_or_name(folder, name), vault)
         else:
             yield LeftOut("derived from other files")
 

@@ -27,7 +27,7 @@ from handlers.importers.records import (
     utc_of,
 )
 from handlers.importers.rules import is_rules
-from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_text, root_of
+from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_or_name, root_of
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time
 from kernel.memories.import_records import Record, Source
@@ -101,21 +101,25 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
         elif _is_reserved(system, name):
             yield LeftOut("a list of other pages")
         else:
-            yield from note_items(system, read_text(folder, name), vault)
+            yield from note_items(system, read_or_name(folder, name), vault)
 
 
 def pages(folder: Path, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, markdown.Page]]:
     """Yield some files of a folder in their parts, each with its label."""
     for name, label in files:
-        yield label, markdown.screened(label, read_text(folder, name, label).text)[0]
+        if isinstance(file := read_or_name(folder, name, label), TextFile):
+            yield label, markdown.screened(label, file.text)[0]
 
 
 def _is_reserved(system: str, name: str) -> bool:
     return system == _OKF and name.rpartition("/")[2] in _RESERVED
 
 
-def note_items(system: str, file: TextFile, vault: Vault) -> Iterator[Item]:
-    """Yield a note, its observations, and its links to other pages."""
+def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[Item]:
+    """Yield a note, its observations, and its links to other pages; a file that is left out as it is."""
+    if isinstance(file, LeftOut):
+        yield file
+        return
     page, secrets = markdown.screened(file.name, file.text)
     yield from secrets
     title = title_of(file.name, page)

@@ -17,6 +17,7 @@ from handlers.importers.records import (
     clean_line,
     damaged,
     filled,
+    left_out,
     tags_of,
     text_of,
     texts_in,
@@ -184,7 +185,7 @@ def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:
     if isinstance(file, TextFile) and has_controls(file.text):
         return LeftOut("a text with control characters")
     if file == LeftOut(SPECIAL) and not here.depth:
-        raise damaged(here.name, f"is {SPECIAL}")
+        return left_out(damaged(here.name, f"is {SPECIAL}"))
     return LeftOut(_NO_IMPORT) if file is None and here.depth else file
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from handlers.importers.records import LeftOut, damaged, shown, utc_of
+from handlers.importers.records import LeftOut, damaged, left_out, shown, utc_of
 from kernel.core.checkout import HARD_LINK, LINK, Refused, main_worktree, open_file
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
@@ -41,11 +41,16 @@ def read_text(folder: Path, name: str, label: str = "") -> TextFile:
         return _text(file, label or name)
 
 
-def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
-    """Return a file as text, or why it is left out; None if there is none of this name, or a folder.
+def read_or_name(folder: Path, name: str, label: str = "") -> TextFile | LeftOut:
+    """Return a file as `read_text` does, or what is wrong with it."""
+    try:
+        return read_text(folder, name, label)
+    except Fault as fault:
+        return left_out(fault)
 
-    Raises Fault for a file that is too large or is no text.
-    """
+
+def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
+    """Return a file as text, or why it is left out; None if there is none of this name, or a folder."""
     if (folder / name).is_dir() and not (folder / name).is_symlink():
         return None
     try:
@@ -53,8 +58,12 @@ def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
             return _text(file, name)
     except Refused as refused:
         return LeftOut(str(refused))
+    except Fault as fault:
+        return left_out(fault)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        return left_out(damaged(name, f"cannot be read: {error.strerror}"))
 
 
 def opened(folder: Path, name: str) -> BinaryIO:
@@ -91,25 +100,40 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
-    """Yield the names of the files with any of these endings, in order, and a LeftOut for each link among them."""
+    """Yield the names of the files with any of these endings, in order, and a LeftOut for what is no such file."""
     count = 0
-    waiting = [(folder, "", 0)]
+    waiting = [(folder, "")]
     while waiting:
-        here, prefix, depth = waiting.pop()
-        folders: list[tuple[Path, str, int]] = []
-        for entry in (entry for entry in _entries(here) if entry.name not in _SKIPPED_FOLDERS):
-            name = f"{prefix}{entry.name}"
-            if _is_link(entry):
-                yield LeftOut(LINK)
-            elif entry.is_dir(follow_symlinks=False):
-                if depth < _MAX_DEPTH:
-                    folders.append((Path(entry.path), f"{name}/", depth + 1))
-            elif entry.name.lower().endswith(suffixes):
-                count += 1
-                if count > MAX_FILES:
-                    raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
-                yield _ordinary(entry, name)
-        waiting += reversed(folders)
+        here, prefix = waiting.pop()
+        folders: list[tuple[Path, str]] = []
+        for found in _in_folder(here, prefix, suffixes):
+            if isinstance(found, Path):
+                folders.append((found, f"{prefix}{found.name}/"))
+                continue
+            count += isinstance(found, str)
+            if count > MAX_FILES:
+                raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
+            yield found
+        waiting += reversed([one for one in folders if one[1].count("/") <= _MAX_DEPTH])
+
+
+def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Path | str | LeftOut]:
+    """Yield the folders in a folder, the names of its files, and what is neither."""
+    try:
+        entries = _entries(folder)
+    except OSError as error:
+        yield left_out(damaged(prefix or folder.name, f"cannot be read: {error.strerror}"))
+        return
+    for entry in (entry for entry in entries if entry.name not in _SKIPPED_FOLDERS):
+        name = f"{prefix}{entry.name}"
+        if _SURROGATE.search(entry.name):
+            yield left_out(damaged(name, "has a name that is no text"))
+        elif _is_link(entry):
+            yield LeftOut(LINK)
+        elif entry.is_dir(follow_symlinks=False):
+            yield folder / entry.name
+        elif entry.name.lower().endswith(suffixes):
+            yield _ordinary(entry, name)
 
 
 def names_below(folder: Path, *suffixes: str) -> Iterator[str]:
@@ -123,7 +147,7 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
 
 def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
     if not entry.is_file(follow_symlinks=False):
-        raise damaged(name, "is no ordinary file")
+        return left_out(damaged(name, "is no ordinary file"))
     return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK)
 
 
@@ -134,12 +158,5 @@ def is_own_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
-    except OSError as error:
-        raise damaged(str(folder), f"cannot be read: {error.strerror}") from None
-    odd = next((entry.name for entry in entries if _SURROGATE.search(entry.name)), None)
-    if odd is not None:
-        raise damaged(odd, "has a name that is no text")
-    return entries
+    with os.scandir(folder) as listing:
+        return sorted(listing, key=lambda entry: entry.name)

@@ -32,6 +32,10 @@ class Shell:
         """The result of an import of a source that says what it is."""
         return json.loads(self.run("import", str(source), *options, "--json"))
 
+    def bring_kind(self, kind: str, source: Path) -> dict[str, Any]:
+        """The result of an import of a source as this kind."""
+        return json.loads(self.run("import", kind, str(source), "--json"))
+
     def export(self, kind: str = "jsonl") -> Path:
         """A new export."""
         self._exports += 1
