@@ -126,10 +126,12 @@ class Worker:
 
     def keep(self, text: bytes) -> None:
         """Keeps the counters of this worker, for the worker that takes its place."""
+        assert sys.platform != "win32"
         os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
 
     def kept(self) -> bytes:
         """Return what the worker before this one has kept; empty for the first."""
+        assert sys.platform != "win32"
         file = self._shared.kept[self.number].fileno()
         head = os.pread(file, _KEPT.size, 0)
         if not head:

@@ -218,8 +218,8 @@ def test_a_removed_tenant_leaves_no_row_and_no_key_and_does_not_come_back(
     assert places(databases) == []
     with stores.connect(second) as db:
         tables = [name for (name,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'quipu_data'")]
-        left = {name: db.execute(f"SELECT count(*) FROM quipu_data.{name} WHERE tenant > 0").fetchone()[0] for name in tables}
-    assert {name: count for name, count in left.items() if count} == {}
+        left = [name for name in tables if db.execute(f"SELECT 1 FROM quipu_data.{name} WHERE tenant > 0").fetchone()]
+    assert left == []
     assert contents(home, "other") == kept
     assert main(["tenant", "list", *options]) == 0
     assert capsys.readouterr().out.splitlines() == ["main  no call yet  keys: 1", "other  home"]
