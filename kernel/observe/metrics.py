@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeVar
 
+import msgspec
+
 from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
 from kernel.core.ids import utc_now
 from kernel.core.status_counts import STATUSES
@@ -160,6 +162,11 @@ class Snapshot(NamedTuple):
             files=0,
             database=self.database and self.database._replace(used=0, most=0, waiting=0, replica="", lag=0),
         )
+
+
+def kept_counters(text: bytes) -> Snapshot | None:
+    """Return the counters of a process that has ended, from its encoded snapshot; None for an empty text."""
+    return msgspec.json.decode(text, type=Snapshot).counters() if text else None
 
 
 def _merged(left: Mapping[K, V], right: Mapping[K, V], add: Callable[[V, V], V]) -> dict[K, V]:

@@ -84,7 +84,7 @@ class Application:
         self.guide: GuideOf | None = None
         self.local: LocalAccess | None = None
         self.backups: BackupLoop | None = None
-        self._before = None if worker is None or kernel.metrics is None else _kept(worker)
+        self._before = self._counters_before()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -224,19 +224,19 @@ class Application:
         now = Snapshot.take(registry, loads, self.connections(), Backups.of(self.backups), use)
         return now if self._before is None else now.plus(self._before)
 
+    def _counters_before(self) -> "Snapshot | None":
+        """Return the counters of the worker that this one takes the place of."""
+        if self._worker is None or self.kernel.metrics is None:
+            return None
+        from kernel.observe.metrics import kept_counters
+
+        return kept_counters(self._worker.kept())
+
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         if self._worker is not None:
             dialects = tuple(map(unsubscribable, dialects))
         choose = profiles(partial(service, self.kernel, dialects))
         return Endpoint(choose, limits, self.access, path, self.streams)
-
-
-def _kept(worker: "Worker") -> "Snapshot | None":
-    """Return the counters of the worker that this one takes the place of."""
-    from kernel.observe.metrics import Snapshot
-
-    text = worker.kept()
-    return msgspec.json.decode(text, type=Snapshot).counters() if text else None
 
 
 def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastRoute:

@@ -105,6 +105,8 @@ class Server(uvicorn.Server):
         self._guide = guide
         self._gate = StartupGate(config.limits, worker, counts=config.metrics)
         self._worker = worker
+        if worker is not None and config.metrics:
+            worker.text = partial(_kept_counters, worker)  # until the kernel is open
         super().__init__(_uvicorn_config(config, self._gate))
         self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._quipu_config = config
@@ -221,6 +223,16 @@ class Server(uvicorn.Server):
             worker.text = found.snapshot
             worker.report_opened()
         asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
+
+
+def _kept_counters(worker: "Worker") -> bytes:
+    """Return the counters of the worker that this one takes the place of, for its siblings."""
+    import msgspec  # a start does not wait for it
+
+    from kernel.observe.metrics import kept_counters
+
+    counters = kept_counters(worker.kept())
+    return b"" if counters is None else msgspec.json.encode(counters)
 
 
 def _collect_garbage() -> None:
