@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
-from handlers.importers.archives import head_of
+from handlers.importers.archives import has_files, head_of
 from handlers.importers.importing import Open, Read, preview, run
 from handlers.importers.programs import (
     CLAUDE_MEM,
@@ -20,7 +20,7 @@ from handlers.importers.programs import (
     is_database,
     is_sqlite,
     open_database,
-    read_export,
+    open_export,
 )
 from handlers.importers.records import Item
 from kernel.memories.import_records import Import, Source
@@ -50,7 +50,9 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     """Return the import of a program with a database, and an export that begins with any of these members."""
     program = PROGRAMS[system]
     database = (partial(is_database, program), partial(open_database, program))
-    return _import(system, about, dialect, database, (_has_members(*members), _file(partial(read_export, program))))
+    export = partial(open_export, program)
+    archive = (partial(has_files, names=(*program.files, *(f".{system}/{name}" for name in program.files))), export)
+    return _import(system, about, dialect, database, archive, (_has_members(*members), export))
 
 
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
@@ -63,7 +65,7 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
     marks = [f'"{name}"'.encode() for name in names]
     return lambda path: (
         path.is_file()
-        and (head := head_of(path, _HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")).startswith((b"{", b"["))
+        and (head := head_of(path, _HEAD_BYTES, unpacked=True).lstrip(b"\xef\xbb\xbf \t\r\n")).startswith((b"{", b"["))
         and any(mark in head for mark in marks)
     )
 

@@ -7,13 +7,17 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 
-from handlers.importers.records import damaged
+from handlers.importers.records import LeftOut, damaged, left_out, shown
+from handlers.importers.text_files import files_below, opened
 from kernel.core.errors import Fault
+from kernel.memories.import_records import Source
+from kernel.memories.json_rows import Element, rows
 
 MAX_MEMBERS = 100_000
 MAX_MEMBER_BYTES = 512 << 20
@@ -33,7 +37,83 @@ UNREADABLE = (
     NotImplementedError,
     RuntimeError,
 )
+_GZIP = b"\x1f\x8b"
 _ENCRYPTED = 1  # the bit of a member that needs a password
+
+
+class Part(NamedTuple):
+    """A file of an export: its name in a folder or archive, empty for a file by itself, and how it is opened."""
+
+    name: str
+    open: Callable[[], IO[bytes]]
+
+
+def parts_of(source: Source, stack: ExitStack) -> list[Part | LeftOut]:
+    """Return the files of an export, which is a folder, a ZIP archive, or a file; each may be compressed."""
+    if source.path.is_dir():
+        names = files_below(source.path, "")
+        parts = [
+            name if isinstance(name, LeftOut) else Part(name, partial(opened, source.path, name)) for name in names
+        ]
+    elif is_zip(source.path):
+        archive = open_zip(source.path, stack)
+        members = (info for info in archive.infolist() if not info.is_dir())
+        parts = [Part(info.filename, partial(archive.open, info)) for info in members]
+    else:
+        parts = [Part("", partial(source.path.open, "rb"))]
+    return [
+        part if isinstance(part, LeftOut) else part._replace(open=partial(_unpacked, part, source)) for part in parts
+    ]
+
+
+def rows_of(part: Part, members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
+    """Yield the rows of a file; of one in a folder or archive that cannot be read, that it is left out."""
+    try:
+        with part.open() as file:
+            yield from rows(file, part.name, members)
+    except UNREADABLE as error:
+        if not part.name:
+            raise
+        yield left_out(damaged(part.name, str(error)))
+    except Fault as fault:
+        if not part.name:
+            raise
+        yield left_out(fault)
+
+
+def unknown_member(element: Element) -> Iterator[LeftOut]:
+    """Yield that a row or an object is left out, since no importer takes its member; texts and numbers are headings."""
+    if element.row or isinstance(element.value, list):
+        yield LeftOut(f"of the member {shown(element.member)}")
+
+
+def _unpacked(part: Part, source: Source) -> IO[bytes]:
+    """Return a file, or a copy of what it holds, if it is compressed."""
+    file = part.open()
+    is_compressed = file.read(2) == _GZIP
+    file.seek(0)
+    if not is_compressed:
+        return file
+    copy = source.copies / f"part-{hash(part.name):x}"
+    with file, gzip.open(file) as whole, copy.open("wb") as target:
+        try:
+            while chunk := whole.read(_COPY_BYTES):
+                target.write(chunk)
+                _check_sizes(part.name or source.path.name, [target.tell()])
+        except UNREADABLE as error:
+            raise damaged(part.name or source.path.name, f"cannot be unpacked: {error}") from None
+    return copy.open("rb")
+
+
+def has_files(path: Path, names: Collection[str]) -> bool:
+    """Return whether a folder or ZIP archive has a file of any of these names, which may have patterns."""
+    if path.is_dir():
+        return any(True for name in names for _ in path.glob(name))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(PurePosixPath(member).match(name) for member in archive.namelist() for name in names)
+    except UNREADABLE:
+        return False
 
 
 def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
@@ -79,15 +159,17 @@ def is_zip(path: Path) -> bool:
 
 def is_gzip(path: Path) -> bool:
     """Return whether a file begins as a gzip file does."""
-    return head_of(path, 2) == b"\x1f\x8b"
+    return head_of(path, 2) == _GZIP
 
 
-def head_of(path: Path, size: int) -> bytes:
-    """Return the first bytes of a file; none for a file that cannot be read."""
+def head_of(path: Path, size: int, *, unpacked: bool = False) -> bytes:
+    """Return the first bytes of a file, or of what it holds, if it is compressed; none if it cannot be read."""
+    if not path.is_file():  # a pipe may never end
+        return b""
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if unpacked and is_gzip(path) else path.open("rb") as file:
             return file.read(size)
-    except OSError:
+    except UNREADABLE:
         return b""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-from handlers.importers.archives import is_gzip, unpack_tar
+from handlers.importers.archives import head_of, is_gzip, unpack_tar
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
@@ -32,13 +32,14 @@ from kernel.memories.json_rows import lines
 
 SYSTEM = "cogx"
 _MANIFEST = "manifest.json"
+_HEAD_BYTES = 1 << 16
 _MAJOR = "0"
 
 
 def is_archive(path: Path) -> bool:
     """Return whether a path is a folder with a manifest of COGX, or an archive with the name of COGX."""
     if path.is_dir():
-        return (path / _MANIFEST).is_file()
+        return b"cogx_version" in head_of(path / _MANIFEST, _HEAD_BYTES)
     return is_gzip(path) and ".cogx" in path.name
 
 

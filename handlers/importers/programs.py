@@ -4,13 +4,13 @@ The rows of a table and the elements of an export become records by the same fun
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from handlers.importers.archives import head_of
+from handlers.importers.archives import Part, head_of, parts_of, rows_of, unknown_member
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
@@ -20,6 +20,7 @@ from handlers.importers.records import (
     damaged,
     filled,
     headed,
+    is_deleted,
     mapping_in,
     share_in,
     tags_of,
@@ -30,7 +31,7 @@ from handlers.importers.records import (
 )
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Record, Source
-from kernel.memories.json_rows import Element, rows
+from kernel.memories.json_rows import Element
 
 CLAUDE_MEM, ENGRAM, MEMORY_SERVICE, MEM0 = "claude-mem", "engram", "mcp-memory-service", "mem0"
 _MAGIC = b"SQLite format 3\0"
@@ -38,20 +39,24 @@ _SCHEMA_BYTES = 16 << 20  # the schema of a file was written before its rows
 _HEAD_BYTES = 1 << 20
 _CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,64})")
 _PROMPTS = ("user_prompts", "prompts")
+_CHUNKS = ("chunks/*.jsonl.gz", "chunks/*.jsonl", "chunks/*.json")
+_OLDER = LeftOut("repeated, or an older version")
 _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there")
 
 
 class Program(NamedTuple):
     """The tables of a program with the columns they need, and how its rows become items; the first table must be there.
 
-    `members` have the rows of an export.
+    `members` have the rows of an export, the first those of a list without a name; `files` are exports in a folder or
+    archive.
     `rows(database, name)` are the items of a database, `items(element, name)` those of an element of an export.
     The first table is read by its column `indexed`, if it is named. A database of the program has the tables `signs`
     and the text `column` in its first MiB, and not the table `other`, which only a similar program has.
     """
 
     signs: tuple[str, ...]
-    members: frozenset[str]
+    members: tuple[str, ...]
+    files: tuple[str, ...]
     tables: Mapping[str, tuple[str, ...]]
     rows: Callable[[ExternalDatabase, str], Iterator[Item]]
     items: Callable[[Element, str], Iterable[Item]]
@@ -79,11 +84,49 @@ def open_database(program: Program, source: Source, stack: ExitStack) -> Read:
     return partial(program.rows, database, source.path.name)
 
 
-def read_export(program: Program, path: Path) -> Iterator[Item]:
-    """Yield the items of the JSON of an export."""
-    with path.open("rb") as file:
-        for element in rows(file, members=program.members):
-            yield from [element] if isinstance(element, LeftOut) else program.items(element, path.name)
+def open_export(program: Program, source: Source, stack: ExitStack) -> Read:
+    """Return the items of an export in JSON."""
+    folder = source.path / f".{ENGRAM}"
+    inner = source._replace(path=folder) if program.files == _CHUNKS and folder.is_dir() else source
+    return partial(_newest, program, parts_of(inner, stack), source.path.name)
+
+
+def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+    """Yield the items of an export, of several versions of a record the one that was changed last."""
+    last: dict[int, int] = {}
+    for number, item in enumerate(_export_items(program, parts, name)):
+        if isinstance(item, Record):
+            key = _digest(item)
+            last[key] = max(last.get(key, 0), _rank(item, number))
+    for number, item in enumerate(_export_items(program, parts, name)):
+        is_newest = not isinstance(item, Record) or last[_digest(item)] == _rank(item, number)
+        yield item if is_newest else _OLDER
+
+
+def _digest(item: Record) -> int:
+    return hash((item.kind, item.key))
+
+
+def _rank(item: Record, number: int) -> int:
+    """Return a number that is larger the later a record was changed, or stands in the source."""
+    digits = "".join(filter(str.isdecimal, item.updated_at or item.created_at))
+    return (int(digits or 0) << 32) + number
+
+
+def _export_items(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+    for part in parts:
+        if isinstance(part, LeftOut):
+            yield part
+        elif part.name and not any(PurePosixPath(part.name).match(pattern) for pattern in program.files):
+            yield LeftOut("is no file with memories", part.name)
+        else:
+            for element in rows_of(part, program.members):
+                if isinstance(element, LeftOut):
+                    yield element
+                elif element.member in {"", *program.members}:
+                    yield from program.items(element._replace(member=element.member or program.members[0]), name)
+                else:
+                    yield from unknown_member(element)
 
 
 def is_sqlite(path: Path) -> bool:
@@ -131,13 +174,12 @@ def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 
 def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
-    if element.member in {*_KINDS, *_PROMPTS}:
-        yield _claude_mem_item(element.member, element.row, name, {})
+    yield _claude_mem_item(element.member, element.row, name, {})
 
 
 def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str, str]) -> Item:
-    if table in _PROMPTS:
-        return _A_PROMPT
+    if table in _PROMPTS or is_deleted(row):
+        return _A_PROMPT if table in _PROMPTS else _DELETED
     kind = _KINDS[table]
     is_summary = kind == "summary"
     category = kind if is_summary else text_of(row, "type") or kind
@@ -197,21 +239,19 @@ def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 
 def _engram_items(element: Element, name: str) -> Iterator[Item]:
-    if element.member == "observations":
-        yield _engram_observation(element.row, name)
-    elif element.member in _PROMPTS:
-        yield _A_PROMPT
+    yield _A_PROMPT if element.member in _PROMPTS else _engram_observation(element.row, name)
 
 
 def _engram_observation(row: Values, name: str) -> Item:
-    if row.get("deleted_at"):
+    if is_deleted(row):
         return _DELETED
+    number = text_of(row, "sync_id")
     title, session = clean_line(text_of(row, "title"), 200), text_of(row, "session_id")
     content = text_of(row, "content")
     return Record(
         "sessions",
         "memory",
-        f"{ENGRAM}:{row.get('id')}:{session}",
+        f"{ENGRAM}:{number}" if number else f"{ENGRAM}:{row.get('id')}:{session}",
         f"{title}\n\n{content}" if title and not content.startswith(title) else content,
         place=f"{ENGRAM}:{session or 'unknown'}",
         title=title,
@@ -219,7 +259,7 @@ def _engram_observation(row: Values, name: str) -> Item:
         tags=tags_of([text_of(row, "topic_key"), text_of(row, "project")]),
         created_at=time_in(row, "created_at"),
         updated_at=time_in(row, "updated_at"),
-        origin=filled({"system": ENGRAM, "id": row.get("id"), "file": name}),
+        origin=filled({"system": ENGRAM, "id": number or row.get("id"), "file": name}),
         details={"metadata": filled({key: row.get(key) for key in _ENGRAM_KEPT})},
     )
 
@@ -236,12 +276,11 @@ def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
 
 
 def _service_items(element: Element, name: str) -> Iterator[Item]:
-    if element.member == "memories":
-        yield from _service_memory(element.row, name)
+    yield from _service_memory(element.row, name)
 
 
 def _service_memory(row: Values, name: str) -> Iterator[Item]:
-    if row.get("deleted_at") is not None:
+    if row.get("deleted_at") is not None or is_deleted(row):
         yield _DELETED
         return
     metadata = mapping_in(row.get("metadata"))
@@ -288,18 +327,21 @@ def _service_key(digest: str) -> str:
     return f"{MEMORY_SERVICE}:{digest}"
 
 
-_MEM0_MEMBERS = {"results", "memories", "items"}
 _MEM0_TEXTS = ("memory", "text", "data", "content")
 _SCOPES = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
+_SET_ASIDE = {"archived", "paused"}
 _NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
 
 
 def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     row = element.row
-    if element.member in {"", *_MEM0_MEMBERS}:
-        has_text = any(name in row for name in _MEM0_TEXTS)
-        yield _mem0_memory(row, name) if has_text else LeftOut(_NO_TEXT, element.place, is_damage=True)
+    if is_deleted(row):
+        yield _DELETED
+    elif any(name in row for name in _MEM0_TEXTS):
+        yield _mem0_memory(row, name)
+    else:
+        yield LeftOut(_NO_TEXT, element.place, is_damage=True)
 
 
 def _mem0_memory(row: Values, name: str) -> Record:
@@ -316,7 +358,11 @@ def _mem0_memory(row: Values, name: str) -> Record:
         created_at=time_in(row, "created_at"),
         updated_at=time_in(row, "updated_at"),
         origin=filled({"system": MEM0, "id": text_of(row, "id"), "hash": text_of(row, "hash"), "file": name}),
-        details={"metadata": metadata, "valid_until": utc_of(row.get("expiration_date"))},
+        details={
+            "metadata": metadata,
+            "valid_until": utc_of(row.get("expiration_date")),
+            "status": "archived" if row.get("state") in _SET_ASIDE else "active",
+        },
     )
 
 
@@ -356,14 +402,16 @@ def _when(row: Values) -> str:
 PROGRAMS: Mapping[str, Program] = {
     CLAUDE_MEM: Program(
         ("sdk_sessions", "observations"),
-        frozenset({*_KINDS, *_PROMPTS}),
+        (*_KINDS, *_PROMPTS),
+        (),
         {"observations": ("id",), "session_summaries": ("id",), "user_prompts": (), "sdk_sessions": ()},
         _claude_mem_rows,
         _claude_mem_items,
     ),
     ENGRAM: Program(
         ("observations", "sessions"),
-        frozenset({"observations", *_PROMPTS}),
+        ("observations", *_PROMPTS),
+        _CHUNKS,
         {"observations": ("id", "content"), "user_prompts": (), "prompts": ()},
         _engram_rows,
         _engram_items,
@@ -371,7 +419,8 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     MEMORY_SERVICE: Program(
         ("memories",),
-        frozenset({"memories"}),
+        ("memories",),
+        (),
         {"memories": ("content_hash", "content"), "memory_graph": ("source_hash", "target_hash")},
         _service_rows,
         _service_items,
@@ -379,7 +428,8 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     MEM0: Program(
         ("history",),
-        frozenset(_MEM0_MEMBERS),
+        ("results", "memories", "items"),
+        ("memories.json", "memories.jsonl", "memories.jsonl.gz"),
         {"history": ("memory_id", "event")},
         _mem0_rows,
         _mem0_items,

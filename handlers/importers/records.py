@@ -78,6 +78,12 @@ def _compact(digits: str) -> str:
     return iso(moment) if 1990 <= moment.year < 2100 else ""
 
 
+def is_deleted(values: Values) -> bool:
+    """Return whether a program says of a row that it is deleted."""
+    states = {str(values.get(name)).lower() for name in ("state", "status", "event")}
+    return bool(values.get("deleted_at") or values.get("is_deleted") or states & {"deleted", "delete"})
+
+
 def time_in(values: Values, *names: str) -> str:
     """Return the first of these values that is a time."""
     return next((time for name in names if (time := utc_of(values.get(name)))), "")

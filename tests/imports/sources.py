@@ -294,19 +294,19 @@ SOURCES: Mapping[str, Given] = {
     "mem0": Given(json_file("mem0.json", MEM0), "mem0", {"memories": 3, **ZERO}),
     "mem0 list": Given(json_file("mem0.json", MEM0["results"]), "mem0", {"memories": 3, **ZERO}),
     "mcp-memory-service json": Given(
-        json_file("export.json", MCP_MEMORY_SERVICE), "mcp-memory-service", {"memories": 2, **ZERO}
+        json_file("export.json", MCP_MEMORY_SERVICE), "mcp-memory-service", {"memories": 2, **ZERO, "left out": 1}
     ),
     "claude-mem json": Given(
         json_file("export.json", CLAUDE_MEM), "claude-mem", {"memories": 2, "already there": 0, "left out": 1}
     ),
     "engram": Given(engram_database, "engram", {"memories": 2, "already there": 0, "left out": 2}),
     "engram json": Given(
-        json_file("export.json", ENGRAM), "engram", {"memories": 1, "already there": 0, "left out": 1}
+        json_file("export.json", ENGRAM), "engram", {"memories": 1, "already there": 0, "left out": 2}
     ),
     "chatgpt": Given(
         zip_file("export.zip", {"conversations.json": CHATGPT, "user.json": {}}),
         "chatgpt",
-        {"memories": 1, "already there": 0, "left out": 1},
+        {"memories": 1, "already there": 0, "left out": 2},
     ),
     "claude": Given(
         zip_file("data.zip", {"conversations.json": CLAUDE, "projects.json": CLAUDE_PROJECTS}),

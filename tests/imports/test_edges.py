@@ -71,7 +71,9 @@ def test_a_source_that_is_missing_or_a_folder_is_refused_in_a_sentence(kind: str
     with pytest.raises(Fault, match=r"There is no file|cannot be read|No such file|is no (folder|rules)"):
         shell.run("import", kind, str(tmp_path / "none"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(Fault, match=r"cannot be read: Is a directory|nothing that can be imported|holds no manifest"):
+    with pytest.raises(
+        Fault, match=r"cannot be read: Is a directory|nothing that can be imported|holds no (manifest|conv)"
+    ):
         shell.run("import", kind, str(tmp_path / "empty"))
 
 

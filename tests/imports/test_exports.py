@@ -1,0 +1,259 @@
+"""Exports as programs write them: folders, archives and states; questions without text, and what no person has said."""
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.imports.harness import Shell
+from tests.imports.sources import json_file, zip_file
+
+
+def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
+    lines = (json.loads(line) for line in shell.export().read_bytes().splitlines())
+    return [line["row"] for line in lines if line.get("table") == table]
+
+
+def contents(shell: Shell, table: str = "sessions_memory") -> list[str]:
+    return [row["content"] for row in rows(shell, table)]
+
+
+STATES = [
+    {"id": "m1", "content": "Alice likes green tea.", "state": "active"},
+    {"id": "m2", "content": "The old address.", "state": "deleted", "deleted_at": "2025-07-01T00:00:00Z"},
+    {"id": "m3", "content": "The office is closed.", "state": "archived"},
+    {"id": "m4", "content": "The gym is at noon.", "state": "paused"},
+    {"id": "m5", "content": "The old phone.", "deleted_at": "2025-07-01T00:00:00Z"},
+]
+BACKUP = {"user": {"id": "u"}, "memories": STATES, "apps": [{"name": "x"}], "categories": []}
+
+
+def backup(folder: Path) -> Path:
+    """The ZIP archive of the backup route of OpenMemory."""
+    path = folder / "memories_export_ada.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("memories.json", json.dumps(BACKUP))
+        archive.writestr("memories.jsonl.gz", gzip.compress("\n".join(map(json.dumps, STATES)).encode()))
+    return path
+
+
+@pytest.mark.parametrize("form", ["list", "document", "zip", "folder", "gzip"])
+def test_what_mem0_has_deleted_or_set_aside_stays_so(form: str, shell: Shell, tmp_path: Path) -> None:
+    path = backup(tmp_path)
+    if form in {"list", "document"}:
+        path = json_file("memories.json", STATES if form == "list" else BACKUP)(tmp_path)
+    elif form == "folder":
+        (tmp_path / "backup").mkdir()
+        zipfile.ZipFile(path).extractall(path := tmp_path / "backup")
+    elif form == "gzip":
+        path = tmp_path / "memories.jsonl.gz"
+        path.write_bytes(gzip.compress("\n".join(map(json.dumps, STATES)).encode()))
+    dry = shell.bring(path, "--dry-run")
+    done = shell.bring(path)
+    assert {**done, "dry_run": True} == dry
+    assert (done["kind"], done["counts"]["memories"]) == ("mem0", 3)
+    assert {row["content"]: row["status"] for row in rows(shell, "brain_memory")} == {
+        "Alice likes green tea.": "active",
+        "The office is closed.": "archived",
+        "The gym is at noon.": "archived",
+    }
+    told = {remark.partition(" ")[2].split(" ", 2)[2] for remark in done["remarks"]}
+    members = {"of the member user", "of the member apps"} if form in {"document", "zip", "folder"} else set[str]()
+    older = {"repeated, or an older version"} if form in {"zip", "folder"} else set[str]()
+    assert told == {"deleted there", *members, *older}
+
+
+def observation(number: int, sync: str, content: str, updated: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "sync_id": sync,
+        "session_id": "s1",
+        "type": "decision",
+        "title": "",
+        "content": content,
+        "topic_key": "t",
+        "created_at": "2026-02-01 10:00:00",
+        "updated_at": updated,
+        **more,
+    }
+
+
+def chunk(*observations: dict[str, Any]) -> bytes:
+    return gzip.compress(json.dumps({"sessions": [], "observations": observations, "prompts": []}).encode())
+
+
+def engram(folder: Path) -> Path:
+    """The folder that engram commits: newer versions of observations stand in any chunk."""
+    root = folder / "project" / ".engram"
+    (root / "chunks").mkdir(parents=True)
+    (root / "manifest.json").write_text('{"version": 1, "chunks": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}')
+    (root / "chunks" / "a.jsonl.gz").write_bytes(
+        chunk(
+            observation(1, "o1", "The port is 8080.", "2026-02-03 10:00:00", revision_count=2),
+            observation(2, "o2", "Use tabs.", "2026-02-01 10:00:00"),
+        )
+    )
+    (root / "chunks" / "b.jsonl.gz").write_bytes(
+        chunk(
+            observation(7, "o1", "The port is 7437.", "2026-02-01 10:00:00"),
+            observation(8, "o2", "Use tabs.", "2026-02-04 10:00:00", deleted_at="2026-02-04 10:00:00"),
+            observation(9, "o3", "Write it in Go.", "2026-02-01 10:00:00"),
+        )
+    )
+    (root / "chunks" / "c.jsonl.gz").write_bytes(b"\x1f\x8b torn")
+    return root
+
+
+def test_the_folder_of_engram_is_read_with_all_its_chunks(shell: Shell, tmp_path: Path) -> None:
+    root = engram(tmp_path)
+    for path in (root, root.parent):
+        done = json.loads(shell.run("import", str(path), "--json"))
+        assert done["kind"] == "engram"
+        assert "left out: 1 chunks/c.jsonl.gz: cannot be unpacked" in " ".join(done["remarks"])
+        assert "left out: 1 manifest.json: is no file with memories" in done["remarks"]
+        assert "The port is 8080." in contents(shell)
+        assert "The port is 7437." not in contents(shell)
+    one = shell.bring(root / "chunks" / "a.jsonl.gz")
+    assert (one["kind"], one["counts"]["already there"]) == ("engram", 2)
+
+
+PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"}
+
+
+def node(parent: str | None, role: str, *parts: Any, at: float = 0.0, **metadata: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": list(parts)}
+    message = {"author": {"role": role}, "content": content, "create_time": at, "metadata": metadata}
+    return {"parent": parent, "children": [], "message": message}
+
+
+def chatgpt(current: str | None = "f") -> list[dict[str, Any]]:
+    mapping = {
+        "a": node(None, "user", "Name three herbs.", at=1.8e9),
+        "b": node("a", "assistant", "Basil, thyme, sage.", at=1.8e9 + 1),
+        "x": node("a", "assistant", "An answer that was given up.", at=1.8e9 + 0.5),
+        "c": node("b", "user", PICTURE, at=1.8e9 + 2),
+        "d": node("c", "assistant", "The picture shows a red bicycle.", at=1.8e9 + 3),
+        "e": node("d", "user", "", at=1.8e9 + 4, attachments=[{"name": "report.pdf"}]),
+        "f": node("e", "assistant", "The report is about bees.", at=1.8e9 + 5),
+    }
+    return [{"title": "T", "conversation_id": "c1", "current_node": current, "mapping": mapping}]
+
+
+@pytest.mark.parametrize("current", ["f", None, "gone"])
+def test_a_question_of_an_image_begins_an_exchange_of_chatgpt(
+    current: str | None, shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(json_file("conversations.json", chatgpt(current))(tmp_path))
+    assert contents(shell) == [
+        "Question: Name three herbs.\n\nAnswer: Basil, thyme, sage.",
+        "Question: (image)\n\nAnswer: The picture shows a red bicycle.",
+        "Question: (attachment: report.pdf)\n\nAnswer: The report is about bees.",
+    ]
+
+
+NOTICE = "```\nThis block is not supported on your current device yet.\n```"
+CLAUDE = [
+    {
+        "uuid": "c1",
+        "chat_messages": [
+            {"sender": "human", "text": "Name three herbs.", "created_at": "2026-01-01T00:00:00Z"},
+            {
+                "sender": "assistant",
+                "text": f"{NOTICE}\n\nBasil.",
+                "content": [{"type": "tool_use", "name": "search"}, {"type": "text", "text": "Basil, thyme, sage."}],
+            },
+            {"sender": "human", "text": "", "content": [], "files": [{"file_name": "bike.png"}]},
+            {"sender": "assistant", "text": f"{NOTICE}\n\nA red bicycle."},
+            {"sender": "human", "text": "", "content": [{"type": "image"}]},
+            {"sender": "assistant", "text": "A bee."},
+            {"sender": "human", "text": ""},
+            {"sender": "assistant", "text": "I see nothing."},
+        ],
+    }
+]
+PROJECTS = [
+    {
+        "uuid": "p1",
+        "name": "Zoo",
+        "description": "All about cats.",
+        "prompt_template": "Answer in rhyme.",
+        "docs": [{"uuid": "d1", "filename": "cats.md", "content": "Cats are animals."}],
+    }
+]
+MEMORIES = [
+    {
+        "account_uuid": "a1",
+        "conversations_memory": "Ada works on engines.",
+        "project_memories": {"p1": "The zoo has nine cats."},
+    }
+]
+
+
+def test_claude_keeps_blocks_images_memories_and_instructions(shell: Shell, tmp_path: Path) -> None:
+    members = {
+        "conversations.json": CLAUDE,
+        "projects.json": PROJECTS,
+        "memories.json": MEMORIES,
+        "users.json": [{"uuid": "a1"}],
+    }
+    done = shell.bring(zip_file("data.zip", members)(tmp_path))
+    assert done["remarks"] == ["left out: 1 users.json: is no file with memories"]
+    assert contents(shell) == [
+        "Question: Name three herbs.\n\nAnswer: Basil, thyme, sage.",
+        "Question: (attachment: bike.png)\n\nAnswer: A red bicycle.",
+        "Question: (image)\n\nAnswer: A bee.",
+        "Question: (no text)\n\nAnswer: I see nothing.",
+    ]
+    assert {row["title"]: row["content"] for row in rows(shell, "brain_note")} == {
+        "Zoo: description": "All about cats.",
+        "Zoo: instructions": "Answer in rhyme.",
+        "cats.md": "Cats are animals.",
+        "Memory of Claude: conversations memory": "Ada works on engines.",
+        "Memory of Claude: project memories": "The zoo has nine cats.",
+    }
+
+
+def test_a_folder_of_an_unpacked_export_is_read_as_the_archive_is(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "export").mkdir()
+    json_file("conversations.json", CLAUDE)(tmp_path / "export")
+    json_file("memories.json", MEMORIES)(tmp_path / "export")
+    done = shell.bring(tmp_path / "export")
+    assert (done["kind"], done["counts"]) == ("claude", {"memories": 4, "notes": 2, "already there": 0, "left out": 0})
+
+
+def said(role: str, content: Any, **more: Any) -> str:
+    return json.dumps({"type": role, "sessionId": "s1", "message": {"role": role, "content": content}, **more})
+
+
+def test_what_no_person_has_said_in_a_session_is_left_out(shell: Shell, tmp_path: Path) -> None:
+    lines = [
+        said("user", "Which port?", timestamp="2026-05-01T08:00:00Z"),
+        said("user", "Look for the port.", isSidechain=True),
+        said("assistant", "I am the helper.", isSidechain=True),
+        said("assistant", [{"type": "text", "text": "7437."}, {"type": "tool_use", "name": "Bash"}]),
+        said("user", [{"type": "tool_result", "content": "ok"}]),
+        said("user", "This session is being continued from a previous conversation.", isCompactSummary=True),
+        said("user", "<task-notification>done</task-notification>"),
+        said("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
+        said("user", "<command-name>/clear</command-name>"),
+        said("user", "<local-command-stdout></local-command-stdout>"),
+        said("user", "<bash-input>ls</bash-input>"),
+        said("user", [{"type": "image", "source": {}}], timestamp="2026-05-01T08:01:00Z"),
+        said("assistant", "A red bicycle."),
+    ]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(lines))
+    done = shell.bring(path)
+    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 8}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 a summary of the session itself",
+        "left out: 2 said to or by a helper of the agent",
+        "left out: 5 a notice of the program",
+    ]
+    assert contents(shell) == [
+        "Question: Which port?\n\nAnswer: 7437.",
+        "Question: (image)\n\nAnswer: A red bicycle.",
+    ]
