@@ -131,7 +131,7 @@ def _import_project_brain(source: Source) -> Steps[Imported]:
     return import_files(source)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+def _take(tx: Tx, records: Sequence[Record]) -> Sequence[bool | str]:
     from handlers.brain.intake import take  # for the command only, so that a server starts without it
 
     return take(tx, records)

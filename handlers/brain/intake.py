@@ -11,7 +11,7 @@ from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note
 from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
-from kernel.memories.import_records import Record, stable_id
+from kernel.memories.import_records import KEPT, UPDATED, Record, stable_id
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -25,6 +25,7 @@ _INSERTS = {
 }
 _DEFAULT_IMPORTANCE = 3
 _CREATED = "created"
+_IMPORT = "import "  # begins the names of the calls of imports
 
 
 class _Row(NamedTuple):
@@ -54,23 +55,69 @@ class _Key(NamedTuple):
     created_at: str = ""
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Add the records whose id is neither there nor deleted; a read adds none. Return of each whether it is new."""
+def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+    """Add the records whose id is neither there nor deleted, and update notes; a read changes nothing."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
-    new = [False] * len(records)
+    taken: list[bool | str] = [False] * len(records)
     for (kind, db), numbers in sorted(
         groups.items(), key=lambda group: group[0][0] == "link"
     ):  # links after their ends
-        rows = _rows(tx, kind, db, [records[number] for number in numbers])
-        present = _known(tx, kind, db, rows) | history.known(tx, f"brain:{db}", [row.id for row in rows])
-        for number, row in zip(numbers, rows, strict=True):
-            new[number] = row.id not in present
+        own = [records[number] for number in numbers]
+        rows = _rows(tx, kind, db, own)
+        here = _known(tx, kind, db, rows)
+        present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
+        for number, record, row in zip(numbers, own, rows, strict=True):
+            changes = kind == "note" and row.id in here and record.details.get("root")
+            taken[number] = _changed(tx, db, record, row) if changes else row.id not in present
         if not tx.readonly:
-            chosen = [(records[number], row) for number, row in zip(numbers, rows, strict=True) if new[number]]
-            _add(tx, kind, db, chosen)
-    return new
+            _add(
+                tx,
+                kind,
+                db,
+                [(records[number], row) for number, row in zip(numbers, rows, strict=True) if taken[number] is True],
+            )
+    return taken
+
+
+def _changed(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
+    """Update a note that has changed in its source, unless somebody has edited it here."""
+    old = tx.one("brain.notes.get", Note, db=db, id=new.id)
+    now = Note(*new.values)
+    if old is None or _told(old, now.project_id) == _told(now, old.project_id):
+        return False
+    space = f"brain:{db}"
+    events = history.read(tx, space, new.id)
+    imported = [event for event in events if event.tool.startswith(_IMPORT)]
+    if events[-1:] != imported[-1:]:
+        return False if imported and imported[-1].after == now.content else KEPT
+    if not tx.readonly:
+        columns = (
+            "title",
+            "content",
+            "note_type",
+            "summary",
+            "key_points",
+            "tags",
+            "category",
+            "project_id",
+            "word_count",
+        )
+        changes = {name: getattr(now, name) for name in columns}
+        more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
+        row = tx.one("brain.notes.update", Note, db=db, id=new.id, entity_id=None, **changes, **more) or now
+        writer = ("brain", *tx.call_context.writer[1:])
+        history.append(tx, space, row.id, "updated", before=old.content, after=row.content, by=writer)
+        source = note_source(space, row)
+        index.put(tx, space, row.id, source.text, scope=source.scope, words=source.words)
+    return UPDATED
+
+
+def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
+    """Return what a note says; its text alone where one of two was imported before rows had a root."""
+    is_whole = note.project_id is not None and other_root is not None
+    return (note.content, *((note.title, note.summary, note.tags) if is_whole else ()))
 
 
 def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:

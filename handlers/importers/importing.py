@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from handlers.importers.records import MAX_TEXT, Item, LeftOut, damaged, without_private
-from kernel.memories.import_records import Imported, Record, Remarks, Source
+from kernel.memories.import_records import KEPT, UPDATED, Imported, Record, Remarks, Source
 from kernel.security.rules.secrets import find_secret
 from kernel.store.long_work import Steps, run_steps
 from kernel.store.progress import begin_steps, count_step
@@ -102,8 +102,12 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
         else:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
-        for record, new in zip(records, source.take[dialect](tx, records), strict=True):
-            tally.counts[_PLURALS.get(record.kind, f"{record.kind}s") if new else _ALREADY] += 1
+        for record, taken in zip(records, source.take[dialect](tx, records), strict=True):
+            if taken == KEPT:
+                tally.remarks.add(LeftOut(KEPT, record.title))
+            else:
+                kind = UPDATED if taken == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
+                tally.counts[kind if taken else _ALREADY] += 1
 
 
 def _screened(record: Item) -> Item:

@@ -10,7 +10,7 @@ from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL
 from handlers.scopes.tags import attach, create, id_by_name
-from kernel.memories.import_records import Record, stable_id
+from kernel.memories.import_records import KEPT, UPDATED, Record, stable_id
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -23,24 +23,72 @@ class _Project(NamedTuple):
     root: str | None
 
 
-class _First(NamedTuple):
-    """A guideline that is here: the reason of its first version, and the root of its project."""
+class _Known(NamedTuple):
+    """A guideline that is here: the reason of its first version, the root of its project, and its text.
+
+    `author` is that of the current version, `imported` the text of the last version of an import.
+    """
 
     id: str
     reason: str | None
     root: str | None
+    is_active: int
+    content: str | None
+    rationale: str | None
+    author: str | None
+    imported: str | None
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the guidelines whose id is not there; a read only says which these are."""
+def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+    """Adds the guidelines whose id is not there, and versions of those that have changed in their source."""
     every = [number for record in records for number in _ids(record)]
-    known = {row.id: row for row in tx.all("scopes.intake.known", _First, ids=every)}
+    known = {row.id: row for row in tx.all("scopes.intake.known", _Known, ids=every)}
     ids = [_id(record, known) for record in records]
-    if not tx.readonly:
-        for record, number in zip(records, ids, strict=True):
-            if number not in known:
-                _add(tx, record, number)
-    return [number not in known for number in ids]
+    taken = [_outcome(record, known.get(number)) for record, number in zip(records, ids, strict=True)]
+    for record, number, outcome in zip(records, ids, taken, strict=True):
+        if not tx.readonly and outcome is True:
+            _add(tx, record, number)
+        elif not tx.readonly and outcome == UPDATED:
+            _update(tx, record, number)
+    return taken
+
+
+def _outcome(record: Record, known: _Known | None) -> bool | str:
+    if known is None:
+        return True
+    if not known.is_active or (known.content, known.rationale) == (record.text, record.details.get("rationale")):
+        return False
+    if known.author == _AUTHOR:
+        return UPDATED
+    return KEPT if known.imported != record.text else False
+
+
+def _update(tx: Tx, record: Record, number: str) -> None:
+    """Adds a version with what the source says now."""
+    row, current = entries.get(tx, GUIDELINE, number)
+    before = entries.entry_text(row, current)
+    version = tx.new_id(GUIDELINE.version_id_prefix)
+    _add_version(tx, record, number, version, current.version_num + 1, tx.now)
+    tx.run("scopes.entries.set_current_version", id=number, version_id=version, category=None, priority=None)
+    row, current = entries.get(tx, GUIDELINE, number)
+    text = entries.entry_text(row, current)
+    history.append(tx, GUIDELINE.space, number, "imported", before=before, after=text)
+    index.put(tx, GUIDELINE.space, number, text, scope=entries.entry_scope_key(row))
+
+
+def _add_version(tx: Tx, record: Record, number: str, version: str, version_num: int, at: str) -> None:
+    columns = {**dict.fromkeys(VERSION_COLUMNS), "content": record.text, "rationale": record.details.get("rationale")}
+    tx.run(
+        "scopes.entries.add_version",
+        id=version,
+        entry_id=number,
+        version_num=version_num,
+        now=at,
+        created_by=_AUTHOR,
+        change_reason=_reason(record),
+        conflict_flag=0,
+        **columns,
+    )
 
 
 def _ids(record: Record) -> tuple[str, str]:
@@ -49,7 +97,7 @@ def _ids(record: Record) -> tuple[str, str]:
     return stable_id(prefix, record.place, record.key), stable_id(prefix, record.place, root, record.key)
 
 
-def _id(record: Record, known: Mapping[str, _First]) -> str:
+def _id(record: Record, known: Mapping[str, _Known]) -> str:
     by_name, by_root = _ids(record)
     first = known.get(by_name)
     if first is None or by_root in known:
@@ -67,18 +115,7 @@ def _reason(record: Record) -> str:
 def _add(tx: Tx, record: Record, number: str) -> None:
     project = _project(tx, record) if record.place else None
     created, version = record.created_at or tx.now, stable_id(GUIDELINE.version_id_prefix, number)
-    columns = {**dict.fromkeys(VERSION_COLUMNS), "content": record.text, "rationale": record.details.get("rationale")}
-    tx.run(
-        "scopes.entries.add_version",
-        id=version,
-        entry_id=number,
-        version_num=1,
-        now=created,
-        created_by=_AUTHOR,
-        change_reason=_reason(record),
-        conflict_flag=0,
-        **columns,
-    )
+    _add_version(tx, record, number, version, 1, created)
     tx.run(
         "scopes.import_entries.add",
         id=number,

@@ -102,8 +102,12 @@ def shown(name: str) -> str:
     return one_line(name, _SHOWN_NAME)
 
 
-Take = Callable[[Tx, Sequence[Record]], list[bool]]
-"""Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing."""
+UPDATED, KEPT = "updated", "changed in the source, and edited here since"
+Take = Callable[[Tx, Sequence[Record]], Sequence[bool | str]]
+"""Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing.
+
+A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it.
+"""
 
 
 class Ahead(Struct):

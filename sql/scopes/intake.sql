@@ -1,8 +1,23 @@
 -- name: known
--- The guidelines of these ids that are here: the reason of the first version of each, and the root of its project.
-SELECT e.id, v.change_reason, p.root_path
+-- The guidelines of these ids that are here: the reason of the first version of each, the root of its project, what it
+-- says now, and what the last import said.
+SELECT
+    e.id,
+    v.change_reason,
+    p.root_path,
+    e.deactivated_at IS NULL,
+    c.content,
+    c.rationale,
+    c.created_by,
+    (
+        SELECT i.content FROM scopes_version AS i
+        WHERE i.entry_id = e.id AND i.created_by = 'import'
+        ORDER BY i.version_num DESC
+        LIMIT 1
+    )
 FROM scopes_entry AS e
 INNER JOIN scopes_version AS v ON v.entry_id = e.id AND v.version_num = 1
+INNER JOIN scopes_version AS c ON c.id = e.current_version_id
 LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE e.id IN (SELECT value FROM json_each(:ids));
 

@@ -224,13 +224,13 @@ def test_a_bare_year_of_front_matter_is_the_beginning_of_it(created: str, shell:
     assert [row["created_at"] for row in rows if "title" in row] == [f"2024-{month}-01T00:00:00.000Z"]
 
 
-def test_a_note_that_was_edited_after_its_import_stays_as_it_was(shell: Shell, tmp_path: Path) -> None:
-    for text, notes in (("First.", 1), ("Second.", 0)):
-        assert shell.bring(folder(tmp_path / "vault", note=text))["counts"].get("notes", 0) == notes
-    exported = shell.export().read_bytes()
-    assert (b"First." in exported, b"Second." in exported) == (True, False)
-    shell.run("undo", str(shell.audit()[-1]["id"]))
-    assert shell.bring(tmp_path / "vault")["counts"]["notes"] == 1
+def test_a_note_that_was_changed_after_its_import_is_updated_and_taken_back(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(folder(tmp_path / "vault", note="First."))
+    before = shell.export().read_bytes()
+    assert shell.bring(folder(tmp_path / "vault", note="Second."))["counts"]["updated"] == 1
+    shell.run("undo", str(next(row["id"] for row in shell.audit() if row["outcome"] == "done")))
+    assert shell.export().read_bytes() == before
+    assert shell.bring(tmp_path / "vault")["counts"]["updated"] == 1
 
 
 @pytest.mark.parametrize(
