@@ -13,14 +13,15 @@ from handlers.importers.records import (
     Item,
     LeftOut,
     clean_line,
-    damaged,
     filled,
     is_deleted,
     list_in,
     mapping_in,
+    shown,
     text_of,
     time_in,
 )
+from kernel.core.errors import Fault
 from kernel.memories.import_records import Record, Source
 from kernel.memories.json_rows import lines
 
@@ -96,7 +97,8 @@ def open_export(system: str, source: Source, stack: ExitStack) -> Read:
     """Return the conversations of an export, downloaded or unpacked, and what the program itself remembers."""
     parts = parts_of(source, stack)
     if not any(isinstance(part, Part) and (not part.name or _is_of(_CONVERSATIONS, part.name)) for part in parts):
-        raise damaged(source.path.name, "holds no conversations.json")
+        name = shown(source.path.name)
+        raise Fault("invalid", f"{name} holds nothing that can be imported: no conversations.json.")
     return partial(_export_items, system, parts, source.path.name)
 
 

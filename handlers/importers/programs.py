@@ -23,12 +23,14 @@ from handlers.importers.records import (
     is_deleted,
     mapping_in,
     share_in,
+    shown,
     tags_of,
     text_of,
     texts_in,
     time_in,
     utc_of,
 )
+from kernel.core.errors import Fault
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Record, Source
 from kernel.memories.json_rows import Element
@@ -88,7 +90,14 @@ def open_export(program: Program, source: Source, stack: ExitStack) -> Read:
     """Return the items of an export in JSON."""
     folder = source.path / f".{ENGRAM}"
     inner = source._replace(path=folder) if program.files == _CHUNKS and folder.is_dir() else source
-    return partial(_newest, program, parts_of(inner, stack), source.path.name)
+    parts = parts_of(inner, stack)
+    if not any(isinstance(part, Part) and _is_export(program, part) for part in parts):
+        raise Fault("invalid", f"{shown(source.path.name)} holds nothing that can be imported.")
+    return partial(_newest, program, parts, source.path.name)
+
+
+def _is_export(program: Program, part: Part) -> bool:
+    return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in program.files)
 
 
 def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
@@ -117,7 +126,7 @@ def _export_items(program: Program, parts: Sequence[Part | LeftOut], name: str) 
     for part in parts:
         if isinstance(part, LeftOut):
             yield part
-        elif part.name and not any(PurePosixPath(part.name).match(pattern) for pattern in program.files):
+        elif not _is_export(program, part):
             yield LeftOut("is no file with memories", part.name)
         else:
             for element in rows_of(part, program.members):
