@@ -25,7 +25,7 @@ _INSERTS = {
 }
 _DEFAULT_IMPORTANCE = 3
 _CREATED = "created"
-_IMPORT = "import "  # begins the names of the calls of imports
+_IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
 
 
 class _Row(NamedTuple):
@@ -90,7 +90,8 @@ def _changed(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     space = f"brain:{db}"
     events = history.read(tx, space, new.id)
     imported = [event for event in events if event.tool.startswith(_IMPORT)]
-    if events[-1:] != imported[-1:]:
+    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
+    if events[-1:] != imported[-1:] and not is_undone:
         return False if imported and imported[-1].after == now.content else KEPT
     if not tx.readonly:
         columns = (

@@ -224,12 +224,17 @@ def test_a_bare_year_of_front_matter_is_the_beginning_of_it(created: str, shell:
     assert [row["created_at"] for row in rows if "title" in row] == [f"2024-{month}-01T00:00:00.000Z"]
 
 
+def rows_and_documents(shell: Shell) -> list[bytes]:
+    """What an export holds, without the history, in which an undone change stays."""
+    return [line for line in shell.export().read_bytes().splitlines() if line.startswith((b'{"table"', b'{"doc"'))]
+
+
 def test_a_note_that_was_changed_after_its_import_is_updated_and_taken_back(shell: Shell, tmp_path: Path) -> None:
     shell.bring(folder(tmp_path / "vault", note="First."))
-    before = shell.export().read_bytes()
+    before = rows_and_documents(shell)
     assert shell.bring(folder(tmp_path / "vault", note="Second."))["counts"]["updated"] == 1
     shell.run("undo", str(next(row["id"] for row in shell.audit() if row["outcome"] == "done")))
-    assert shell.export().read_bytes() == before
+    assert rows_and_documents(shell) == before
     assert shell.bring(tmp_path / "vault")["counts"]["updated"] == 1
 
 
