@@ -3,7 +3,7 @@
 from typing import Any
 
 from handlers.files import memory_stores, stored_memories, versions
-from handlers.files.curation import compose, curate
+from handlers.files.curation import compose, curate, erase
 from handlers.files.memories import TOOLS, sources, sources_of
 from handlers.files.records import past_sources
 from handlers.files.rest_replies import rest_fail, rest_reply
@@ -42,6 +42,7 @@ DIALECT = Dialect(
         sources=sources,
         sources_of=sources_of,
         curate=curate,
+        erase=erase,
         compose=compose,
         past=Past(past_sources),
     ),

@@ -29,3 +29,8 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     whole = {"command": "str_replace", **place, "old_str": record.content}
     edit = ToolCall("memory", whole, "new_str") if record.content else None
     return Curation(record.content, edit, ToolCall("memory", {"command": "delete", **place}))
+
+
+def erase(tx: Tx, _space: str, key: str) -> None:
+    """Delete the versions of a deleted file."""
+    tx.run("files.versions.erase", memory=key)

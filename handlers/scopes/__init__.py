@@ -94,6 +94,7 @@ DIALECT = Dialect(
         sources=entries.sources,
         sources_of=entries.sources_of,
         curate=curation.curate,
+        erase=curation.erase,
         compose=curation.compose,
         brief=briefing.brief,
         past=Past(entries.past_sources, keeps_scope=True),

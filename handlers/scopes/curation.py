@@ -32,6 +32,12 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     )
 
 
+def erase(tx: Tx, _space: str, key: str) -> None:
+    """Delete an entry with its versions, which a deactivation keeps."""
+    for statement in ("erase_was", "erase_conflicts", "erase_tags", "erase_relations", "erase_versions", "erase"):
+        tx.run(f"scopes.entries.{statement}", id=key)
+
+
 def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
     end = {"source_type": None, "source_id": None, "target_type": None, "target_id": None, "relation_type": None}
     page = {"limit": MOST_LINKS, "offset": 0}

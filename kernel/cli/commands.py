@@ -218,7 +218,9 @@ COMMANDS: Mapping[str, Command] = {
         "memory_commands:run",
         (
             *_MEMORY,
-            _ID,
+            _option("id", "id of the memory, as recall and list show it, or its beginning", "ID", nargs="?"),
+            _option("--about", "erase all memories about this for good, and print a receipt", "TEXT"),
+            _flag("--yes", "with --about: do not ask"),
             _option("--observation", "only this observation of an entity", "TEXT", default=""),
             _flag("--immutable", "even if it is immutable, which takes an admin"),
         ),

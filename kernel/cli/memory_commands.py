@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from kernel.cli import client_entries, local_client, output
+from kernel.cli.erasure import forget_about
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
             if isinstance(text, str):
                 _check_text(name, text)
     send = _sender(arguments, config)
+    if arguments.command == "forget" and (arguments.id is None or arguments.about is not None):
+        return forget_about(arguments, config, lambda command, asked: _ask(send, command, asked, "json"))
     style: Style = "colour" if output.has_colours(sys.stdout, config.environment) else "text"
     style = "json" if arguments.json else style
     if arguments.command == "add":

@@ -31,3 +31,6 @@ SELECT 1 FROM files_memory WHERE version = :id AND id = (SELECT memory FROM file
 UPDATE files_version
 SET path = NULL, content = NULL, sha256 = NULL, size = NULL, redacted_at = :now, redacted_by = :redacted_by
 WHERE id = :id;
+
+-- name: erase
+DELETE FROM files_version WHERE memory = :memory;

@@ -13,3 +13,6 @@ SET digest = excluded.digest, at = excluded.at, targets = excluded.targets, answ
 
 -- name: targets
 SELECT targets FROM audit_answer WHERE caller = :caller AND key = :key;
+
+-- name: clear
+DELETE FROM audit_answer;

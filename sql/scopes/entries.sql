@@ -252,3 +252,21 @@ WHERE
     AND v.version_num = (
         SELECT max(w.version_num) FROM scopes_version AS w WHERE w.entry_id = e.id AND w.created_at <= :at
     );
+
+-- name: erase_was
+DELETE FROM scopes_entry_was WHERE entry_id = :id;
+
+-- name: erase_conflicts
+DELETE FROM scopes_conflict WHERE entry_id = :id;
+
+-- name: erase_tags
+DELETE FROM scopes_entry_tag WHERE entry_id = :id;
+
+-- name: erase_relations
+DELETE FROM scopes_relation WHERE source_id = :id OR target_id = :id;
+
+-- name: erase_versions
+DELETE FROM scopes_version WHERE entry_id = :id;
+
+-- name: erase
+DELETE FROM scopes_entry WHERE id = :id;
