@@ -144,7 +144,7 @@ def test_hooks_tell_nothing_of_what_lies_outside(
 def test_prime_tells_nothing_of_what_lies_outside(
     shell: Shell, repositories: dict[str, Path], capsys: pytest.CaptureFixture[str], catalogue: Catalogue
 ) -> None:
-    shell.run("import", "rules", str(repositories["git: no words"]))
+    shell.run("add", "Ask Ada.", "--name", "web/answers")
     found: dict[str, int] = {}
     spoken = 0
     for title, root in repositories.items():
