@@ -34,8 +34,12 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 def erase(tx: Tx, _space: str, key: str) -> None:
     """Delete an entry with its versions, which a deactivation keeps."""
-    for statement in ("erase_was", "erase_conflicts", "erase_tags", "erase_relations", "erase_versions", "erase"):
-        tx.run(f"scopes.entries.{statement}", id=key)
+    tx.run("scopes.entries.erase_was", id=key)
+    tx.run("scopes.entries.erase_conflicts", id=key)
+    tx.run("scopes.entries.erase_tags", id=key)
+    tx.run("scopes.entries.erase_relations", id=key)
+    tx.run("scopes.entries.erase_versions", id=key)
+    tx.run("scopes.entries.erase", id=key)
 
 
 def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:

@@ -11,7 +11,6 @@ from kernel.store.transaction import Tx
 BLOCK_ROWS = 1024
 _BLOCKS_PER_READ = 8  # bounds memory: 3 MB with vectors of 256 dimensions; not measured
 _NO_LIMIT = 2**63 - 1
-_VECTORS_AFTER = "kernel.ann_storage.vectors_after"
 
 
 def vector_feed(tx: Tx, model: int, deletion: int = _NO_LIMIT) -> VectorFeed:
@@ -32,7 +31,7 @@ def vector_feed(tx: Tx, model: int, deletion: int = _NO_LIMIT) -> VectorFeed:
 def asked_feed(tx: Tx, model: int, after: int, exact: bool, deletion: int) -> VectorFeed:
     """Return `vector_feed`, of which the rows after a vector are asked for already."""
     feed = vector_feed(tx, model, deletion)
-    first = tx.ask(_VECTORS_AFTER, Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
+    first = tx.ask("kernel.ann_storage.vectors_after", Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
 
     def rows(last: int, as_vectors: bool) -> Sequence[Row]:
         return first() if (last, as_vectors) == (after, exact) else feed.rows(last, as_vectors)
@@ -171,7 +170,7 @@ def _blocks(tx: Tx, model: int, after: int, exact: bool, limit: int) -> list[Blo
 
 
 def _rows(tx: Tx, model: int, after: int, exact: bool) -> list[Row]:
-    return tx.all(_VECTORS_AFTER, Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
+    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
 
 
 def _count(tx: Tx) -> int:
