@@ -269,7 +269,10 @@ def _engram_observation(row: Values, name: str) -> Item:
         created_at=time_in(row, "created_at"),
         updated_at=time_in(row, "updated_at"),
         origin=filled({"system": ENGRAM, "id": number or row.get("id"), "file": name}),
-        details={"metadata": filled({key: row.get(key) for key in _ENGRAM_KEPT})},
+        details={
+            "metadata": filled({key: row.get(key) for key in _ENGRAM_KEPT}),
+            **({"has_own_id": True} if number else {}),
+        },
     )
 
 

@@ -1,11 +1,13 @@
-"""Takes memories of other programs into `sessions`: known by session, content and time."""
+"""Takes memories of other programs into `sessions`: known by session, content and time, or by an id of their own."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from handlers.sessions import memories, summary
-from kernel.memories.import_records import Record
+from handlers.sessions import memories, removal, summary
+from kernel.core.text import stored_object
+from kernel.memories.import_records import UPDATED, Record
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -13,26 +15,63 @@ from kernel.store.transaction import Tx
 _DEFAULT_PRIORITY = 3
 _NEVER = "~"  # sorts after every time, so that nothing is a duplicate: stored memories were left out before
 _SESSION = "imported"
+_REPLACED = "replaced by a later version"
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the records that are not there; a read only says which these are."""
+class _Earlier(NamedTuple):
+    """A memory that was imported from the same row as the record of this number."""
+
+    number: int
+    id: int
+    metadata: str
+
+
+def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+    """Adds the records that are not there, in the place of earlier versions; a read only says which these are."""
     rows = [(_session(record), memories.content_hash(record.text), record.created_at) for record in records]
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
     new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
+    earlier = _earlier(tx, records, new)
+    taken = [new[at] and _outcome(record, earlier.get(at)) for at, record in enumerate(records)]
     if not tx.readonly:
         writer = (memories.SPACE, *tx.call_context.writer[1:])
-        for record in (record for record, is_new in zip(records, new, strict=True) if is_new):
-            row = _row(tx, record)
-            memories.add(tx, row, _NEVER, index.Origin(writer, row.created_at, record.updated_at or row.created_at))
-    return new
+        for at, record in enumerate(records):
+            if taken[at] == UPDATED:
+                removal.delete(tx, earlier[at].id, _REPLACED)
+            if taken[at]:
+                row = _row(tx, record)
+                memories.add(tx, row, _NEVER, index.Origin(writer, row.created_at, record.updated_at or row.created_at))
+    return taken
+
+
+def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
+    """Return the memories that are an earlier or later version of a record, by its number."""
+    numbers = [at for at, record in enumerate(records) if new[at] and record.details.get("has_own_id")]
+    rows = [(_session(records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
+    found = tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else []
+    return {numbers[memory.number]: memory for memory in found}
+
+
+def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
+    """Return whether a record is new: UPDATED for a later version of a memory, False for an earlier one."""
+    if earlier is None:
+        return True
+    held = stored_object(earlier.metadata).get("from", {}).get("updated", "")
+    return UPDATED if not record.updated_at or record.updated_at >= held else False
+
+
+def _origin_part(record: Record) -> str:
+    """Return the beginning of the origin as the metadata holds it."""
+    named = {name: record.origin[name] for name in ("system", "id")}
+    return msgspec.json.encode(named).decode().removesuffix("}")
 
 
 def _row(tx: Tx, record: Record) -> memories.MemoryRow:
     low, high = memories.PRIORITY_RANGE
-    metadata = {**record.details.get("metadata", {}), "from": dict(record.origin)}
+    updated = {"updated": record.updated_at} if record.details.get("has_own_id") and record.updated_at else {}
+    metadata = {**record.details.get("metadata", {}), "from": {**record.origin, **updated}}
     return memories.MemoryRow(
         0,
         _session(record),

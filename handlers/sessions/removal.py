@@ -35,11 +35,16 @@ class Forgotten(Struct):
 
 def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
     """Delete one memory of a session, with the rows of the graph that come from it alone."""
-    deletions = tx.all("sessions.removal.delete_memory", memories.Deleted, id=request.id)
-    if not deletions:
+    if not delete(tx, request.id, _ACTION):
         raise Fault("not_found", f"There is no memory {request.id}")
-    graph.delete_of_memories(tx, record_deleted(tx, deletions, _ACTION))
     return Forgotten(request.id)
+
+
+def delete(tx: Tx, number: int, action: str) -> bool:
+    """Deletes a memory with the rows of the graph that come from it alone; False if there is none."""
+    deletions = tx.all("sessions.removal.delete_memory", memories.Deleted, id=number)
+    graph.delete_of_memories(tx, record_deleted(tx, deletions, action))
+    return bool(deletions)
 
 
 def forget_session_entity(tx: Tx, request: Forget) -> Forgotten:

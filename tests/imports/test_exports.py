@@ -120,6 +120,31 @@ def test_the_folder_of_engram_is_read_with_all_its_chunks(shell: Shell, tmp_path
     assert (one["kind"], one["counts"]["already there"]) == ("engram", 2)
 
 
+def test_a_later_version_of_an_observation_takes_the_place_of_the_earlier_and_is_taken_back(
+    shell: Shell, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.jsonl.gz"
+    same = observation(2, "o2", "Use tabs.", "2026-02-01 10:00:00")
+    first.write_bytes(chunk(observation(1, "o1", "The port is 7437.", "2026-02-01 10:00:00"), same))
+    second.write_bytes(chunk(observation(9, "o1", "The port is 8080.", "2026-02-05 10:00:00"), same))
+    assert counted(shell.bring(first)) == {"memories": 2}
+    dry = shell.bring(second, "--dry-run")
+    done = shell.bring(second)
+    assert counted(done) == counted(dry) == {"updated": 1, "already there": 1}
+    number = shell.audit()[0]["id"]
+    assert sorted(contents(shell)) == ["The port is 8080.", "Use tabs."]
+    assert counted(shell.bring(first)) == {"already there": 2}  # the version before adds nothing
+    assert counted(shell.bring(second)) == {"already there": 2}
+    assert sorted(contents(shell)) == ["The port is 8080.", "Use tabs."]
+    shell.run("undo", str(number))
+    assert sorted(contents(shell)) == ["The port is 7437.", "Use tabs."]
+
+
+def counted(done: dict[str, Any]) -> dict[str, int]:
+    """The counts of an import that are not zero."""
+    return {name: count for name, count in done["counts"].items() if count}
+
+
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"}
 
 
