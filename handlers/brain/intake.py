@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import astuple
 
 from handlers.brain.base import databases, embedding_columns, json_text
+from handlers.brain.immutability import is_immutable
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
 from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
@@ -69,8 +70,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
         here = _known(tx, kind, db, rows)
         present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, record, row in zip(numbers, own, rows, strict=True):
-            changes = kind == "note" and row.id in here and record.details.get("root")
-            taken[number] = _changed(tx, db, record, row) if changes else row.id not in present
+            taken[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
         if not tx.readonly:
             _add(
                 tx,
@@ -81,19 +81,21 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     return taken
 
 
-def _changed(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
-    """Update a note that has changed in its source, unless somebody has edited it here."""
+def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | str:
+    """Update a row that has changed in its source, unless somebody has edited it here."""
+    if kind == "note" and record.details.get("root"):
+        return _changed_note(tx, db, new)
+    return _changed_memory(tx, db, record, new) if kind == "memory" else False
+
+
+def _changed_note(tx: Tx, db: str, new: _Row) -> bool | str:
     old = tx.one("brain.notes.get", Note, db=db, id=new.id)
     now = Note(*new.values)
     if old is None or _told(old, now.project_id) == _told(now, old.project_id):
         return False
     space = f"brain:{db}"
-    events = history.read(tx, space, new.id)
-    imported = [event for event in events if event.tool.startswith(_IMPORT)]
-    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
-    if events[-1:] != imported[-1:] and not is_undone:
-        return False if imported and imported[-1].after == now.content else KEPT
-    if not tx.readonly:
+    outcome = _outcome(tx, space, new)
+    if outcome == UPDATED and not tx.readonly:
         columns = (
             "title",
             "content",
@@ -108,11 +110,46 @@ def _changed(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
         changes = {name: getattr(now, name) for name in columns}
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
         row = tx.one("brain.notes.update", Note, db=db, id=new.id, entity_id=None, **changes, **more) or now
-        writer = ("brain", *tx.call_context.writer[1:])
-        history.append(tx, space, row.id, "updated", before=old.content, after=row.content, by=writer)
-        source = note_source(space, row)
-        index.put(tx, space, row.id, source.text, scope=source.scope, words=source.words)
-    return UPDATED
+        _keep_update(tx, space, old.content, _Row((), row.id, row.content, note_source(space, row)))
+    return outcome
+
+
+def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
+    """Update the text, category and tags of an active memory; a source that is older than the row changes nothing."""
+    old = tx.one("brain.repository.get", Memory, db=db, id=new.id)
+    now = Memory(*new.values)
+    if old is None or (old.status, now.status) != (ACTIVE, ACTIVE) or old.content == now.content:
+        return False
+    if record.updated_at and record.updated_at < old.updated_at:
+        return False
+    space = f"brain:{db}"
+    outcome = KEPT if is_immutable(old) else _outcome(tx, space, new)
+    if outcome == UPDATED and not tx.readonly:
+        kept = {"subcategory": None, "status": None, "importance": None, "valid_until": None}
+        changes = {"content": now.content, "category": now.category, "tags": now.tags, "metadata": now.metadata, **kept}
+        more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
+        row = tx.one("brain.memories.update", Memory, db=db, id=new.id, **changes, **more) or now
+        _keep_update(tx, space, old.content, _Row((), row.id, row.content, memory_source(space, row)))
+    return outcome
+
+
+def _outcome(tx: Tx, space: str, new: _Row) -> bool | str:
+    """Return UPDATED for a row whose last change was an import or its undo, KEPT for what somebody has edited here,
+    and False for that if the source is as it was imported.
+    """
+    events = history.read(tx, space, new.id)
+    imported = [event for event in events if event.tool.startswith(_IMPORT)]
+    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
+    if events[-1:] == imported[-1:] or is_undone:
+        return UPDATED
+    return False if imported and imported[-1].after == new.text else KEPT
+
+
+def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
+    writer = ("brain", *tx.call_context.writer[1:])
+    history.append(tx, space, row.id, "updated", before=before, after=row.text, by=writer)
+    if row.source is not None:
+        index.put(tx, space, row.id, row.source.text, scope=row.source.scope, words=row.source.words)
 
 
 def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:

@@ -140,6 +140,28 @@ def test_a_later_version_of_an_observation_takes_the_place_of_the_earlier_and_is
     assert sorted(contents(shell)) == ["The port is 7437.", "Use tabs."]
 
 
+def test_a_memory_that_changed_in_mem0_is_updated_unless_it_was_edited_here(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+
+    def bring(*memories: tuple[str, str, str]) -> dict[str, int]:
+        rows = [{"id": name, "memory": text, "updated_at": f"2026-01-{day}T00:00:00Z"} for name, text, day in memories]
+        file.write_text(json.dumps({"results": rows}))
+        return counted(shell.bring(file))
+
+    tea, bus = ("m1", "Alice drinks green tea.", "02"), ("m2", "The bus leaves at nine.", "02")
+    assert bring(tea, bus) == {"memories": 2}
+    assert bring(("m1", "Alice drinks black tea.", "03"), bus) == {"updated": 1, "already there": 1}
+    assert bring(tea, bus) == {"already there": 2}  # an older export changes nothing
+    assert sorted(contents(shell, "brain_memory")) == ["Alice drinks black tea.", "The bus leaves at nine."]
+    (edited,) = [row["id"] for row in rows(shell, "brain_memory") if "bus" in row["content"]]
+    shell.run("edit", f"brain:core/{edited}", "--text", "The bus leaves at ten.")
+    file.write_text(json.dumps({"results": [{"id": "m2", "memory": "The bus leaves at noon."}]}))
+    again = shell.bring(file)
+    assert counted(again) == {"left out": 1}
+    assert "changed in the source, and edited here since" in " ".join(again["remarks"])
+    assert sorted(contents(shell, "brain_memory")) == ["Alice drinks black tea.", "The bus leaves at ten."]
+
+
 def counted(done: dict[str, Any]) -> dict[str, int]:
     """The counts of an import that are not zero."""
     return {name: count for name, count in done["counts"].items() if count}
