@@ -29,6 +29,9 @@ def is_disk_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
+NO_MEMORY = "Too little memory is free, try again."
+
+
 class Fault(Exception):
     """An error with a stable code and a message for the caller.
 

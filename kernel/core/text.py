@@ -23,8 +23,8 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
-# Another escape, a whole pair, or half a pair, which is the group.
-_ESCAPE = re.compile(rb"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)", re.DOTALL)
+# Escaped backslashes, and the escapes of half a pair or of a whole pair; the run of backslashes is looked at once.
+_SURROGATES = re.compile(rb"(?<!\\)((?:\\\\)*+)\\u[dD](?:([89abAB]..\\u[dD][c-fC-F]..)|[89a-fA-F]..)", re.DOTALL)
 _LONGEST_NAME = 80  # of which the letters are compared
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
@@ -274,11 +274,11 @@ def whole_characters(encoded: bytes) -> bytes:
 
     JavaScript writes `\ud83d` for an emoji that was cut in the middle, and no decoder takes it (RFC 8259 section 8.2).
     """
-    return _ESCAPE.sub(_whole, encoded)
+    return _SURROGATES.sub(_whole, encoded)
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:
-    return b"\\ufffd" if escape[1] is not None else escape[0]
+    return escape[0] if escape[2] is not None else escape[1] + b"\\ufffd"
 
 
 def did_you_mean(word: str, names: Iterable[str], prefix: str = "") -> str:

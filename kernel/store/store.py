@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
-from kernel.core.errors import CatchFaults, Fault
+from kernel.core.errors import NO_MEMORY, CatchFaults, Fault
 from kernel.store.context import CallContext
 from kernel.store.engine import Database, ReadConnection, WriteConnection
 from kernel.store.group_runner import GroupRunner
@@ -36,8 +36,10 @@ _UNDO = "Call again, or take that part back by `quipu undo`."
 
 
 def _must_reopen(answer: object) -> bool:
-    """Return whether the connection that gave this answer is no longer usable."""
-    return isinstance(answer, Fault) and answer.code == "storage"
+    """Return whether the connection that gave this answer is no longer usable: without memory FTS5 takes its index for
+    damaged from then on.
+    """
+    return isinstance(answer, Fault) and (answer.code == "storage" or answer.message == NO_MEMORY)
 
 
 def _mention_committed_slices(job: Job) -> None:
@@ -264,7 +266,11 @@ class Store:
             self._calls += len(group)
             if (earlier := group[0].earlier) is not None:
                 earlier.commit()
-            return self._run_after_commit(db, group, outcome) if outcome else db
+            left = self._run_after_commit(db, group, outcome) if outcome else db
+            if isinstance(left, Fault) or not any(map(_must_reopen, (job.answer for job in group))):
+                return left
+            self._catch_faults(left.close)
+            return self._catch_faults(self._database.writer)
         stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._commit_singly(db, group)

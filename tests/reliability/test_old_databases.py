@@ -61,7 +61,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory_project", {"action": "list"}),
     ("memory_guideline", {"action": "list", "scopeType": "global"}),
     ("get_entities", {"db": "core"}),
-    ("list_recent", {"session_id": "s1"}),
+    ("list_recent", {}),
 )
 
 

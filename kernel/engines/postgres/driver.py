@@ -11,7 +11,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from kernel.core.errors import NO_SPACE, Code, Fault
+from kernel.core.errors import NO_MEMORY, NO_SPACE, Code, Fault
 from kernel.store.engine_types import TOO_LONG
 
 _MARK = "\ue000"
@@ -53,7 +53,7 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "40001": ("busy", "The store is busy, try again."),
     "40P01": ("busy", "The store is busy, try again."),
     "55P03": ("busy", "The store is busy, try again."),
-    "53200": ("busy", "Too little memory is free, try again."),
+    "53200": ("busy", NO_MEMORY),
     "53300": ("busy", "The database has no connection left, try again."),
     "25P03": ("busy", "The call stood still for too long, try again."),
     "53100": ("storage", NO_SPACE),

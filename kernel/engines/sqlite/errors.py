@@ -2,7 +2,7 @@
 
 import apsw
 
-from kernel.core.errors import NO_SPACE, Code, Fault, is_disk_full
+from kernel.core.errors import NO_MEMORY, NO_SPACE, Code, Fault, is_disk_full
 from kernel.store.engine_types import ConstraintFailed
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
@@ -15,11 +15,10 @@ IO_ERRORS = (apsw.IOError,)
 BUSY = (apsw.BusyError,)
 # SQLite reports memory that it cannot map, or that its I/O layer cannot get, as an error of the disk.
 _OUT_OF_MEMORY = {apsw.SQLITE_IOERR_NOMEM, apsw.SQLITE_IOERR_SHMMAP}
-_NO_MEMORY = "Too little memory is free, try again."
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
-    ((apsw.NoMemError, MemoryError), "busy", _NO_MEMORY),
+    ((apsw.NoMemError, MemoryError), "busy", NO_MEMORY),
     ((apsw.FullError,), "storage", NO_SPACE),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
     (
@@ -37,7 +36,7 @@ def as_fault(error: BaseException) -> Fault | None:
     if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return Fault("storage", NO_SPACE)
     if getattr(error, "extendedresult", 0) in _OUT_OF_MEMORY:
-        return Fault("busy", _NO_MEMORY)
+        return Fault("busy", NO_MEMORY)
     return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 

@@ -648,8 +648,6 @@ BAD = [
     ("list_memories", b'{"prefix":7}', "prefix"),
     ("list_memories", b'{"prefix":"%s"}' % (b"x" * 256), "prefix"),
     ("list_memories", b'{"after":"%s"}' % (b"x" * 256), "after"),
-    ("add_memory", b'{"path":"\\ud800","content":"a"}', "not valid JSON"),
-    ("add_memory", b'{"path":"a","content":"\\udfff"}', "not valid JSON"),
     ("add_memory", b'{"path":"a","content":"\xff"}', "not valid JSON"),
     ("add_memory", b'{"path":"a","content":"a"', "not valid JSON"),
     ("add_memory", b"", "not valid JSON"),
