@@ -1,5 +1,6 @@
 """What project-brain stored is found here afterwards, plain or encrypted: all of it, or nothing where it cannot be."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,7 +67,8 @@ def copied(folder: Path, name: str = "core") -> Path:
 
 
 def test_import_reports_imported_and_skipped_rows(bring: Bring, tmp_path: Path) -> None:
-    assert bring(original.plain(tmp_path / "theirs")) == [
+    lines = [re.sub(r"undo \d+", "undo N", line) for line in bring(original.plain(tmp_path / "theirs"))]
+    assert lines == [  # the number is that of the last row: a slow import has a row for its beginning too
         "memories: 5",
         "entities: 1",
         "links: 2",
@@ -75,7 +77,7 @@ def test_import_reports_imported_and_skipped_rows(bring: Bring, tmp_path: Path) 
         "resources: 1",
         "config: 1",
         "query_log: 1",
-        "imported 7 memories; `quipu undo 1` takes it back",
+        "imported 7 memories; `quipu undo N` takes it back",
         "core-copy.db: left out, as it is none of the databases core, therapy, dnd, hlg",
         "core: 2 rows of daily_logs were left out, as nothing here holds them",
         "core: link lnk_b was kept, though there is no entity ent_gone",
