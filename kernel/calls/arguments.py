@@ -180,15 +180,15 @@ def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
 
 def _parts(declared: inspect.Type, step: str | int) -> list[inspect.Type]:
     """Return the types of a member or an item of a value."""
-    found: list[inspect.Type] = []
+    parts: list[inspect.Type] = []
     for kind in _alternative_types(declared):
         if isinstance(kind, inspect.StructType):
-            found += [field.type for field in kind.fields if field.encode_name == step]
+            parts += [field.type for field in kind.fields if field.encode_name == step]
         elif isinstance(kind, inspect.DictType):
-            found.append(kind.value_type)
+            parts.append(kind.value_type)
         elif isinstance(kind, inspect.ListType):
-            found.append(kind.item_type)
-    return found
+            parts.append(kind.item_type)
+    return parts
 
 
 def nearest_name(word: str, names: Sequence[str]) -> str:
@@ -213,8 +213,8 @@ def error_message(error: ArgumentError) -> str:
     message, place = error.message.removeprefix("Object "), error.field
     if error.problem in {"missing", "unknown"}:
         place = error.field.rpartition(".")[0]
-    where, hint = place and f" - at `{place}`", error.hint and f"; {error.hint}"
-    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{where}{hint}"
+    at, hint = place and f" - at `{place}`", error.hint and f"; {error.hint}"
+    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{at}{hint}"
 
 
 def error_place(error: msgspec.ValidationError) -> tuple[str, str]:

@@ -72,5 +72,5 @@ def once(work: Work, tool: str, request: Request, caller: str, key: str) -> Work
 
 def first_targets(tx: Tx, caller: Caller) -> list[Target]:
     """Return the first memories that the call with this key touched, now or when it was first answered."""
-    found = tx.one("kernel.retries.targets", str, caller=caller.key, key=caller.idempotency_key)
-    return [] if found is None else msgspec.json.decode(found, type=list[Target])
+    targets = tx.one("kernel.retries.targets", str, caller=caller.key, key=caller.idempotency_key)
+    return [] if targets is None else msgspec.json.decode(targets, type=list[Target])

@@ -1,7 +1,6 @@
 """`quipu forget --about TEXT`: erases every memory about a text, and prints a receipt."""
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kernel.cli.output import note, show
+from kernel.cli.output import confirm, note, show
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
@@ -28,7 +27,6 @@ class _Hit(msgspec.Struct):
 class _Whole(msgspec.Struct):
     id: str
     text: str
-    forget: bool = True
 
 
 def forget_about(arguments: argparse.Namespace, config: Config, ask: Ask) -> int:
@@ -48,7 +46,10 @@ def forget_about(arguments: argparse.Namespace, config: Config, ask: Ask) -> int
         return 1
     for hit in chosen:
         note(f"{hit.id}: {one_line(hit.text, _SHOWN_CHARS)}")
-    _confirm(len(chosen), len(hits) - len(chosen), yes=arguments.yes)
+    rest = f" {len(hits) - len(chosen)} other hits are less near, and stay." if len(hits) > len(chosen) else ""
+    note(f"These {len(chosen)} memories are erased for good, with their history; no undo brings them back.{rest}")
+    if not arguments.yes:
+        confirm("Erase them?", "--about")
     texts: dict[tuple[str, str], str] = {}
     for hit in chosen:
         whole = msgspec.json.decode(ask("show", {"id": hit.id}), type=_Whole)
@@ -62,17 +63,6 @@ def _query(about: str) -> dict[str, Any]:
     if not about.strip():
         raise Fault("invalid", "--about: is empty.")
     return {"query": about, "limit": _MOST}
-
-
-def _confirm(count: int, others: int, *, yes: bool) -> None:
-    rest = f" {others} other hits are less near, and stay." if others else ""
-    note(f"These {count} memories are erased for good, with their history; no undo brings them back.{rest}")
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Fault("invalid", "Nothing was erased: --yes answers the question.")
-    if input("Erase them? [y/N] ").strip().lower() not in {"y", "yes"}:
-        raise Fault("blocked", "Nothing was erased.")
 
 
 def _erase(texts: dict[tuple[str, str], str], config: Config, *, as_json: bool) -> int:
@@ -93,7 +83,7 @@ def _erase(texts: dict[tuple[str, str], str], config: Config, *, as_json: bool) 
     lines += [f"a copy still holds a text: {name}" for name in receipt.copies]
     whole = {**receipt._asdict(), "memories": [erased._asdict() for erased in receipt.memories]}
     show(whole, "\n".join(lines), as_json=as_json)
-    note("Exports, replicas and backups elsewhere are not known here: delete those that are older than this.")
+    note("Exports, replicas and backups elsewhere are not checked: delete those that are older than this.")
     return 1 if receipt.left else 0
 
 

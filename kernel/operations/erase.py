@@ -1,4 +1,4 @@
-"""Erases forgotten memories for good: what history, undo and retries keep of them, and their bytes in the file."""
+"""Erases forgotten memories for good: their history, undo data and kept answers, and their bytes in the file."""
 
 import hashlib
 import mmap
@@ -21,7 +21,7 @@ _LEAST_BYTES = 8  # of a text that is looked for in the file: shorter texts stan
 
 
 class Erased(NamedTuple):
-    """A memory that is erased: its id, and the SHA-256 of its text, by which its owner can prove which text it was."""
+    """A memory that is erased: its id, and the SHA-256 of its text, which proves to its owner which text was erased."""
 
     id: str
     sha256: str
@@ -71,9 +71,7 @@ def erase(
 def _drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Sequence[Place]) -> None:
     by_name = {dialect.name: dialect.memories.erase for dialect in dialects}
     for space, key in places:
-        for call in tx.all("kernel.history.undo_calls", str, space=space, key=key):
-            tx.run("kernel.audit.forget_call", call=call)
-            tx.run("kernel.audit.delete_parts", call=call)
+        history.drop_undo(tx, space, key)
         history.forget(tx, space, key)
         rest = by_name.get(space.partition(":")[0])
         if rest is not None:
@@ -91,7 +89,7 @@ def _holds(file: Path, key: str, text: str) -> bool:
     longest = max((line.strip() for line in text.splitlines()), key=len, default="")
     wanted = [part.encode() for part in {text.strip(), longest} - {key}]
     files = (part for part in (file, file.with_name(f"{file.name}-wal")) if part.is_file() and part.stat().st_size)
-    return any(_contains(part, [one for one in wanted if len(one) >= _LEAST_BYTES]) for part in files)
+    return any(_contains(part, [text for text in wanted if len(text) >= _LEAST_BYTES]) for part in files)
 
 
 def _contains(file: Path, wanted: Sequence[bytes]) -> bool:

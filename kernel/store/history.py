@@ -139,6 +139,11 @@ def redact(tx: Tx, space: str, key: str, text: str) -> None:
     """Empties this text in every event of `(space, key)`, and deletes the undo data of all calls that touched it."""
     tx.flush_deferred()
     tx.run("kernel.history.redact", space=space, key=key, text=text)
+    drop_undo(tx, space, key)
+
+
+def drop_undo(tx: Tx, space: str, key: str) -> None:
+    """Deletes the undo data of all calls that touched `(space, key)`."""
     for call in tx.all("kernel.history.undo_calls", str, space=space, key=key):
         tx.run("kernel.audit.forget_call", call=call)
         tx.run("kernel.audit.delete_parts", call=call)

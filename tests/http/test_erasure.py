@@ -82,7 +82,7 @@ def test_a_backup_that_holds_an_erased_text_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--about", ABOUT], "--yes answers the question"),
+        (["--about", ABOUT], "--about needs --yes"),
         (["--about", "nothing of that kind", "--yes"], "nothing found"),
         (["--about", " ", "--yes"], "--about: is empty"),
         ([], "the id of a memory, or --about TEXT"),
