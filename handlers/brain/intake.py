@@ -48,7 +48,7 @@ class _Known(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """The key of a record, and what tells whether the row of that key is of the same source."""
+    """The key of a record, and the columns by which a row of that key is known to be of the same source."""
 
     key: str
     root: str
@@ -153,7 +153,7 @@ def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
 
 
 def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
-    """Return what a note says; its text alone where one of two was imported before rows had a root."""
+    """Return the content of a note to compare; the text alone if one of two was imported before rows had a root."""
     is_whole = note.project_id is not None and other_root is not None
     return (note.content, *((note.title, note.summary, note.tags) if is_whole else ()))
 
@@ -166,7 +166,7 @@ def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:
 
 
 def _ids(tx: Tx, kind: str, db: str, keys: Sequence[_Key]) -> list[str]:
-    """Return the id of each key: that with its root, where the other is of another root."""
+    """Return the id of each key: that with its root, if the other is of another root."""
     pairs = [(id_of(kind, key.key), id_of(kind, f"{key.root}\0{key.key}")) for key in keys]
     rooted = [pair for key, pair in zip(keys, pairs, strict=True) if key.root]
     known = _here(tx, kind, db, [number for pair in rooted for number in pair]) if rooted else {}

@@ -49,7 +49,7 @@ _Item = _Entity | _Relation
 
 
 def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
-    """Yield the items of a file with their places; the others are told of."""
+    """Yield the items of a file with their places; the others are counted and named."""
     try:
         with path.open("rb") as file:
             for row in rows(file, members=_MEMBERS):
@@ -192,7 +192,7 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
 
 
 def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:
-    """Return the texts of a row, or what is wrong with them."""
+    """Return the texts of a row, or their fault."""
     missing = [name for name in names if not isinstance(value.get(name), str)]
     if missing:
         return f"no {' and no '.join(missing)}"

@@ -94,7 +94,7 @@ def _is_of(pattern: str, name: str) -> bool:
 
 
 def open_export(system: str, source: Source, stack: ExitStack) -> Read:
-    """Return the conversations of an export, downloaded or unpacked, and what the program itself remembers."""
+    """Return the conversations of an export, downloaded or unpacked, and the program's own memories."""
     parts = parts_of(source, stack)
     if not any(isinstance(part, Part) and (not part.name or _is_of(_CONVERSATIONS, part.name)) for part in parts):
         name = shown(source.path.name)
@@ -224,7 +224,7 @@ def _parts(value: object) -> str:
 
 
 def _of_other_kinds(*groups: object) -> str:
-    """Return what a message without text holds, such as an image: it is a question all the same."""
+    """Return the names of the parts of a message without text, such as an image: it is a question all the same."""
     found: list[str] = []
     for part in (mapping_in(part) for group in groups for part in list_in(group)):
         name = clean_line(text_of(part, "file_name", "name"), 200)

@@ -81,7 +81,7 @@ def _placed(item: Item, into: str) -> Item:
 
 
 def _count(source: Source, read: Read) -> int:
-    """Reads the source to its end, so that its damage is told before the first write; the number of its items."""
+    """Reads the source to its end, so that its damage is reported before the first write; the number of its items."""
     total, found = 0, Remarks()
     for item in read():
         total += 1

@@ -42,7 +42,7 @@ def names_of(system: str, pages: Iterable[tuple[str, markdown.Page]]) -> NoteNam
 
 
 def entity_of(names: NoteNames, path: str) -> tuple[str, str]:
-    """Return key and name of the entity of a note: its title, and as the key its path where another has the title."""
+    """Return key and name of the entity of a note: its title, and as the key its path if another has the title."""
     title = names.titles.get(path, path)  # a file may be new since the names were read
     return _key(names, title if names.by_title.get(_fold(title)) == path else path), title
 

@@ -42,7 +42,7 @@ def read_text(folder: Path, name: str, label: str = "") -> TextFile:
 
 
 def read_or_name(folder: Path, name: str, label: str = "") -> TextFile | LeftOut:
-    """Return a file as `read_text` does, or what is wrong with it."""
+    """Return a file as `read_text` does, or its fault."""
     try:
         return read_text(folder, name, label)
     except Fault as fault:

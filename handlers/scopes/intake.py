@@ -64,7 +64,7 @@ def _outcome(record: Record, known: _Known | None) -> bool | str:
 
 
 def _update(tx: Tx, record: Record, number: str) -> None:
-    """Adds a version with what the source says now."""
+    """Adds a version with the text of the source."""
     row, current = entries.get(tx, GUIDELINE, number)
     before = entries.entry_text(row, current)
     version = tx.new_id(GUIDELINE.version_id_prefix)
@@ -92,7 +92,7 @@ def _add_version(tx: Tx, record: Record, number: str, version: str, version_num:
 
 
 def _ids(record: Record) -> tuple[str, str]:
-    """Return the id by the name of the project, and that by its root, where another project has the first."""
+    """Return the id by the name of the project, and that by its root, if another project has the first."""
     prefix, root = GUIDELINE.id_prefix, record.details["root"]
     return stable_id(prefix, record.place, record.key), stable_id(prefix, record.place, root, record.key)
 

@@ -33,9 +33,9 @@ def note(text: str) -> None:
 
 
 def confirm(question: str, command: str) -> None:
-    """Ask a person; raises Fault if the answer is no, or if nobody can be asked."""
+    """Ask a person; raises Fault if the answer is no, or if there is no terminal."""
     if not sys.stdin.isatty():
-        raise Fault("invalid", f"{command} needs --yes where nobody can be asked. Nothing was changed.")
+        raise Fault("invalid", f"{command} needs --yes if there is no terminal. Nothing was changed.")
     if input(f"{question} [y/N] ").strip().lower() not in {"y", "yes"}:
         raise Fault("invalid", "Nothing was changed.")
 

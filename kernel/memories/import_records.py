@@ -53,7 +53,7 @@ class LeftOut(NamedTuple):
 
 
 class Remarks:
-    """The parts of a source that are left out or told of, counted by reason, with some of their names."""
+    """The parts of a source that are left out or mentioned, counted by reason, with some of their names."""
 
     def __init__(self) -> None:
         self._counts = Counter[tuple[str, str]]()
@@ -62,7 +62,7 @@ class Remarks:
         self.damaged = self.left_out = 0
 
     def add(self, part: LeftOut, verb: str = "left out") -> None:
-        """Count a part that is left out, or told of with another verb."""
+        """Count a part that is left out, or mentioned with another verb."""
         self._counts[verb, part.reason] += 1
         self.left_out += verb == "left out"
         self.damaged += part.is_damage

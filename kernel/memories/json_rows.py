@@ -1,4 +1,4 @@
-"""Reads the rows of JSON of any size in little memory: lists, objects with lists, lines. Damage is skipped, and told.
+"""Reads rows of JSON of any size in little memory: lists, objects with lists, lines. Damage is skipped and reported.
 
 A row that cannot be read costs no other: after it, the reader goes on at the next row that begins as it did.
 """
@@ -112,7 +112,7 @@ def lines(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Ite
 
 
 def _of_line(bare: bytes, place: str, members: Collection[str], *, is_whole: bool) -> Iterator[Element | LeftOut]:
-    """Yield the row of a line, or the rows, where brackets and commas stand around them."""
+    """Yield the row of a line, or the rows, if brackets and commas stand around them."""
     if bare.count(b",") + bare.count(b"[") < MAX_PARTS:
         try:
             value = msgspec.json.decode(bare)

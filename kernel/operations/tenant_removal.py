@@ -1,4 +1,4 @@
-"""Erases a tenant: its keys first, so that nobody opens it again, then its files, and its rows in PostgreSQL."""
+"""Erases a tenant: its keys first, so that no call opens it again, then its files, and its rows in PostgreSQL."""
 
 import shutil
 from contextlib import closing

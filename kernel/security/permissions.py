@@ -83,7 +83,7 @@ with_client_name = lru_cache(maxsize=_CACHED_CALLERS)(_with_client_name)
 class Forbidden(Exception):
     """A call that the caller's grant does not allow; `needed` is the permission that would, None if none would.
 
-    `remedy` says whose key would do, if a permission would not.
+    `remedy` says which key would do, if no permission would.
     """
 
     def __init__(self, call: str, needed: Permission | None, remedy: str = "") -> None:

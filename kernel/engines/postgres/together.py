@@ -1,4 +1,4 @@
-"""Statements that are sent together: those whose rows nobody waits for go with the next that somebody does."""
+"""Statements that are sent together: those whose rows are not waited for go with the next whose rows are."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -189,7 +189,7 @@ def test_undo_ends_only_where_it_is_asked_for(
 ) -> None:
     precious(call)
 
-    with pytest.raises(Fault, match="--forget-undo needs --yes where nobody can be asked"):
+    with pytest.raises(Fault, match="--forget-undo needs --yes if there is no terminal"):
         run("compact", "--forget-undo")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda _question: "n")

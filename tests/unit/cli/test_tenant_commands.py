@@ -110,7 +110,7 @@ def test_a_tenant_that_a_server_has_open_loses_its_keys_and_stays_until_then(con
         (("nobody", "--yes"), "There is no tenant nobody: `quipu tenant list` shows all."),
         (("A/B", "--yes"), "A tenant has a name of 1 to 63 characters"),
         (("main", "--yes"), "main is the tenant of callers without another, and stays."),
-        (("acme",), "tenant remove needs --yes where nobody can be asked. Nothing was changed."),
+        (("acme",), "tenant remove needs --yes if there is no terminal. Nothing was changed."),
         (("acme", "--yes"), "These are the last keys, without which no caller needs one: make another first."),
     ],
 )
