@@ -18,7 +18,6 @@ from handlers.scopes import (
     locks,
     query,
     relations,
-    sessions,
     tags,
 )
 from kernel.calls.dialect import Dialect, Exchange, Files, Memories, Outside
@@ -55,7 +54,6 @@ def fail(fault: Fault) -> Reply:
 
 TOOLS: tuple[Tool, ...] = (
     *hierarchy.TOOLS,
-    *sessions.TOOLS,
     *entry_tools.TOOLS,
     *tags.TOOLS,
     *relations.TOOLS,

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, index_text
-from handlers.scopes.filters import Candidate, EntryQuery, TagIds, visible
 from handlers.scopes.results import VersionRow
 from kernel.core.times import EPOCH, stored_time
 from kernel.search import index
@@ -19,6 +18,47 @@ _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multipl
 _EPOCH_JULIAN_DAY = 2440587.5
 _ROUNDING_DAYS = 1e-6
 _KIND_ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
+
+
+class Candidate(NamedTuple):
+    """An entry that may be in the result; `indexed` if the index holds the version to show."""
+
+    seq: int
+    id: str
+    kind: str
+    scope: str
+    priority: int | None
+    created_at: str
+    expired: int
+    indexed: int
+
+
+class TagIds(NamedTuple):
+    """A filter by tag ids: any of `include` unless it is None, one of each set of `require`, none of `exclude`."""
+
+    include: frozenset[str] | None = None
+    require: tuple[frozenset[str], ...] = ()
+    exclude: frozenset[str] = frozenset()
+
+
+class EntryQuery(NamedTuple):
+    """A validated query: kinds, scopes nearest first, and filters.
+
+    `as_of` is the time to read at, None for the present; `now` is that time or the present. `related_ids` are the
+    entries that a relation leads to. `threshold` in [0, 1] is the least similarity, None for a search by words alone.
+    """
+
+    kinds: Sequence[str]
+    scopes: Sequence[str]
+    now: str
+    limit: int
+    as_of: str | None = None
+    include_inactive: bool = False
+    include_shadowed: bool = False
+    tags: TagIds = TagIds()
+    related_ids: frozenset[str] | None = None
+    text: str = ""
+    threshold: float | None = None
 
 
 class CandidateSet(NamedTuple):
@@ -47,11 +87,9 @@ class RankedCandidate(NamedTuple):
     candidate: Candidate
 
 
-class _EntryText(NamedTuple):
-    id: str
-    kind: str
-    name: str
-    version: VersionRow
+class _TagOfEntry(NamedTuple):
+    entry_id: str
+    tag_id: str
 
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
@@ -85,12 +123,11 @@ def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
         return _find_by_text(tx, query)
     if _is_unfiltered(query) and not query.include_inactive:
         return _find_top(tx, query) if query.as_of is None else _find_top_as_of(tx, query, query.as_of)
-    found, tag_counts = visible(tx, query, _narrowest_ids(tx, query))
+    found, tag_counts = _visible(tx, query, _narrowest_ids(tx, query))
     return CandidateSet(found, len(found), tag_counts)
 
 
 def _is_unfiltered(query: EntryQuery) -> bool:
-    """Return whether no filter requires a tag or a relation."""
     return query.related_ids is None and query.tags.include is None and not query.tags.require
 
 
@@ -129,9 +166,9 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
     total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
-    total += len(visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
+    total += len(_visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
     changed = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
-    return CandidateSet(list(dict.fromkeys([*found, *visible(tx, query, [*gone, *changed])[0]])), total)
+    return CandidateSet(list(dict.fromkeys([*found, *_visible(tx, query, [*gone, *changed])[0]])), total)
 
 
 def _julian_day(time: str) -> float:
@@ -151,7 +188,7 @@ def _count_excluded(tx: Tx, query: EntryQuery) -> int:
     if not query.tags.exclude:
         return 0
     ids = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
-    return len(visible(tx, query._replace(tags=TagIds()), ids)[0])
+    return len(_visible(tx, query._replace(tags=TagIds()), ids)[0])
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
@@ -167,7 +204,8 @@ def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     """Return every entry that holds the words, and the nearest hundred by meaning, or more if filters leave too few."""
     within, width = _partitions(query), max(index.CANDIDATES, query.limit)
-    filtered_ids = None if _is_unfiltered(query) else _filtered_ids(tx, query)
+    filtered = None if _is_unfiltered(query) else _visible(tx, query, _narrowest_ids(tx, query))[0]
+    filtered_ids = None if filtered is None else [item.id for item in filtered]
     if filtered_ids == []:
         return CandidateSet([], 0)
     matched = index.search(tx, query.text, within=within, semantic=False, all_matches=True)
@@ -175,7 +213,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     while True:
         best = ranked(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, whole=True)
         similar = _similar_ids((one.hit for one in best), query.threshold)
-        found, tag_counts = visible(tx, query, [*ranks, *(similar - ranks.keys())])
+        found, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
         found = [item for item in found if item.indexed]
         truncated = len(similar) >= width
         if not truncated or sum(item.id in similar for item in found) >= query.limit:
@@ -192,10 +230,6 @@ def _relevance(best: Sequence[index.Scored], ranks: Mapping[str, float]) -> dict
     known = {one.hit.id: one.score for one in best}
     most = index.Weights().words * min(known.values(), default=1.0) / max(ranks.values(), default=1.0)
     return {key: most * rank for key, rank in ranks.items()} | known
-
-
-def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:
-    return [item.id for item in visible(tx, query, _narrowest_ids(tx, query))[0]]
 
 
 def _partitions(query: EntryQuery) -> list[tuple[str, str | None]]:
@@ -223,7 +257,7 @@ def _add_substring_matches(
     indexed = set(index.containing(tx, words, _partitions(query))) if nothing else set[str]()
     if not unindexed and not indexed:
         return pool
-    more, tag_counts = visible(tx, query, [*unindexed | indexed])
+    more, tag_counts = _visible(tx, query, [*unindexed | indexed])
     more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
@@ -237,17 +271,52 @@ def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None
         return set()
     if filtered_ids is None:
         where: dict[str, Any] = {"kinds": query.kinds, "scopes": query.scopes}
-        rows = tx.all("scopes.query.unindexed", _entry_text, at=query.as_of, **where)
+        texts = tx.all("scopes.query.unindexed", _folded_text, at=query.as_of, **where)
     else:
-        rows = tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of)
+        texts = tx.all("scopes.query.unindexed_by_ids", _folded_text, ids=filtered_ids, at=query.as_of)
     folded = [word.casefold() for word in words]
-    return {row.id for row in rows if _contains_all(row, folded)}
+    return {entry_id for entry_id, text in texts if all(word in text for word in folded)}
 
 
-def _contains_all(row: _EntryText, words: Sequence[str]) -> bool:
-    text = index_text(KINDS[row.kind], row.name, row.version._asdict()).casefold()
-    return all(word in text for word in words)
+def _folded_text(entry_id: str, kind: str, name: str, *version: Any) -> tuple[str, str]:
+    return entry_id, index_text(KINDS[kind], name, VersionRow(*version)._asdict()).casefold()
 
 
-def _entry_text(entry_id: str, kind: str, name: str, *version: Any) -> _EntryText:
-    return _EntryText(entry_id, kind, name, VersionRow(*version))
+def _visible(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
+    """Return the candidates that pass every filter but the text, and the number of tags of `include` that each has."""
+    found = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
+    tags = query.tags
+    if tags == TagIds():
+        return found, {}
+    held = _tags_of_entries(tx, tags, [item.id for item in found])
+    found = [item for item in found if _matches_tags(tags, held[item.id])]
+    return found, {item.id: len(held[item.id].intersection(tags.include or ())) for item in found}
+
+
+def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
+    keys = [key for key in ids if query.related_ids is None or key in query.related_ids]
+    params = {
+        "ids": keys,
+        "scopes": query.scopes,
+        "inactive": query.include_inactive,
+        "shadowed": query.include_shadowed,
+    }
+    if query.as_of is None:
+        return tx.all("scopes.query.entries", Candidate, now=query.now, **params)
+    return tx.all("scopes.query.entries_as_of", Candidate, at=query.as_of, **params)
+
+
+def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
+    relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
+    held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
+    for entry_id, tag_id in tx.all("scopes.query.matching_tags", _TagOfEntry, ids=ids, tags=relevant):
+        held[entry_id].add(tag_id)
+    return held
+
+
+def _matches_tags(tags: TagIds, held: Collection[str]) -> bool:
+    return (
+        tags.exclude.isdisjoint(held)
+        and all(not one.isdisjoint(held) for one in tags.require)
+        and (tags.include is None or not tags.include.isdisjoint(held))
+    )

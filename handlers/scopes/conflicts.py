@@ -3,12 +3,13 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
-from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, page_bounds, validate
+from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, validate
 from handlers.scopes.results import Conflict, row_factory
-from handlers.scopes.totals import Count, count_rows
+from handlers.scopes.totals import Count, read_page
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store.transaction import Tx
 
@@ -50,18 +51,10 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     """Manage version conflicts."""
     validate(request)
     if isinstance(request, ListConflicts):
-        page = page_bounds(request.limit, request.offset)
         filters = {"resolved": bool(request.resolved), "entry_type": request.entry_type}
-        found = tx.all("scopes.conflicts.list", _conflict_row, **filters, **page)
-        return ConflictList(found, count_rows(tx, "scopes.conflicts.count", len(found), page, **filters))
-    resolved = tx.one(
-        "scopes.conflicts.resolve",
-        _conflict_row,
-        id=request.id,
-        resolution=request.resolution,
-        resolved_by=request.resolved_by,
-        now=tx.now,
-    )
+        page = read_page(tx, "scopes.conflicts.list", "scopes.conflicts.count", _conflict_row, request, **filters)
+        return ConflictList(*page)
+    resolved = tx.one("scopes.conflicts.resolve", _conflict_row, now=tx.now, **asdict(request))
     if resolved is None:
         raise errors.not_found("Conflict", request.id)
     tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without one an undo compares the whole index

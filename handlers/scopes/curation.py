@@ -44,15 +44,11 @@ def erase(tx: Tx, _space: str, key: str) -> None:
 
 def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
     end = {"source_type": None, "source_id": None, "target_type": None, "target_id": None, "relation_type": None}
-    page = {"limit": MOST_LINKS, "offset": 0}
-    outgoing = tx.all(
-        "scopes.relations.from_source", Relation, **{**end, "source_type": kind, "source_id": key}, **page
-    )
-    incoming = tx.all("scopes.relations.to_target", Relation, **{**end, "target_type": kind, "target_id": key}, **page)
-    found = [Neighbour(link.relation_type, True, _space(link.target_type), link.target_id) for link in outgoing]
-    return [*found, *(Neighbour(one.relation_type, False, _space(one.source_type), one.source_id) for one in incoming)]
-
-
-def _space(kind: str) -> str:
-    """Return the space of a kind of entry; empty for a project, which is no memory."""
-    return next((known.space for known in KINDS.values() if known.name == kind), "")
+    page = {**end, "limit": MOST_LINKS, "offset": 0}
+    outgoing = tx.all("scopes.relations.from_source", Relation, **page | {"source_type": kind, "source_id": key})
+    incoming = tx.all("scopes.relations.to_target", Relation, **page | {"target_type": kind, "target_id": key})
+    # A project has no space, since it is no memory.
+    spaces = {name: known.space for name, known in KINDS.items()}
+    ends = [(link.relation_type, True, link.target_type, link.target_id) for link in outgoing]
+    ends += [(link.relation_type, False, link.source_type, link.source_id) for link in incoming]
+    return [Neighbour(relation, is_outgoing, spaces.get(kind, ""), id_) for relation, is_outgoing, kind, id_ in ends]

@@ -19,7 +19,7 @@ from handlers.scopes.results import (
     entry_and_version,
     to_versions,
 )
-from handlers.scopes.totals import Count, count_rows
+from handlers.scopes.totals import Count, read_page
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.times import stored_time
 from kernel.search import index
@@ -28,21 +28,10 @@ from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
-_NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
-    (
-        "description",
-        "parameters",
-        "examples",
-        "constraints",
-        "content",
-        "rationale",
-        "source",
-        "confidence",
-        "valid_until",
-    )
-)
-_JSON_COLUMNS = {"parameters", "examples"}
-_DEFAULTS: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
+DEFAULT_PRIORITY = 50
+JSON_COLUMNS = {"parameters", "examples"}
+_VERSION_COLUMNS = sorted({field for kind in KINDS.values() for field in kind.version_fields})
+_DEFAULTS: Mapping[str, Any] = {"priority": DEFAULT_PRIORITY, "confidence": 1.0}
 # Of each list: the statements for its rows and for their number.
 _LISTS: Mapping[str, tuple[str, str]] = {
     "in": ("scopes.entries.list_in", "scopes.entries.count_in"),
@@ -58,7 +47,9 @@ _KIND_OF_REQUEST: Mapping[type, Kind] = {
 EntryPair = tuple[EntryRow, VersionRow]
 
 
-class _Latest(NamedTuple):
+class Latest(NamedTuple):
+    """The version of an entry with the highest number."""
+
     id: str
     version_num: int
     created_at: str
@@ -92,11 +83,8 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     if added is None:
         raise _name_taken(tx, kind, name, scope_key(request.scope_type, scope_id))
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
-    columns = _version_columns(kind, request)
-    _add_version(tx, entry_id, version_id, 1, columns, request.created_by, "Initial version")
-    after = get(tx, kind, entry_id)
-    _record(tx, kind, "added", None, after)
-    return after
+    add_version(tx, entry_id, version_id, 1, _version_columns(kind, request), request.created_by, "Initial version")
+    return record(tx, kind, entry_id, "added")
 
 
 def mark_imported(tx: Tx, kind: Kind, entry_id: str, name: str) -> None:
@@ -110,11 +98,11 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     before = get(tx, kind, request.id)
     _check_expected_version(before[1], request.expected_version)
     # Not the current version: an import may have made an older one current, and numbers must stay unique.
-    latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
+    latest = latest_version(tx, request.id)
     conflicting = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
     version_id, columns = tx.new_id(kind.version_id_prefix), _version_columns(kind, request, before[1])
     author, reason = request.updated_by, request.change_reason
-    _add_version(tx, request.id, version_id, latest.version_num + 1, columns, author, reason, conflicting=conflicting)
+    add_version(tx, request.id, version_id, latest.version_num + 1, columns, author, reason, conflicting=conflicting)
     tx.run(
         "scopes.entries.set_current_version",
         id=request.id,
@@ -122,7 +110,6 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
         category=getattr(request, "category", None),
         priority=getattr(request, "priority", None),
     )
-    keep_replaced(tx, before[0], get(tx, kind, request.id)[0])
     if conflicting:
         tx.run(
             "scopes.entries.add_conflict",
@@ -133,8 +120,61 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
             version_b_id=version_id,
             now=tx.now,
         )
-    after = get(tx, kind, request.id)
-    _record(tx, kind, "updated", before, after, reason)
+    after = record(tx, kind, request.id, "updated", before, reason)
+    keep_replaced(tx, before[0], after[0])
+    return after
+
+
+def latest_version(tx: Tx, entry_id: str) -> Latest:
+    """Return the version with the highest number, which an import may not have made the current one."""
+    return tx.one("scopes.entries.latest", Latest, id=entry_id) or Latest("", 0, tx.now)
+
+
+def add_version(
+    tx: Tx,
+    entry_id: str,
+    version_id: str | None,
+    number: int | None,
+    columns: Mapping[str, Any],
+    author: str | None,
+    reason: str | None,
+    *,
+    at: str | None = None,
+    conflicting: bool = False,
+) -> None:
+    """Adds a version, now or at a time; the other columns than `columns` are NULL."""
+    tx.run(
+        "scopes.entries.add_version",
+        id=version_id,
+        entry_id=entry_id,
+        version_num=number,
+        now=at or tx.now,
+        conflict_flag=conflicting,
+        created_by=author,
+        change_reason=reason,
+        **{**dict.fromkeys(_VERSION_COLUMNS), **columns},
+    )
+
+
+def record(
+    tx: Tx,
+    kind: Kind,
+    entry_id: str,
+    operation: str,
+    before: EntryPair | None = None,
+    reason: str | None = None,
+    origin: index.Origin | None = None,
+) -> EntryPair:
+    """Records a change in the history and in the index, which holds active entries only; the entry as it is now."""
+    after = get(tx, kind, entry_id)
+    row, text = after[0], entry_text(*after)
+    at, by = (origin.created_at, origin.writer) if origin else (None, None)
+    texts = {"before": entry_text(*before) if before else None, "after": text if row.is_active else None}
+    history.append(tx, kind.space, entry_id, operation, **texts, reason=reason, at=at, by=by)
+    if row.is_active:
+        index.put(tx, kind.space, entry_id, text, scope=entry_scope_key(row), origin=origin)
+    elif before is not None and before[0].is_active:
+        index.drop(tx, kind.space, entry_id)
     return after
 
 
@@ -151,8 +191,7 @@ def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
     if not before[0].is_active:
         return
     tx.run("scopes.entries.deactivate", id=entry_id, now=tx.now)
-    history.append(tx, kind.space, entry_id, "deactivated", before=entry_text(*before))
-    index.drop(tx, kind.space, entry_id)
+    record(tx, kind, entry_id, "deactivated", before)
 
 
 def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
@@ -191,12 +230,10 @@ def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dic
 
 
 def list_page(
-    tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], page: Mapping[str, int]
+    tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], request: entry_requests.ListEntries
 ) -> tuple[list[EntryPair], Count]:
     """Return a page of entries and its totals; `which` is in, all, or chain for all that a chain of scopes sees."""
-    rows, count = _LISTS[which]
-    found = tx.all(rows, entry_and_version, kind=kind.name, **filters, **page)
-    return found, count_rows(tx, count, len(found), page, kind=kind.name, **filters)
+    return read_page(tx, *_LISTS[which], entry_and_version, request, kind=kind.name, **filters)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[AnyVersion]:
@@ -223,7 +260,7 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 def _source(row: EntryRow, current: VersionRow) -> IndexSource:
     kind, text, values = KINDS[row.kind], entry_text(row, current), current._asdict()
-    data = [f"{field}: {values[field]}" for field in kind.version_fields if field in _JSON_COLUMNS and values[field]]
+    data = [f"{field}: {values[field]}" for field in kind.version_fields if field in JSON_COLUMNS and values[field]]
     concept = Concept(row.name, body=text[len(row.name) + 1 :], points=data)
     return IndexSource(kind.space, row.id, entry_scope_key(row), text, concept=concept)
 
@@ -273,7 +310,7 @@ def _version_columns(
     kind: Kind, request: entry_requests.Add | entry_requests.Update, before: VersionRow | None = None
 ) -> dict[str, Any]:
     """Return the columns of a new version: the arguments, completed from the previous version."""
-    columns = dict(_NO_VERSION_COLUMNS)
+    columns: dict[str, Any] = {}
     for field in kind.version_fields:
         given = getattr(request, field)
         if given is None:
@@ -281,32 +318,8 @@ def _version_columns(
         elif field == "valid_until":
             columns[field] = end_time("validUntil", given)
         else:
-            columns[field] = dumps(given) if field in _JSON_COLUMNS else given
+            columns[field] = dumps(given) if field in JSON_COLUMNS else given
     return columns
-
-
-def _add_version(
-    tx: Tx,
-    entry_id: str,
-    version_id: str,
-    number: int,
-    columns: Mapping[str, Any],
-    author: str | None,
-    reason: str | None,
-    *,
-    conflicting: bool = False,
-) -> None:
-    tx.run(
-        "scopes.entries.add_version",
-        id=version_id,
-        entry_id=entry_id,
-        version_num=number,
-        now=tx.now,
-        conflict_flag=conflicting,
-        created_by=author,
-        change_reason=reason,
-        **columns,
-    )
 
 
 def _check_expected_version(current: VersionRow, expected: int | None) -> None:
@@ -323,15 +336,3 @@ def _check_expected_version(current: VersionRow, expected: int | None) -> None:
 def _name_taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
     holder = tx.one("scopes.entries.id_by_name", str, kind=kind.name, name=name, scope=scope)
     return errors.exists(kind.full_label, name, scope, kind.name_field, holder)
-
-
-def _record(
-    tx: Tx, kind: Kind, operation: str, before: EntryPair | None, after: EntryPair, reason: str | None = None
-) -> None:
-    row, text = after[0], entry_text(*after)
-    old = None if before is None else entry_text(*before)
-    shown = text if row.is_active else None
-    history.append(tx, kind.space, row.id, operation, before=old, after=shown, reason=reason)
-    if row.is_active:
-        # The index holds active entries only; an update of an inactive one must not add it.
-        index.put(tx, kind.space, row.id, text, scope=entry_scope_key(row))

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import normal_name, page_bounds, timestamp, validate
+from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
 from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry
 from handlers.scopes.totals import Count
@@ -69,21 +69,19 @@ def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> EntryR
 def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
     validate(request)
     if isinstance(request, entry_requests.Add):
-        return EntrySaved(True, **_keyed(kind.name, entries.add(tx, kind, request)))
+        saved: dict[str, Any] = {kind.name: to_entry(*entries.add(tx, kind, request))}
+        return EntrySaved(True, **saved)
     if isinstance(request, entry_requests.Update):
-        return EntrySaved(True, **_keyed(kind.name, entries.update(tx, kind, request)))
+        saved = {kind.name: to_entry(*entries.update(tx, kind, request))}
+        return EntrySaved(True, **saved)
     if isinstance(request, entry_requests.DeactivateEntry):
         entries.deactivate(tx, kind, request.id)
         return Done(True)
     if isinstance(request, entry_requests.ListEntries):
         return _list(tx, kind, request)
     if isinstance(request, entry_requests.ListVersions):
-        return _history(tx, kind, request)
+        return VersionList(entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of)))
     return _get(tx, kind, request)
-
-
-def _keyed(name: str, pair: entries.EntryPair) -> dict[str, Any]:
-    return {name: to_entry(*pair)}
 
 
 def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryFound:
@@ -122,7 +120,6 @@ def _find_by_name(
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
-    page = page_bounds(request.limit, request.offset)
     filters: dict[str, Any] = {"category": request.category, "inactive": bool(request.include_inactive)}
     if request.inherit:
         if request.scope_type is None:
@@ -134,13 +131,9 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
         check_scope_filter(tx, request.scope_type, request.scope_id)
         which, where = entries.listed_scope(request.scope_type, request.scope_id)
         filters |= where
-    pairs, totals = entries.list_page(tx, kind, which, filters, page)
+    pairs, totals = entries.list_page(tx, kind, which, filters, request)
     listed: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
     return EntryList(**listed, meta=totals)
-
-
-def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:
-    return VersionList(entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of)))
 
 
 _PERMISSIONS: Mapping[str, Access] = {

@@ -3,32 +3,19 @@
 from collections.abc import Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes import errors as faults
 from handlers.scopes import markdown
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
+from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.export import Selection, export_document
-from handlers.scopes.export_import_schemas import (
-    Export,
-    ExportMetadata,
-    ExportResult,
-    Format,
-    Import,
-    ImportCounts,
-    ImportResult,
-    LeftOut,
-    TargetScope,
-)
-from handlers.scopes.field_types import normal_name, validate
-from handlers.scopes.import_document import as_object, scope_keys
-from handlers.scopes.import_entries import ImportState
-from handlers.scopes.import_merge import OUTCOMES, ImportOptions, is_small, merge_document
-from handlers.scopes.import_scopes import Problem
-from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
+from handlers.scopes.field_types import Id, Label, Name, ScopeId, normal_name, validate
+from handlers.scopes.import_document import Problem, as_object, scope_keys
+from handlers.scopes.import_merge import OUTCOMES, ImportOptions, ImportState, Strategy, is_small, merge_document
+from handlers.scopes.inheritance import ScopeType, check_scope, check_scope_filter, required_scope_id
 from handlers.scopes.tags import id_by_name
 from kernel.calls import tools
 from kernel.core import yaml
@@ -39,7 +26,6 @@ from kernel.memories.import_records import Imported, Source
 from kernel.store.long_work import Steps, run_steps
 from kernel.store.transaction import Tx
 
-KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 MAX_REASONS_SHOWN = 100
 MAX_SCOPES_SHOWN = 20
 # The separators of each format and how many of them a request may hold: a decoded document takes many times the memory
@@ -49,6 +35,94 @@ _CHARACTERS_PER_SEPARATOR = 16
 _NODES_PER_SEPARATOR = 4  # a key, its value and the lists around them; YAML can nest lists without a separator
 _TOO_LARGE = "Too large for one request: `quipu import memory-export FILE` reads a file of any size."
 _DECODE_ERRORS = (msgspec.DecodeError, ValueError, RecursionError)
+
+EntryTypes = Literal["tools", "guidelines", "knowledge"]
+Format = Literal["json", "markdown", "yaml"]
+
+
+class Export(Struct, forbid_unknown_fields=True, rename="camel"):
+    """What to export, and in which format."""
+
+    action: Annotated[Literal["export"], Meta(description="The only action")]
+    types: Annotated[list[EntryTypes] | None, Meta(description="Entry types to export (default: all)")] = None
+    scope_type: Annotated[ScopeType | None, Meta(description="Filter by scope type")] = None
+    scope_id: Annotated[Id | None, Meta(description="Filter by scope ID")] = None
+    tags: Annotated[list[Name] | None, Meta(description="Entries with any of these tags, in any case")] = None
+    format: Annotated[Format | None, Meta(description="Export format: json, markdown, or yaml")] = "json"
+    include_versions: Annotated[bool | None, Meta(description="Include full version history")] = False
+    include_inactive: Annotated[bool | None, Meta(description="Include inactive entries")] = False
+
+
+class ExportMetadata(Struct, rename="camel"):
+    """The metadata of an export."""
+
+    exported_at: str
+    entry_count: int
+    types: list[str]
+    scope_type: str | UnsetType = UNSET
+    scope_id: str | UnsetType = UNSET
+
+
+class ExportResult(Struct):
+    """Result of export; `content` is the whole document."""
+
+    success: bool
+    format: str
+    content: str
+    metadata: ExportMetadata
+
+
+class TargetScope(Struct, forbid_unknown_fields=True):
+    """The scope that replaces one of the document."""
+
+    type: Annotated[ScopeType, Meta(description="Scope type of the target")]
+    id: ScopeId = None
+
+
+class Import(Struct, forbid_unknown_fields=True, rename="camel"):
+    """What to import, and how to treat entries that exist already."""
+
+    action: Annotated[Literal["import"], Meta(description="The only action; it needs content")]
+    content: Annotated[str, Meta(min_length=1, description="Content to import (JSON or YAML string from export)")]
+    format: Annotated[Format | None, Meta(description="Import format: json or yaml; markdown is for people")] = "json"
+    conflict_strategy: Annotated[
+        Strategy | None,
+        Meta(description="skip, update, replace; or error: refuse all of it if anything exists or does not fit"),
+    ] = "update"
+    scope_mapping: Annotated[
+        dict[str, TargetScope] | None,
+        Meta(description='Map old scopes to new: {"global:": {"type": "project", "id": "proj_123"}}'),
+    ] = None
+    generate_new_ids: Annotated[bool | None, Meta(description="Generate new IDs for imported entries")] = False
+    imported_by: Annotated[Label | None, Meta(description="User/agent performing the import")] = None
+    dry_run: Annotated[bool | None, Meta(description="Report what the import would do, and write nothing")] = False
+
+
+class ImportCounts(Struct):
+    """How many entries of one type."""
+
+    created: int
+    updated: int
+    skipped: int
+
+
+class LeftOut(Struct):
+    """An item that was left out, and the reason."""
+
+    entry: str
+    error: str
+
+
+class ImportResult(Struct, rename="camel"):
+    """Result of import: what was written. `success` is false if no entry was, for the errors; then nothing changes."""
+
+    success: bool
+    created: int
+    updated: int
+    skipped: int
+    errors: list[LeftOut]
+    details: dict[str, ImportCounts]
+    dry_run: bool | UnsetType = UNSET
 
 
 def memory_export(tx: Tx, request: Export) -> ExportResult:
@@ -60,7 +134,7 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
         if id_by_name(tx, normal_name(tag)) is None:
             raise faults.not_found("Tag", tag, "tags")
     check_scope_filter(tx, request.scope_type, request.scope_id)
-    kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
+    kinds = [kind for kind in KINDS.values() if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
     scope = {"scopeType": request.scope_type, "scopeId": request.scope_id}
     metadata = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
@@ -196,7 +270,7 @@ def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, An
     held = as_object(found).get("entries")
     if not isinstance(held, dict):
         return Problem("structure", "Missing entries object")
-    for kind in KINDS:
+    for kind in KINDS.values():
         if not isinstance(as_object(held).get(kind.plural, []), list | None):
             return Problem("structure", f"entries.{kind.plural} is not a list")
     return as_object(found)
@@ -230,7 +304,7 @@ def _items(part: msgspec.Raw) -> list[msgspec.Raw] | Literal[False] | None:
 
 def _import_result(problems: list[Problem], state: ImportState | None, *, dry_run: bool = False) -> ImportResult:
     zero = dict.fromkeys(OUTCOMES, 0)
-    details = {kind.plural: ImportCounts(**(state.counts[kind.plural] if state else zero)) for kind in KINDS}
+    details = {kind.plural: ImportCounts(**(state.counts[kind.plural] if state else zero)) for kind in KINDS.values()}
     created, updated, skipped = (sum(getattr(counts, name) for counts in details.values()) for name in OUTCOMES)
     success = state is not None and (not problems or created + updated + skipped > 0)
     errors = [LeftOut(*problem) for problem in problems]

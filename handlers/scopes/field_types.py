@@ -11,7 +11,6 @@ from kernel.core.lazy_regex import regex
 from kernel.core.times import end_of_day, utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
-MAX_PAGE_ROWS = 100  # the cap of the contract
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, the limit of YAML
 
 _INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
@@ -75,29 +74,27 @@ def _children(value: Any) -> Iterable[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
-def timestamp(field: str, given: str | None) -> str | None:
+def timestamp(field: str, text: str | None) -> str | None:
     """Return an ISO 8601 time in UTC with milliseconds; None for None. Raises a Fault for any other text."""
-    if given is None:
-        return None
-    found = utc_time(given)
-    if found is None:
+    time = None if text is None else utc_time(text)
+    if time is None and text is not None:
         raise errors.invalid(field, "is not an ISO 8601 time", "write it as 2026-01-31T12:00:00Z")
-    return found
+    return time
 
 
-def end_time(field: str, given: str | None) -> str | None:
+def end_time(field: str, text: str) -> str | None:
     """Return an ISO 8601 time as by `timestamp`; a date stands for the end of that day in UTC."""
-    found = timestamp(field, given)
-    return found and end_of_day(given or "", found)
+    time = timestamp(field, text)
+    return time and end_of_day(text, time)
 
 
-def normal_name(given: str) -> str:
+def normal_name(name: str) -> str:
     """Return a name as it is stored: composed (NFC), without blanks at its ends and without characters that
     never show.
     """
-    return _INVISIBLE.sub("", unicodedata.normalize("NFC", given)).strip()
+    return _INVISIBLE.sub("", unicodedata.normalize("NFC", name)).strip()
 
 
-def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:
-    """Return the parameters `limit` and `offset` of a statement: `default` rows for None, at most `MAX_PAGE_ROWS`."""
-    return {"limit": min(default if limit is None else limit, MAX_PAGE_ROWS), "offset": offset or 0}
+def name_key(name: str) -> dict[str, str]:
+    """Return a name as the parameters `name`, its stored form, and `fold`, by which it is found in any case."""
+    return {"name": normal_name(name), "fold": normal_name(name).casefold()}

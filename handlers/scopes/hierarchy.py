@@ -1,15 +1,15 @@
-"""The tools memory_org and memory_project (seed 000): the scopes that outlive a session."""
+"""The tools memory_org, memory_project and memory_session (seed 000): the scopes below global."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, normal_name, page_bounds, validate
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, name_key, normal_name, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Organization, Project, dumps, loads, row_factory
-from handlers.scopes.totals import Count, count_rows
+from handlers.scopes.results import Organization, Project, Session, dumps, loads, row_factory
+from handlers.scopes.totals import Count, read_page
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
 from kernel.store import history
@@ -20,8 +20,11 @@ OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
 ProjectId = Annotated[Id, Meta(description="Project ID; get takes name instead")]
 Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
+Status = Literal["completed", "discarded"]
+ParentId = Annotated[Id | None, Meta(description="Parent project ID")]
 _org_row = row_factory(Organization, "metadata", loads)
 _project_row = row_factory(Project, "metadata", loads)
+_session_row = row_factory(Session, "metadata", loads)
 
 
 class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -76,6 +79,32 @@ class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fie
     metadata: Goals = None
 
 
+class StartSession(Struct, tag="start", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new working session, within a project or on its own."""
+
+    project_id: ParentId = None
+    name: Annotated[Label | None, Meta(description="Session label")] = None
+    purpose: Annotated[Text | None, Meta(description="What this session is for")] = None
+    agent_id: Annotated[Label | None, Meta(description="Which agent/IDE created it")] = None
+    metadata: Annotated[Object | None, Meta(description="Scratch notes, temp decisions")] = None
+
+
+class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The session to end."""
+
+    id: Annotated[Id, Meta(description="Session ID")]
+    status: Annotated[Status | None, Meta(description="end: final status, completed if left out; list: filter")] = None
+
+
+class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Sessions in the order of creation."""
+
+    project_id: ParentId = None
+    status: Literal["active", "completed", "discarded"] | None = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
 class OrgCreated(Struct):
     """Result of create."""
 
@@ -110,16 +139,28 @@ class ProjectList(Struct):
     meta: Count
 
 
+class SessionSaved(Struct):
+    """Result of start and end."""
+
+    success: bool
+    session: Session
+
+
+class SessionList(Struct):
+    """Result of list."""
+
+    sessions: list[Session]
+    meta: Count
+
+
 def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
     """Manage organizations (top-level grouping)."""
     validate(request)
     if isinstance(request, CreateOrg):
         org = Organization(tx.new_id("org"), normal_name(request.name), tx.now, request.metadata)
-        tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
+        tx.run("scopes.hierarchy.add_org", **asdict(org) | {"metadata": dumps(org.metadata)})
         return OrgCreated(True, org)
-    page = page_bounds(request.limit, request.offset, 50)
-    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page)
-    return OrgList(orgs, count_rows(tx, "scopes.hierarchy.count_orgs", len(orgs), page))
+    return OrgList(*read_page(tx, "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs", _org_row, request, 50))
 
 
 def memory_project(
@@ -137,31 +178,23 @@ def memory_project(
 
 
 def _list_projects(tx: Tx, request: ListProjects) -> ProjectList:
-    page = page_bounds(request.limit, request.offset)
-    if request.org_id is None:
-        projects = tx.all("scopes.hierarchy.projects", _project_row, **page)
-    else:
-        check_scope(tx, "org", request.org_id, "orgId")
-        projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
-    totals = count_rows(tx, "scopes.hierarchy.count_projects", len(projects), page, org_id=request.org_id)
-    return ProjectList(projects, totals)
+    _check_parent(tx, "org", request.org_id)
+    rows = "scopes.hierarchy.projects" if request.org_id is None else "scopes.hierarchy.projects_of_org"
+    count, filters = "scopes.hierarchy.count_projects", {"org_id": request.org_id}
+    return ProjectList(*read_page(tx, rows, count, _project_row, request, **filters))
+
+
+def _check_parent(tx: Tx, scope_type: str, scope_id: str | None) -> None:
+    """Raises a Fault for an organization or project that does not exist; there may be none."""
+    if scope_id is not None:
+        check_scope(tx, scope_type, scope_id, f"{scope_type}Id")
 
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:
-    if request.org_id is not None:
-        check_scope(tx, "org", request.org_id, "orgId")
-    created = tx.one(
-        "scopes.hierarchy.add_project",
-        _project_row,
-        id=tx.new_id("proj"),
-        org_id=request.org_id,
-        name=normal_name(request.name),
-        fold=normal_name(request.name).casefold(),
-        description=request.description,
-        root_path=request.root_path,
-        now=tx.now,
-        metadata=dumps(request.metadata),
-    )
+    _check_parent(tx, "org", request.org_id)
+    added = {"id": tx.new_id("proj"), "created_at": tx.now, "metadata": dumps(request.metadata)}
+    columns = {**asdict(request), **name_key(request.name), **added}
+    created = tx.one("scopes.hierarchy.add_project", _project_row, **columns)
     if created is None:
         raise _name_taken(tx, request.name, request.org_id)
     return created
@@ -169,54 +202,65 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
 
 def _update_project(tx: Tx, request: UpdateProject) -> Project:
     before = _project_by_id(tx, request.id)
-    after = tx.one(
-        "scopes.hierarchy.update_project",
-        _project_row,
-        id=request.id,
-        name=request.name and normal_name(request.name),
-        fold=request.name and normal_name(request.name).casefold(),
-        description=request.description,
-        root_path=request.root_path,
-        now=tx.now,
-        metadata=dumps(request.metadata),
-    )
+    name = name_key(request.name) if request.name else {"name": None, "fold": None}
+    changes = {**asdict(request), **name, "metadata": dumps(request.metadata), "now": tx.now}
+    after = tx.one("scopes.hierarchy.update_project", _project_row, **changes)
     # UPDATE OR IGNORE returns no row if another project has the name.
     if after is None:
         raise _name_taken(tx, request.name or "", before.org_id)
-    old, new = (msgspec.json.encode(project).decode() for project in (before, after))
-    history.append(tx, PROJECT_SPACE, request.id, "updated", before=old, after=new)
+    history.append(tx, PROJECT_SPACE, request.id, "updated", before=dumps(before), after=dumps(after))
     return after
 
 
 def _get_project(tx: Tx, request: GetProject) -> Project:
     if request.id is not None:
         return _project_by_id(tx, request.id)
-    if request.org_id is not None:
-        check_scope(tx, "org", request.org_id, "orgId")
+    _check_parent(tx, "org", request.org_id)
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(request.name).casefold())
-    matching = [project for project in found if project.org_id == request.org_id]
+    projects = tx.all("scopes.hierarchy.projects_by_name", _project_row, **name_key(request.name))
+    matching = [project for project in projects if project.org_id == request.org_id]
     if not matching and request.org_id is None:
-        if len(found) > 1:
-            raise errors.invalid("orgId", f"is needed: {len(found)} organizations have a project {request.name}")
-        matching = found
+        if len(projects) > 1:
+            raise errors.invalid("orgId", f"is needed: {len(projects)} organizations have a project {request.name}")
+        matching = projects
     if not matching:
         raise errors.not_found("Project", request.name, "name")
     return matching[0]
 
 
 def _project_by_id(tx: Tx, project_id: str) -> Project:
-    found = tx.one("scopes.hierarchy.project", _project_row, id=project_id)
-    if found is None:
+    project = tx.one("scopes.hierarchy.project", _project_row, id=project_id)
+    if project is None:
         raise errors.not_found("Project", project_id)
-    return found
+    return project
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(name).casefold())
+    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, **name_key(name))
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
+
+
+def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
+    """Manage working sessions within projects."""
+    validate(request)
+    if isinstance(request, EndSession):
+        status = request.status or "completed"
+        ended = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
+        if ended is None:
+            raise errors.not_found("Session", request.id)
+        tx.add_target(("scopes:sessions", request.id, "ended"))  # without one an undo compares the whole index
+        return SessionSaved(True, ended)
+    _check_parent(tx, "project", request.project_id)
+    if isinstance(request, StartSession):
+        opened: dict[str, Any] = {"id": tx.new_id("sess"), "status": "active", "started_at": tx.now, "ended_at": None}
+        session = Session(**asdict(request), **opened)
+        tx.run("scopes.hierarchy.add_session", **asdict(session) | {"metadata": dumps(session.metadata)})
+        return SessionSaved(True, session)
+    rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"
+    count, filters = "scopes.hierarchy.count_sessions", {"status": request.status, "project_id": request.project_id}
+    return SessionList(*read_page(tx, rows, count, _session_row, request, **filters))
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -232,5 +276,12 @@ TOOLS: tuple[Tool, ...] = (
         permission={"create": "write", "list": "read", "get": "read", "update": "write"},
         read_arms=(ListProjects, GetProject),
         kept_arms=(UpdateProject,),
+    ),
+    write(
+        memory_session,
+        Hints("Sessions"),
+        permission={"start": "write", "end": "write", "list": "read"},
+        read_arms=(ListSessions,),
+        kept_arms=(EndSession,),
     ),
 )

@@ -1,139 +1,128 @@
 """`quipu import agent-memory`: imports the database of agent-memory 0.2 to 0.9, by its column names."""
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from handlers.scopes import entries
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import normal_name
-from handlers.scopes.import_agent_memory_tags import add_conflict, import_locks, import_tags_and_relations, sum_rows
-from handlers.scopes.import_coercion import Row, integer, json_column, real_number, required_time, text, time_or_text
-from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
-from handlers.scopes.inheritance import GLOBAL, scope_key
-from handlers.scopes.results import VersionRow
+from handlers.scopes.entries import DEFAULT_PRIORITY, JSON_COLUMNS
+from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import MAX_DEPTH, name_key, nested_deeper, normal_name
+from handlers.scopes.import_merge import add_tag
+from handlers.scopes.inheritance import GLOBAL, scope_exists, scope_key
+from handlers.scopes.locks import Lock, accepts, normal_path
+from handlers.scopes.results import (
+    Conflict,
+    EntryTag,
+    Organization,
+    Project,
+    Relation,
+    Session,
+    Tag,
+    VersionRow,
+    dumps,
+)
+from handlers.scopes.tags import id_by_name
 from kernel.core.errors import Fault
+from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Imported, Source
-from kernel.search import index
-from kernel.store import history
 from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
+Row = Mapping[str, Any]
 _MAX_SCOPES_NAMED = 10
-KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
-_JSON_COLUMNS = {"parameters", "examples"}
+_MAX_INT64 = 2**63 - 1
 _COUNTED_TABLES = (
     "organizations",
     "projects",
     "sessions",
-    *(kind.plural for kind in KINDS),
+    *(kind.plural for kind in KINDS.values()),
     "entry_tags",
     "entry_relations",
     "conflict_log",
     "file_locks",
 )
-_READ_TABLES = {*_COUNTED_TABLES, "tags", *(f"{kind.name}_versions" for kind in KINDS)}
+_READ_TABLES = {*_COUNTED_TABLES, "tags", *(f"{kind.name}_versions" for kind in KINDS.values())}
 # Derived from the other tables, or not written by users.
 _DERIVED_TABLES = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
+_JSON = {"metadata", *JSON_COLUMNS}
+_FLAGS = {"is_predefined", "resolved"}
+_REQUIRED_TIMES = {"created_at", "started_at", "detected_at", "checked_out_at"}
+IMPORTED = "imported"
+_UNRELEASABLE = "no agent could release them by their path and holder"
+_EXPIRED = "their time is over"
 
 
-def import_database(given: Source) -> Steps[Imported]:
+def import_database(file: Source) -> Steps[Imported]:
     """Imports every row that is not here yet, under its own id; existing rows are not changed.
 
     An entry that was not changed here since an earlier import gets its new versions, and is deactivated if it was
     deactivated there. Raises Fault("invalid") for a file of another program.
     """
-    with open_external(given.path, given.copies) as source:
+    with open_external(file.path, file.copies) as source:
         tables = source.tables()
-        if not {kind.plural for kind in KINDS} <= set(tables):
-            raise Fault("invalid", f"{given.path.name} is no database of agent-memory: its tables are not there.")
+        if not {kind.plural for kind in KINDS.values()} <= set(tables):
+            raise Fault("invalid", f"{file.path.name} is no database of agent-memory: its tables are not there.")
         source.check(dict.fromkeys(_READ_TABLES, ()))
-        for kind in KINDS:
+        for kind in KINDS.values():
             source.index(f"{kind.name}_versions", f"{kind.name}_id")
         tx = yield
         begin_steps(tx, sum(source.count(table) for table in _COUNTED_TABLES))
         counts: dict[str, int] = {}
-        for table, add in _SCOPES.items():
-            counts[table] = yield from sum_rows(source.rows(table), add)
+        for table, add in (("organizations", _add_org), ("projects", _add_project), ("sessions", _add_session)):
+            counts[table] = yield from _sum_rows(source.rows(table), add)
         lost = Counter[str]()
         remarks: list[str] = []
-        for kind in KINDS:
+        for kind in KINDS.values():
             counts[kind.plural] = yield from _import_entries(kind, source, remarks, lost)
-        counts |= yield from import_tags_and_relations(source, remarks)
-        counts["conflicts"] = yield from sum_rows(source.rows("conflict_log"), add_conflict)
-        counts["locks"] = yield from import_locks(source, remarks)
+        counts |= yield from _import_tags_and_relations(source, remarks)
+        counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), _add_conflict)
+        counts["locks"] = yield from _import_locks(source, remarks)
         left = sorted(name for name in tables if _is_unread(name) and source.count(name))
-    remarks += _lost_remarks(lost)
+    if lost:
+        names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
+        count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
+        remarks.append(f"{count}: they are kept, and an import of their export leaves them out.")
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
-
-
-def _lost_scope(tx: Tx, row: Row) -> str | None:
-    """Return the scope of an entry if it does not exist."""
-    name, number = text(row, "scope_type") or GLOBAL, text(row, "scope_id")
-    exists = name == GLOBAL or tx.one("scopes.inheritance.exists", int, type=name, id=number)
-    return None if exists else scope_key(name, number)
-
-
-def _lost_remarks(lost: Counter[str]) -> list[str]:
-    """Return a remark if the scopes of some entries do not exist."""
-    names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
-    count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
-    return [f"{count}: they are kept, and an import of their export leaves them out."] if lost else []
 
 
 def _is_unread(table: str) -> bool:
     return table not in _READ_TABLES and table not in _DERIVED_TABLES and "_fts" not in table
 
 
+def _sum_rows(rows: Iterable[Row], add: Callable[[Tx, Row], int]) -> Steps[int]:
+    """Adds rows, each in a step of its own. How many of them are new."""
+    new = 0
+    for row in rows:
+        tx = yield
+        count_step(tx)
+        new += add(tx, row)
+    return new
+
+
 def _add_org(tx: Tx, row: Row) -> int:
-    return tx.run(
-        "scopes.import_scopes.add_org",
-        id=text(row, "id"),
-        name=normal_name(text(row, "name") or ""),
-        now=required_time(tx, row, "created_at"),
-        metadata=json_column(row, "metadata"),
-    )
+    columns = _columns(tx, row, Organization)
+    return tx.run("scopes.hierarchy.add_org", **columns | {"name": normal_name(columns["name"] or "")})
 
 
 def _add_project(tx: Tx, row: Row) -> int:
-    name, created = normal_name(text(row, "name") or ""), required_time(tx, row, "created_at")
-    return tx.run(
-        "scopes.import_scopes.add_project",
-        id=text(row, "id"),
-        org_id=text(row, "org_id"),
-        name=name,
-        fold=name.casefold(),
-        description=text(row, "description"),
-        root_path=text(row, "root_path"),
-        now=created,
-        updated_at=required_time(tx, row, "updated_at", created),
-        metadata=json_column(row, "metadata"),
-    )
+    columns = _columns(tx, row, Project)
+    columns |= {**name_key(columns["name"] or ""), "updated_at": _time(row, "updated_at") or columns["created_at"]}
+    return tx.run("scopes.import_merge.add_project", **columns)
 
 
 def _add_session(tx: Tx, row: Row) -> int:
-    return tx.run(
-        "scopes.import_scopes.add_session",
-        id=text(row, "id"),
-        project_id=text(row, "project_id"),
-        name=text(row, "name"),
-        purpose=text(row, "purpose"),
-        agent_id=text(row, "agent_id"),
-        status=text(row, "status") or "active",
-        now=required_time(tx, row, "started_at"),
-        ended_at=time_or_text(row, "ended_at"),
-        metadata=json_column(row, "metadata"),
-    )
-
-
-_SCOPES: Mapping[str, Callable[[Tx, Row], int]] = MappingProxyType(
-    {"organizations": _add_org, "projects": _add_project, "sessions": _add_session}
-)
+    columns = _columns(tx, row, Session)
+    return tx.run("scopes.hierarchy.add_session", **columns | {"status": columns["status"] or "active"})
 
 
 def _import_entries(kind: Kind, source: ExternalDatabase, remarks: list[str], lost: Counter[str]) -> Steps[int]:
@@ -141,54 +130,55 @@ def _import_entries(kind: Kind, source: ExternalDatabase, remarks: list[str], lo
     for row in source.rows(kind.plural):
         tx = yield
         count_step(tx)
-        if scope := _lost_scope(tx, row):
-            lost[scope] += 1
-        number = text(row, "id") or ""
+        scope_type, scope_id = _text(row, "scope_type") or GLOBAL, _text(row, "scope_id")
+        if scope_type != GLOBAL and not scope_exists(tx, scope_type, scope_id):
+            lost[scope_key(scope_type, scope_id)] += 1
+        number = _text(row, "id") or ""
         rows = source.rows_with(f"{kind.name}_versions", f"{kind.name}_id", number)
-        versions = sorted(rows, key=lambda one: integer(one, "version_num", 0))
-        here = tx.one("scopes.import_agent_memory.current_version", str, id=number)
-        if here is None:
+        versions = sorted(rows, key=lambda version: _integer(version, "version_num", 0))
+        current = tx.one("scopes.import_agent_memory.current_version", str, id=number)
+        if current is None:
             _add_entry(tx, kind, row, versions)
             new += 1
-        elif not _fast_forward(tx, kind, row, versions, here):
-            remarks.append(f"{kind.label} {text(row, kind.name_field)} ({number}) was changed here, and is left so.")
+        elif not _fast_forward(tx, kind, row, versions, current):
+            remarks.append(f"{kind.label} {_text(row, kind.name_field)} ({number}) was changed here, and is left so.")
     return new
 
 
 def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
-    number, created_at = text(row, "id") or "", required_time(tx, row, "created_at")
-    name = normal_name(text(row, kind.name_field) or "")
-    creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
+    number, created_at = _text(row, "id") or "", _required_time(tx, row, "created_at")
+    name = normal_name(_text(row, kind.name_field) or "")
+    creator, scope_type = _text(row, "created_by"), _text(row, "scope_type") or GLOBAL
     # Every entry needs a current version; one without versions gets an empty one.
-    kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
-    for version in kept:
+    versions = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
+    for version in versions:
         _add_version(tx, kind, number, version, created_at)
     tx.run(
-        "scopes.import_entries.add",
+        "scopes.import_merge.add_entry",
         id=number,
         kind=kind.name,
         scope_type=scope_type,
-        scope_id=None if scope_type == "global" else text(row, "scope_id"),
+        scope_id=None if scope_type == GLOBAL else _text(row, "scope_id"),
         name=name,
-        category=text(row, "category"),
-        version_id=_current_version_id(row, kept),
+        category=_text(row, "category"),
+        version_id=_current_version_id(row, versions),
         now=created_at,
         created_by=creator,
-        priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
+        priority=_priority(kind, row),
         # The time of deactivation is not in the file; the last version is the earliest possible time.
-        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", created_at),
+        gone=None if _integer(row, "is_active", 1) else _required_time(tx, versions[-1], "created_at", created_at),
     )
     entries.mark_imported(tx, kind, number, name)
-    _record(tx, kind, number)
+    entries.record(tx, kind, number, "imported")
 
 
 def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
     """Adds the new versions of an entry, or deactivates it if it was there; false if it was changed here."""
-    number = text(row, "id") or ""
+    number = _text(row, "id") or ""
     stored_ids = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
-    imported_ids = {text(version, "id") for version in versions}
-    later = [version for version in versions if text(version, "id") not in stored_ids]
-    gone = not integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    imported_ids = {_text(version, "id") for version in versions}
+    later = [version for version in versions if _text(version, "id") not in stored_ids]
+    gone = not _integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
     # An entry without versions in the file got one here when it was imported.
     if stored_ids - imported_ids if imported_ids else len(stored_ids) > 1:
         return not later and not gone
@@ -196,48 +186,167 @@ def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current
         _add_version(tx, kind, number, version, tx.now)
     moved = _current_version_id(row, versions) if later else current
     if moved != current:
-        tx.run(
-            "scopes.entries.set_current_version",
-            id=number,
-            version_id=moved,
-            category=text(row, "category"),
-            priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
-        )
-        _record(tx, kind, number)
+        changes = {"category": _text(row, "category"), "priority": _priority(kind, row)}
+        tx.run("scopes.entries.set_current_version", id=number, version_id=moved, **changes)
+        entries.record(tx, kind, number, "imported")
     if gone:
         entries.deactivate(tx, kind, number)
     return True
 
 
+def _priority(kind: Kind, row: Row) -> int | None:
+    return _integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None
+
+
 def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
-    named = text(row, "current_version_id")
-    return named if any(text(one, "id") == named for one in versions) else text(versions[-1], "id")
+    named = _text(row, "current_version_id")
+    return named if any(_text(version, "id") == named for version in versions) else _text(versions[-1], "id")
 
 
 def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
-    columns: dict[str, Any] = {
-        field: json_column(row, field) if field in _JSON_COLUMNS else text(row, field) for field in kind.version_fields
-    }
+    columns = {field: _column(tx, row, field) for field in kind.version_fields}
     if kind is KNOWLEDGE:
-        columns |= {"confidence": real_number(row, "confidence", 1.0), "valid_until": time_or_text(row, "valid_until")}
+        columns |= {"confidence": _real_number(row, "confidence", 1.0), "valid_until": _time(row, "valid_until")}
     if kind is not TOOL:
         columns["content"] = columns["content"] or ""
-    tx.run(
-        "scopes.entries.add_version",
-        id=text(row, "id"),
-        entry_id=number,
-        version_num=integer(row, "version_num", 1),
-        now=required_time(tx, row, "created_at", entry_created_at),
-        created_by=text(row, "created_by"),
-        change_reason=text(row, "change_reason"),
-        conflict_flag=int(integer(row, "conflict_flag", 0) != 0),
-        **{**dict.fromkeys(VERSION_COLUMNS), **columns},
+    entries.add_version(
+        tx,
+        number,
+        _text(row, "id"),
+        _integer(row, "version_num", 1),
+        columns,
+        _text(row, "created_by"),
+        _text(row, "change_reason"),
+        at=_required_time(tx, row, "created_at", entry_created_at),
+        conflicting=_integer(row, "conflict_flag", 0) != 0,
     )
 
 
-def _record(tx: Tx, kind: Kind, number: str) -> None:
-    row, current = entries.get(tx, kind, number)
-    indexed = entries.entry_text(row, current)
-    history.append(tx, kind.space, number, "imported", after=indexed if row.is_active else None)
-    if row.is_active:
-        index.put(tx, kind.space, number, indexed, scope=entries.entry_scope_key(row))
+def _import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> Steps[dict[str, int]]:
+    """Imports tags, their attachments, and relations. The number of new rows of each.
+
+    A tag is identified by its name in any case.
+    """
+    ids: dict[str | None, str] = {}
+    tags = yield from _sum_rows(source.rows("tags"), partial(_import_tag, ids))
+    lost: Counter[str] = Counter()
+    marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, lost))
+    if lost:
+        remarks.append(f"{lost.total()} marks were left out: their tags are not in the file.")
+    relations = yield from _sum_rows(source.rows("entry_relations"), _add_relation)
+    return {"tags": tags, "marks": marks, "relations": relations}
+
+
+def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
+    """Adds a tag and notes its id here."""
+    columns = _columns(tx, row, Tag)
+    name = normal_name(columns["name"] or "")
+    known = id_by_name(tx, name)
+    category = columns["category"] or "custom"
+    ids[columns["id"]] = known or add_tag(tx, {**columns, "name": name, "category": category})
+    return known is None
+
+
+def _import_mark(ids: Mapping[str | None, str], lost: Counter[str], tx: Tx, row: Row) -> int:
+    tag = ids.get(_text(row, "tag_id"))
+    if tag is None:
+        lost["tags"] += 1
+        return 0
+    return tx.run("scopes.tags.attach", **_columns(tx, row, EntryTag) | {"tag_id": tag})
+
+
+def _add_relation(tx: Tx, row: Row) -> int:
+    return tx.run("scopes.relations.add", **_columns(tx, row, Relation))
+
+
+def _add_conflict(tx: Tx, row: Row) -> int:
+    return tx.run("scopes.import_agent_memory.add_conflict", **_columns(tx, row, Conflict))
+
+
+def _import_locks(source: ExternalDatabase, remarks: list[str]) -> Steps[int]:
+    """Imports the locks that have not expired, unless the file is locked here. The number of new locks.
+
+    A lock is imported only once, so that a second import does not lock a file that was released since.
+    """
+    tx = yield
+    tx.run("scopes.locks.add_expiry_events", now=tx.now)
+    tx.run("scopes.locks.delete_expired", now=tx.now)
+    left: Counter[str] = Counter()
+    new = yield from _sum_rows(source.rows("file_locks"), partial(_import_lock, left))
+    remarks += [f"{left[why]} file locks were left out: {why}." for why in (_UNRELEASABLE, _EXPIRED) if left[why]]
+    return new
+
+
+def _import_lock(left: Counter[str], tx: Tx, row: Row) -> int:
+    columns = _columns(tx, row, Lock)
+    path, expires_at = columns["file_path"] or "", columns["expires_at"]
+    if expires_at is not None and expires_at <= tx.now:
+        left[_EXPIRED] += 1
+        return 0
+    if not accepts(path, columns["checked_out_by"] or ""):
+        left[_UNRELEASABLE] += 1
+        return 0
+    columns["file_path"] = normal_path(path)
+    fence = tx.one("scopes.import_agent_memory.add_checkout_event", int, **columns, reason=IMPORTED)
+    if fence is None:
+        return 0
+    return tx.run("scopes.import_agent_memory.add_lock", **columns | {"fencing_token": fence})
+
+
+def _columns(tx: Tx, row: Row, shape: type[Struct]) -> dict[str, Any]:
+    """Return the columns of a row that has the fields of a struct, as they are stored here."""
+    return {name: _column(tx, row, name) for name in shape.__struct_fields__}
+
+
+def _column(tx: Tx, row: Row, name: str) -> Any:
+    """Return a column as it is stored here; its name says what it holds."""
+    if name in _REQUIRED_TIMES:
+        return _required_time(tx, row, name)
+    if name.endswith("_at"):
+        return _time(row, name)
+    if name in _FLAGS:
+        return int(_integer(row, name, 0) != 0)
+    return _json(row, name) if name in _JSON else _text(row, name)
+
+
+def _text(row: Row, column: str) -> str | None:
+    """Return a column as text; None if it is NULL or missing."""
+    value = row.get(column)
+    return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
+
+
+def _integer(row: Row, column: str, default: int) -> int:
+    """Return a column as a 64-bit integer; `default` for any other value."""
+    number = _real_number(row, column, default)
+    return int(number) if -_MAX_INT64 <= number <= _MAX_INT64 else default
+
+
+def _real_number(row: Row, column: str, default: float) -> float:
+    """Return a column as a finite number; `default` for any other value."""
+    value = row.get(column)
+    return value if isinstance(value, int | float) and math.isfinite(value) else default
+
+
+def _json(row: Row, column: str) -> str | None:
+    """Return a JSON column as compact JSON text; invalid JSON, or JSON nested too deep to be exported, becomes a
+    string.
+    """
+    value = _text(row, column)
+    if value is None:
+        return None
+    try:
+        data = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return dumps(value)
+    return dumps(value if nested_deeper(data, MAX_DEPTH) else data)
+
+
+def _time(row: Row, column: str) -> str | None:
+    """Return a time, in any form of ISO 8601, as stored here; any other text unchanged."""
+    value = _text(row, column)
+    return value and (utc_time(value) or value)
+
+
+def _required_time(tx: Tx, row: Row, column: str, default: str | None = None) -> str:
+    """Return a time as stored here; `default`, or else now, for any other text."""
+    return utc_time(_text(row, column) or "") or default or tx.now

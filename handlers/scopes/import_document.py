@@ -16,7 +16,6 @@ from kernel.core.times import end_of_day, utc_time
 _MAX_FIELD_DEPTH = 64
 _MAX_ENTRY_DEPTH = 80
 _MAX_EXACT_INT = 2**53  # JSON readers that use doubles keep whole numbers up to this
-SCOPE_TYPES: Mapping[str, str] = {"organizations": "org", "projects": "project", "sessions": "session"}
 _VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
@@ -132,6 +131,29 @@ class SessionItem(Struct, rename="camel"):
     metadata: Any = None
 
 
+SCOPES: Mapping[str, tuple[str, Any]] = {
+    "organizations": ("org", OrgItem),
+    "projects": ("project", ProjectItem),
+    "sessions": ("session", SessionItem),
+}
+
+
+class Problem(NamedTuple):
+    """An item that was left out of an import, and the reason."""
+
+    entry: str
+    error: str
+
+
+class DocumentScopes(NamedTuple):
+    """The scopes of a document; `problems` are the invalid ones."""
+
+    orgs: list[OrgItem]
+    projects: list[ProjectItem]
+    sessions: list[SessionItem]
+    problems: list[Problem]
+
+
 def plain(raw: Any) -> Any:
     """Return an item of a document as data: those of JSON are decoded one by one, when they are used."""
     return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
@@ -186,16 +208,18 @@ def scope_keys(document: Mapping[str, Any]) -> set[str]:
 
     Items that are not valid count too, since each of them is reported on its own.
     """
-    held = as_object(document.get("entries"))
-    entries = (as_object(plain(one)) for kind in KINDS.values() for one in as_list(held.get(kind.plural)))
-    found: set[str] = set()
-    for one in entries:
-        found.add(f"{one.get('scopeType', 'global')}:{_scope_id(one)}")
-        found |= _related_projects(one)
+    lists = as_object(document.get("entries"))
+    keys: set[str] = set()
+    for kind in KINDS.values():
+        for entry in (as_object(plain(raw)) for raw in as_list(lists.get(kind.plural))):
+            scope_type = entry.get("scopeType", "global")
+            scope_id = "" if scope_type == "global" else entry.get("scopeId") or ""
+            keys |= {f"{scope_type}:{scope_id}", *_related_projects(entry)}
     scopes = as_object(document.get("scopes"))
-    listed = {many: [as_object(one) for one in as_list(scopes.get(many))] for many in SCOPE_TYPES}
-    found |= {f"{SCOPE_TYPES[many]}:{one.get('id')}" for many, items in listed.items() for one in items}
-    return found.union(*(_related_projects(one) for one in listed["projects"]))
+    for many, (scope_type, _) in SCOPES.items():
+        for item in map(as_object, as_list(scopes.get(many))):
+            keys |= {f"{scope_type}:{item.get('id')}", *_related_projects(item)}
+    return keys
 
 
 def _related_projects(item: Mapping[str, Any]) -> set[str]:
@@ -203,8 +227,40 @@ def _related_projects(item: Mapping[str, Any]) -> set[str]:
     return {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
 
 
-def _scope_id(entry: Mapping[str, Any]) -> str:
-    return "" if entry.get("scopeType", "global") == "global" else str(entry.get("scopeId") or "")
+def parse_scopes(raw: Any) -> DocumentScopes:
+    """Return the scopes of a document with names and times as stored."""
+    scopes = DocumentScopes([], [], [], [])
+    for at, (many, (_, shape)) in enumerate(SCOPES.items()):
+        for number, item in enumerate(as_list(as_object(raw).get(many))):
+            try:
+                scopes[at].append(_as_stored(convert(item, shape)))
+            except ValueError as error:
+                scopes.problems.append(Problem(f"{many}[{number}]", str(error)))
+    return scopes
+
+
+def parse_tags(raw: Any) -> tuple[dict[str, TagItem], list[Problem]]:
+    """Return the tags that a document defines by their names, and the invalid ones."""
+    tags: dict[str, TagItem] = {}
+    problems: list[Problem] = []
+    for number, item in enumerate(as_list(raw)):
+        try:
+            tag: TagItem = _as_stored(convert(item, TagItem))
+            if not tag.name:
+                raise ValueError("Validation error: name - must not be blank")
+            tags[tag.name] = tag
+        except ValueError as error:
+            problems.append(Problem(f"tags[{number}]", str(error)))
+    return tags, problems
+
+
+def _as_stored(item: Any) -> Any:
+    if item.name is not None:
+        item.name = normal_name(item.name)
+    for field, wire in zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True):
+        if field.endswith("_at"):
+            setattr(item, field, timestamp(wire, getattr(item, field)))
+    return item
 
 
 def as_object(raw: Any) -> dict[str, Any]:
@@ -219,20 +275,17 @@ def as_list(raw: Any) -> list[Any]:
 
 def timestamp(field: str, given: str | None) -> str | None:
     """Return a time as stored; None for None; raises ValueError for any other text."""
-    found = None if given is None else utc_time(given)
-    if given is not None and found is None:
+    time = None if given is None else utc_time(given)
+    if given is not None and time is None:
         raise ValueError(f"Validation error: {field} - is not an ISO 8601 time")
-    return found
+    return time
 
 
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
     """Return the current version, and all versions oldest first, each with a number and with times as stored."""
     given = [*(item.versions or ())]
-    current = (
-        item.current_version
-        or _version_by_id(given, item.current_version_id)
-        or (given[-1] if given else _version_of_flat_entry(item))
-    )
+    named = next((one for one in given if one.id is not None and one.id == item.current_version_id), None)
+    current = item.current_version or named or (given[-1] if given else _version_of_flat_entry(item))
     place = next((at for at, one in enumerate(given) if _is_same_version(one, current)), len(given))
     if place == len(given):
         given.append(current)
@@ -257,14 +310,10 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
 
 
-def _end_time(given: str) -> str:
+def _end_time(text: str) -> str:
     """Return an expiry as stored: a date stands for the end of that day; any other text stays as it is."""
-    found = utc_time(given)
-    return end_of_day(given, found) if found else given
-
-
-def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> VersionItem | None:
-    return next((one for one in given if version_id is not None and one.id == version_id), None)
+    time = utc_time(text)
+    return end_of_day(text, time) if time else text
 
 
 def _is_same_version(one: VersionItem, other: VersionItem) -> bool:

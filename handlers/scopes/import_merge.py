@@ -1,28 +1,48 @@
 """Merges a document into the store: matches its entries with existing ones and applies the conflict strategy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import normal_name
-from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry, plain
-from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
-from handlers.scopes.import_scopes import Problem, add_scopes
-from handlers.scopes.import_scopes import parse_scopes as scopes_of
-from handlers.scopes.import_tags import Tagging, attach_all
-from handlers.scopes.inheritance import GLOBAL, LABELS, scope_key
+from handlers.scopes import entries
+from handlers.scopes.entries import DEFAULT_PRIORITY, JSON_COLUMNS
+from handlers.scopes.entry_kinds import GUIDELINE, KINDS, Kind
+from handlers.scopes.field_types import name_key, normal_name
+from handlers.scopes.import_document import (
+    DocumentScopes,
+    ParsedEntry,
+    Problem,
+    ProjectItem,
+    RelationItem,
+    SessionItem,
+    TagItem,
+    VersionItem,
+    entry_label,
+    parse_entry,
+    parse_scopes,
+    parse_tags,
+    plain,
+    timestamp,
+)
+from handlers.scopes.inheritance import GLOBAL, LABELS, scope_exists, scope_key
+from handlers.scopes.relations import RELATION_SPACE, TARGET_LABELS, target_exists
+from handlers.scopes.results import EntryTag, Relation, Tag, dumps
+from handlers.scopes.tags import TAG_SPACE, id_by_name, tag_row
+from kernel.store import history
 from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
-KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
+Strategy = Literal["skip", "update", "replace", "error"]
 OUTCOMES = ("created", "updated", "skipped")
+UPDATE_REASON = "Imported update"  # changeReason of the original
 ScopeRef = tuple[str, str | None]
 Item = tuple[Kind, int, Any]  # an entry of a document: its kind, its place in the list of that kind, as JSON or data
 _CHUNK = 50  # entries between two steps: some 20 ms
+_TAGGED_CHUNK = 100  # likewise of items with tags and relations
 
 
 class ImportOptions(NamedTuple):
@@ -41,17 +61,56 @@ class LabelledEntry(NamedTuple):
     label: str
 
 
-class _Outline(NamedTuple):
-    """The facts about all entries that the first write needs: their ids, their scopes, and the problems."""
+class ExistingEntry(NamedTuple):
+    """An entry of this store."""
 
-    ids: set[str]
-    scopes: set[str]
-    problems: list[Problem]
+    id: str
+    kind: str
+    scope: str
+    name: str
+    active: int
+    created_at: str
+
+
+class Tagging(NamedTuple):
+    """An entry or a project, and its tags and relations in the document; None changes nothing.
+
+    With `exact`, tags and relations that the document does not have are removed.
+    """
+
+    kind: str
+    id: str
+    label: str
+    tags: Sequence[str] | None
+    relations: Sequence[RelationItem] | None
+    exact: bool
+
+
+class ImportState(Struct):
+    """The options of an import, and its progress.
+
+    `kept_ids` are the entry ids of the document that are to be kept, `existing_entries` the entries that have them
+    here, `matched_ids` the entries that an entry of the document was matched with, `new_ids` maps kind and id in the
+    document to the id here, `used_version_ids` are the version ids that are taken, and `unchanged` are plural and id of
+    the entries that were the same already.
+    """
+
+    options: ImportOptions
+    kept_ids: set[str]
+    new_ids: dict[tuple[str, str], str]
+    counts: dict[str, dict[str, int]]
+    existing_entries: dict[str, ExistingEntry] = {}
+    used_version_ids: set[str] = set()
+    conflicts: list[Problem] = []
+    problems: list[Problem] = []
+    matched_ids: set[str] = set()
+    taggings: list[Tagging] = []
+    unchanged: list[tuple[str, str]] = []
 
 
 def is_small(document: Mapping[str, Any]) -> bool:
     """Return whether a document takes no longer than other calls may wait."""
-    return sum(len(document["entries"].get(kind.plural) or ()) for kind in KINDS) <= _CHUNK
+    return sum(len(document["entries"].get(kind.plural) or ()) for kind in KINDS.values()) <= _CHUNK
 
 
 def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
@@ -61,51 +120,50 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     so that a large document is never in memory as a whole.
     """
     raw = document["entries"]
-    items = [(kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())]
-    outline = _Outline(set(), set(), [])
+    items = [(kind, number, one) for kind in KINDS.values() for number, one in enumerate(raw.get(kind.plural) or ())]
+    ids, entry_scopes, problems = set[str](), set[str](), list[Problem]()
     for start in range(0, len(items), _CHUNK):
-        for one in _chunk(items, start, options.scope_mapping):
-            _add_to_outline(outline, one)
+        for item in _chunk(items, start, options.scope_mapping):
+            if isinstance(item, Problem):
+                problems.append(item)
+                continue
+            entry_scopes.add(scope_key(item.entry.scope_type, item.entry.scope_id))
+            if item.entry.item.id is not None:
+                ids.add(item.entry.item.id)
         tx = yield
-    scopes = scopes_of(document.get("scopes"))
-    wanted = outline.scopes if options.scope_mapping else None
-    state = _new_state(set() if options.generate_ids else outline.ids, options)
+    scopes = parse_scopes(document.get("scopes"))
+    wanted = entry_scopes if options.scope_mapping else None
+    state = _new_state(set() if options.generate_ids else ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
-    existing_projects = {number for number in known if _project_exists(tx, number)}
-    state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
-    yield from _import_entries(tx, state, items, options.scope_mapping)
+    existing_projects = {number for number in known if scope_exists(tx, "project", number)}
+    state.problems += [*problems, *_add_scopes(tx, scopes, wanted)]
+    yield from _import_entries(tx, state, items)
     for project in scopes.projects:
         mapped = state.new_ids.get(("project", project.id))
         number = mapped or project.id
         chosen = wanted is None or mapped or scope_key("project", project.id) in wanted
         stays = number in existing_projects and options.strategy in {"skip", "error"}
-        if chosen and not stays and _project_exists(tx, number):
+        if chosen and not stays and scope_exists(tx, "project", number):
             links = (project.tags, project.relations)
             state.taggings.append(Tagging("project", number, f"project {project.name}", *links, False))
-    attached = yield from attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
-    state.problems += attached.problems
+    changed_ids = yield from _attach_all(tx, document.get("tags"), state)
     # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.
     for plural, number in state.unchanged:
-        state.counts[plural]["updated" if number in attached.changed_ids else "skipped"] += 1
+        state.counts[plural]["updated" if number in changed_ids else "skipped"] += 1
     return state
 
 
-def _import_entries(
-    tx: Tx, state: ImportState, items: Sequence[Item], scope_mapping: Mapping[str, ScopeRef]
-) -> Steps[None]:
+def _import_entries(tx: Tx, state: ImportState, items: Sequence[Item]) -> Steps[None]:
     begin_steps(tx, len(items))
     for start in range(0, len(items), _CHUNK):
-        chunk = [one for one in _chunk(items, start, scope_mapping) if isinstance(one, LabelledEntry)]
+        parsed = _chunk(items, start, state.options.scope_mapping)
+        chunk = [item for item in parsed if isinstance(item, LabelledEntry)]
         _read_existing(tx, state, chunk)
-        for one in chunk:
-            _import_entry(tx, state, one)
+        for item in chunk:
+            _import_entry(tx, state, item)
             count_step(tx)
         tx = yield
-
-
-def _project_exists(tx: Tx, project_id: str) -> bool:
-    return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
 def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
@@ -124,15 +182,6 @@ def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry 
         return Problem(label, str(error))
 
 
-def _add_to_outline(outline: _Outline, one: LabelledEntry | Problem) -> None:
-    if isinstance(one, Problem):
-        outline.problems.append(one)
-        return
-    outline.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
-    if one.entry.item.id is not None:
-        outline.ids.add(one.entry.item.id)
-
-
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
     """Read the stored entries of a chunk's ids; other calls may have written since the chunk before."""
     own = [one.entry.item.id for one in chunk if one.entry.item.id in state.kept_ids]
@@ -142,55 +191,41 @@ def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -
 
 
 def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
-    counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
+    counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS.values()}
     # Relations to a project that is mapped to another one go to that one.
     mapped = {
         ("project", source.removeprefix("project:")): target_id
         for source, (target_type, target_id) in options.scope_mapping.items()
         if source.startswith("project:") and target_type == "project" and target_id is not None
     }
-    return ImportState(
-        options.strategy,
-        options.imported_by,
-        options.generate_ids,
-        kept_ids,
-        existing_entries={},
-        used_version_ids=set(),
-        counts=counts,
-        conflicts=[],
-        problems=[],
-        matched_ids=set(),
-        new_ids=mapped,
-        taggings=[],
-        unchanged=[],
-    )
+    return ImportState(options, kept_ids, mapped, counts)
 
 
 def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
     """Writes one entry, or only counts it if the strategy keeps the existing one."""
-    one, (kind, item) = named.entry, named.entry[:2]
-    if problem := _scope_problem(tx, one):
+    entry, (kind, item), strategy = named.entry, named.entry[:2], state.options.strategy
+    if problem := _scope_problem(tx, entry):
         state.problems.append(Problem(named.label, problem))
         return
-    existing = _match(tx, state, one)
-    number = create_entry(tx, state, one) if existing is None else existing.id
+    existing = _match(tx, state, entry)
+    number = _create_entry(tx, state, entry) if existing is None else existing.id
     if item.id is not None:
         state.matched_ids.add(number)
         state.new_ids[kind.name, item.id] = number
-    if existing is not None and state.strategy == "error":
-        where = scope_key(one.scope_type, one.scope_id)
-        state.conflicts.append(Problem(named.label, f"{kind.label} already exists: {one.name} in {where}"))
+    if existing is not None and strategy == "error":
+        where = scope_key(entry.scope_type, entry.scope_id)
+        state.conflicts.append(Problem(named.label, f"{kind.label} already exists: {entry.name} in {where}"))
         return
-    if existing is not None and state.strategy == "skip":
+    if existing is not None and strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
         return
     if existing is None:
         state.counts[kind.plural]["created"] += 1
-    elif merge_entry(tx, state, one, number):
+    elif _merge_entry(tx, state, entry, number):
         state.counts[kind.plural]["updated"] += 1
     else:
         state.unchanged.append((kind.plural, number))
-    exact = existing is not None and state.strategy == "replace"
+    exact = existing is not None and strategy == "replace"
     tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
     state.taggings.append(Tagging(kind.name, number, named.label, tags, relations, exact))
 
@@ -199,35 +234,311 @@ def _none_if_unset(values: Any) -> Any:
     return None if values is UNSET else values or ()
 
 
-def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
+def _scope_problem(tx: Tx, entry: ParsedEntry) -> str | None:
     """Return the problem with the scope of an entry; None for a valid scope."""
-    if one.scope_type == GLOBAL:
+    if entry.scope_type == GLOBAL:
         return None
-    if one.scope_type not in LABELS:
-        return f"Validation error: scopeType - {one.scope_type} is not one of {', '.join([GLOBAL, *LABELS])}"
-    if one.scope_id is None:
+    if entry.scope_type not in LABELS:
+        return f"Validation error: scopeType - {entry.scope_type} is not one of {', '.join([GLOBAL, *LABELS])}"
+    if entry.scope_id is None:
         return "scopeId is required for non-global scope"
-    if tx.one("scopes.inheritance.exists", int, type=one.scope_type, id=one.scope_id):
+    if scope_exists(tx, entry.scope_type, entry.scope_id):
         return None
-    hint = f'create it, or map "{scope_key(one.scope_type, one.scope_id)}" with scopeMapping'
-    return f"{LABELS[one.scope_type]} not found: {one.scope_id}. Suggestion: {hint}"
+    hint = f'create it, or map "{scope_key(entry.scope_type, entry.scope_id)}" with scopeMapping'
+    return f"{LABELS[entry.scope_type]} not found: {entry.scope_id}. Suggestion: {hint}"
 
 
-def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None:
+def _match(tx: Tx, state: ImportState, entry: ParsedEntry) -> ExistingEntry | None:
     """Return the existing entry by id, or by name in the same scope, unless another entry of the document was matched
     with it.
 
     An entry that is inactive in the document matches an active one here by id only.
     """
-    scope, retired = scope_key(one.scope_type, one.scope_id), one.item.is_active is False
-    same = state.existing_entries.get(one.item.id or "")
-    if same is not None and (same.kind, same.scope, normal_name(same.name)) != (one.kind.name, scope, one.name):
+    kind, scope, name = entry.kind.name, scope_key(entry.scope_type, entry.scope_id), entry.name
+    retired = entry.item.is_active is False
+    same = state.existing_entries.get(entry.item.id or "")
+    if same is not None and (same.kind, same.scope, normal_name(same.name)) != (kind, scope, name):
         same = None
     if same is not None and (same.active or retired):
         return same
-    for row in tx.all("scopes.import_merge.same_name", ExistingEntry, kind=one.kind.name, name=one.name, scope=scope):
-        alike = not row.active and row.created_at == one.created_at if retired else row.active
-        taken = one.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
+    for row in tx.all("scopes.import_merge.same_name", ExistingEntry, kind=kind, name=name, scope=scope):
+        alike = not row.active and row.created_at == entry.created_at if retired else row.active
+        taken = entry.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
         if alike and not taken:
             return row
     return same
+
+
+def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
+    """Creates an entry with all its versions. Its id: that of the document if it is free."""
+    kind, item = entry.kind, entry.item
+    kept = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
+    number = kept or tx.new_id(kind.id_prefix)
+    created_at = entry.created_at or tx.now
+    # Versions first: the row of the entry refers to its current version.
+    current = ""
+    for version in entry.versions:
+        columns, at = _version_columns(kind, version), version.created_at or created_at
+        added = _add_version(tx, state, kind, number, version, columns, at, _author(state, version))
+        current = added if version is entry.current else current
+    deactivated_at = None if item.is_active is not False else entry.deactivated_at or tx.now
+    tx.run(
+        "scopes.import_merge.add_entry",
+        id=number,
+        kind=kind.name,
+        scope_type=entry.scope_type,
+        scope_id=entry.scope_id,
+        name=entry.name,
+        category=item.category,
+        priority=_priority(kind, item.priority),
+        version_id=current,
+        gone=deactivated_at,
+        now=created_at,
+        created_by=_author(state, item),
+    )
+    entries.mark_imported(tx, kind, number, entry.name)
+    state.existing_entries[number] = ExistingEntry(
+        number, kind.name, scope_key(entry.scope_type, entry.scope_id), entry.name, deactivated_at is None, created_at
+    )
+    entries.record(tx, kind, number, "imported")
+    return number
+
+
+def _merge_entry(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) -> bool:
+    """Merges an entry of the document into an existing one, in a new version if a field differs. Whether it changed.
+
+    If the document holds the newest version of this store and later ones, the later ones are added unchanged.
+    `replace` also clears the fields that the document leaves out.
+    """
+    kind, item, options = entry.kind, entry.item, state.options
+    before = entries.get(tx, kind, number)
+    version_id = _fast_forward(tx, state, entry, number)
+    if version_id is None:
+        stored = {field: getattr(before[1], field) for field in kind.version_fields}
+        columns = _version_columns(kind, entry.current)
+        if options.strategy == "update":
+            columns |= {field: stored[field] for field in kind.version_fields if getattr(entry.current, field) is None}
+        version_id = before[1].id
+        if columns != stored:
+            last = entries.latest_version(tx, number).version_num
+            later = VersionItem(version_num=last + 1, change_reason=UPDATE_REASON)
+            version_id = _add_version(tx, state, kind, number, later, columns, tx.now, options.imported_by)
+    replace = options.strategy == "replace"
+    tx.run(
+        "scopes.import_merge.set_current_version",
+        id=number,
+        version_id=version_id,
+        whole=replace,
+        category=item.category,
+        priority=_priority(kind, item.priority) if replace else item.priority if kind is GUIDELINE else None,
+        stays=item.is_active is None,
+        gone=None if item.is_active is not False else entry.deactivated_at or tx.now,
+    )
+    after = entries.get(tx, kind, number)
+    entries.keep_replaced(tx, before[0], after[0])
+    if after != before:
+        entries.record(tx, kind, number, "imported", before)
+    return after != before
+
+
+def _fast_forward(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) -> str | None:
+    """Adds the later versions if the document continues the history of this store. The id of the current version."""
+    latest = entries.latest_version(tx, number)
+    if entry.item.id != number or all(version.id != latest.id for version in entry.versions):
+        return None
+    current = None
+    for version in entry.versions:
+        if (version.version_num or 0) > latest.version_num:
+            columns, at = _version_columns(entry.kind, version), version.created_at or tx.now
+            added = _add_version(tx, state, entry.kind, number, version, columns, at, version.created_by)
+            current = added if version is entry.current else current
+    return current
+
+
+def _author(state: ImportState, item: VersionItem) -> str | None:
+    return state.options.imported_by if item.created_by is None else item.created_by
+
+
+def _add_version(
+    tx: Tx,
+    state: ImportState,
+    kind: Kind,
+    number: str,
+    item: VersionItem,
+    columns: Mapping[str, Any],
+    at: str,
+    author: str | None,
+) -> str:
+    """Adds a version. Its id: that of the document if it is free."""
+    kept = item.id if not state.options.generate_ids and item.id not in state.used_version_ids else None
+    version_id = kept or tx.new_id(kind.version_id_prefix)
+    state.used_version_ids.add(version_id)
+    reason, conflicting = item.change_reason, item.conflict_flag
+    entries.add_version(
+        tx, number, version_id, item.version_num, columns, author, reason, at=at, conflicting=conflicting
+    )
+    return version_id
+
+
+def _version_columns(kind: Kind, item: VersionItem) -> dict[str, Any]:
+    columns = {field: getattr(item, field) for field in kind.version_fields}
+    if "confidence" in columns and columns["confidence"] is None:
+        columns["confidence"] = 1.0
+    return {field: dumps(value) if field in JSON_COLUMNS else value for field, value in columns.items()}
+
+
+def _priority(kind: Kind, priority: int | None) -> int | None:
+    return None if kind is not GUIDELINE else DEFAULT_PRIORITY if priority is None else priority
+
+
+def _add_scopes(tx: Tx, scopes: DocumentScopes, wanted: set[str] | None) -> list[Problem]:
+    """Creates the missing scopes: those in `wanted` (`project:ID`) with their parents, all for None.
+
+    Existing scopes are not changed.
+    """
+    chosen = scopes if wanted is None else _with_parents(scopes, wanted)
+    for org in chosen.orgs:
+        added = {"created_at": org.created_at or tx.now, "metadata": dumps(org.metadata)}
+        tx.run("scopes.hierarchy.add_org", **asdict(org) | added)
+    known = [project.id for project in scopes.projects]
+    problems = [_add_project(tx, project, known) for project in chosen.projects]
+    problems += [_add_session(tx, session) for session in chosen.sessions]
+    return [*scopes.problems, *(problem for problem in problems if problem)]
+
+
+def _with_parents(scopes: DocumentScopes, wanted: set[str]) -> DocumentScopes:
+    sessions = [one for one in scopes.sessions if f"session:{one.id}" in wanted]
+    parents = {one.project_id for one in sessions}
+    projects = [one for one in scopes.projects if f"project:{one.id}" in wanted or one.id in parents]
+    owners = {one.org_id for one in projects}
+    orgs = [one for one in scopes.orgs if f"org:{one.id}" in wanted or one.id in owners]
+    return DocumentScopes(orgs, projects, sessions, [])
+
+
+def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem | None:
+    label = f"project {project.name}"
+    if scope_exists(tx, "project", project.id):
+        return None
+    if project.org_id is not None and not scope_exists(tx, "org", project.org_id):
+        return Problem(label, f"Organization not found: {project.org_id}")
+    key = {**name_key(project.name), "org_id": project.org_id}
+    others = [one for one in tx.all("scopes.import_merge.projects_by_name", str, **key) if one not in known]
+    # A project of the same name under another id: merging them by name would mix their entries.
+    if others:
+        hint = f'map "project:{project.id}" to project {others[0]} with scopeMapping'
+        return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
+    created = project.created_at or tx.now
+    added = {"created_at": created, "updated_at": project.updated_at or created, "metadata": dumps(project.metadata)}
+    tx.run("scopes.import_merge.add_project", **asdict(project) | added | key)
+    return None
+
+
+def _add_session(tx: Tx, session: SessionItem) -> Problem | None:
+    project = session.project_id
+    if project is not None and not scope_exists(tx, "project", project):
+        return Problem(f"session {session.name or session.id}", f"Project not found: {project}")
+    added = {"started_at": session.started_at or tx.now, "metadata": dumps(session.metadata)}
+    tx.run("scopes.hierarchy.add_session", **asdict(session) | added)
+    return None
+
+
+def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]:
+    """Attaches tags, created as the document defines them if missing, and relations: a chunk a step.
+
+    Returns the ids of the items that got or lost one. A relation without an existing target is a problem.
+    """
+    defined, problems = parse_tags(definitions)
+    state.problems += problems
+    _tag_ids(tx, defined, list(defined))
+    changed: set[str] = set()
+    for start in range(0, len(state.taggings), _TAGGED_CHUNK):
+        tx = yield
+        chunk = state.taggings[start : start + _TAGGED_CHUNK]
+        known = _tag_ids(tx, defined, [name for one in chunk for name in one.tags or ()])
+        taken = {link.id for one in chunk for link in one.relations or () if link.id is not None}
+        used = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(taken)))
+        for one in chunk:
+            if one.tags is not None and _attach(tx, one, [known[name] for name in one.tags]):
+                changed.add(one.id)
+            if one.relations is not None and _relate(tx, one, state, used):
+                changed.add(one.id)
+    return changed
+
+
+def _tag_ids(tx: Tx, defined: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
+    """Return the id of each tag, created if missing."""
+    ids: dict[str, str] = {}
+    for written in dict.fromkeys(names):
+        name = normal_name(written)
+        ids[written] = id_by_name(tx, name) or add_tag(tx, asdict(defined.get(name) or TagItem(name)))
+    return ids
+
+
+def add_tag(tx: Tx, columns: Mapping[str, Any]) -> str:
+    """Adds a tag under its own id, or under a new one if that is taken. Its id."""
+    columns = {**columns, **name_key(columns["name"]), "created_at": columns["created_at"] or tx.now}
+    fresh = tx.new_id("tag")
+    for number in (columns["id"], fresh):
+        tag = number and tx.one("scopes.tags.add", tag_row, **{**columns, "id": number})
+        if isinstance(tag, Tag):
+            return tag.id
+    return fresh
+
+
+def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> int:
+    """Attaches the tags of one item. The number of tags that it got and lost."""
+    changed = 0
+    for tag in tags:
+        key = {"entry_type": one.kind, "entry_id": one.id, "tag_id": tag}
+        changed += tx.run("scopes.tags.attach", id=tx.new_id("et"), created_at=tx.now, **key)
+    if not one.exact:
+        return changed
+    removed = tx.all("scopes.import_merge.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
+    _record_removed(tx, TAG_SPACE, "detached", removed)
+    return changed + len(removed)
+
+
+def _relate(tx: Tx, one: Tagging, state: ImportState, used: set[str]) -> int:
+    """Adds the relations of one item. The number of those added and removed.
+
+    `used` are the relation ids that are taken.
+    """
+    changed = 0
+    kept: list[str] = []
+    for link in one.relations or ():
+        target = state.new_ids.get((link.target_type, link.target_id), link.target_id)
+        try:
+            created_at = _checked_time(tx, link, target)
+        except ValueError as error:
+            state.problems.append(Problem(one.label, str(error)))
+            continue
+        number = link.id if link.id is not None and link.id not in used else tx.new_id("rel")
+        ends = {"source_type": one.kind, "source_id": one.id, "target_id": target}
+        columns = {**asdict(link), **ends, "id": number, "created_at": created_at}
+        added = tx.one("scopes.relations.add", Relation, **columns)
+        relation = added or tx.one("scopes.relations.get", Relation, **columns)
+        used.add(number)
+        changed += added is not None
+        kept += [relation.id] if relation else []
+    if not one.exact:
+        return changed
+    removed = tx.all("scopes.import_merge.delete_other_relations", Relation, kind=one.kind, id=one.id, kept=kept)
+    _record_removed(tx, RELATION_SPACE, "deleted", removed)
+    return changed + len(removed)
+
+
+def _record_removed(tx: Tx, space: str, operation: str, rows: Sequence[EntryTag | Relation]) -> None:
+    for row in rows:
+        history.append(tx, space, row.id, operation, before=dumps(row))
+
+
+def _checked_time(tx: Tx, link: RelationItem, target: str) -> str:
+    """Return the creation time of a relation; raises ValueError if its target type, time or target is invalid."""
+    if link.target_type not in TARGET_LABELS:
+        unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(TARGET_LABELS)}"
+        raise ValueError(f"Relation {link.relation_type} left out: {unknown}")
+    created_at = timestamp("relations.createdAt", link.created_at) or tx.now
+    if not target_exists(tx, link.target_type, target):
+        missing = f"{TARGET_LABELS[link.target_type]} not found: {link.target_id}"
+        raise ValueError(f"Relation {link.relation_type} left out: {missing}")
+    return created_at

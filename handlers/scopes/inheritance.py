@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import normal_name
+from handlers.scopes.field_types import name_key
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
@@ -14,8 +14,6 @@ LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "sessi
 
 
 class _Ancestors(NamedTuple):
-    """The scopes above a scope; None if there is none."""
-
     project_id: str | None
     org_id: str | None
 
@@ -30,18 +28,13 @@ def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool 
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
-    above = _ancestors(tx, scope_type, scope_id)
-    pairs = (("project", above.project_id), ("org", above.org_id))
-    return [own, *(f"{name}:{found}" for name, found in pairs if found is not None), GLOBAL]
-
-
-def _ancestors(tx: Tx, scope_type: str, scope_id: str | None) -> _Ancestors:
-    found = None
+    above = None
     if scope_type == "session":
-        found = tx.one("scopes.inheritance.above_session", _Ancestors, id=scope_id)
+        above = tx.one("scopes.inheritance.above_session", _Ancestors, id=scope_id)
     elif scope_type == "project":
-        found = tx.one("scopes.inheritance.above_project", _Ancestors, id=scope_id)
-    return found or _Ancestors(None, None)
+        above = tx.one("scopes.inheritance.above_project", _Ancestors, id=scope_id)
+    keys = [f"project:{above.project_id}", f"org:{above.org_id}"] if above else []
+    return [own, *(key for key in keys if not key.endswith(":None")), GLOBAL]
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
@@ -89,14 +82,18 @@ def check_known_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str 
 
 def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
     """Raises a Fault for a scope that does not exist; `field` is the argument that holds the id."""
-    if scope_type != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id):
+    if scope_type != GLOBAL and not scope_exists(tx, scope_type, scope_id):
         raise _unknown_scope(tx, scope_type, scope_id or "", field)
+
+
+def scope_exists(tx: Tx, scope_type: str, scope_id: str | None) -> bool:
+    """Return whether an organization, a project or a session exists."""
+    return bool(tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id))
 
 
 def _unknown_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str) -> Fault:
     """Return the Fault for a scope that does not exist; many clients send the name of a scope for its id."""
-    name = normal_name(scope_id)
-    right = tx.one("scopes.inheritance.id_of_name", str, type=scope_type, name=name, fold=name.casefold())
+    right = tx.one("scopes.inheritance.id_of_name", str, type=scope_type, **name_key(scope_id))
     label = "Scope" if scope_type is None else LABELS[scope_type]
     fault = errors.not_found(label, scope_id, field)
     return errors.with_suggestion(fault, f"{field} is an id: that of {scope_id} is {right}") if right else fault

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE
-from handlers.scopes.field_types import normal_name
+from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
-from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
-from handlers.scopes.inheritance import GLOBAL
+from handlers.scopes.inheritance import GLOBAL, scope_exists
 from handlers.scopes.tags import attach, create, id_by_name
 from kernel.memories.import_records import KEPT, UPDATED, Record, stable_id
 from kernel.search import index
-from kernel.store import history
 from kernel.store.transaction import Tx
 
 _AUTHOR = "import"
@@ -65,30 +63,16 @@ def _outcome(record: Record, known: _Known | None) -> bool | str:
 
 def _update(tx: Tx, record: Record, number: str) -> None:
     """Adds a version with the text of the source."""
-    row, current = entries.get(tx, GUIDELINE, number)
-    before = entries.entry_text(row, current)
+    before = entries.get(tx, GUIDELINE, number)
     version = tx.new_id(GUIDELINE.version_id_prefix)
-    _add_version(tx, record, number, version, current.version_num + 1, tx.now)
+    _add_version(tx, record, number, version, before[1].version_num + 1, tx.now)
     tx.run("scopes.entries.set_current_version", id=number, version_id=version, category=None, priority=None)
-    row, current = entries.get(tx, GUIDELINE, number)
-    text = entries.entry_text(row, current)
-    history.append(tx, GUIDELINE.space, number, "imported", before=before, after=text)
-    index.put(tx, GUIDELINE.space, number, text, scope=entries.entry_scope_key(row))
+    entries.record(tx, GUIDELINE, number, "imported", before)
 
 
 def _add_version(tx: Tx, record: Record, number: str, version: str, version_num: int, at: str) -> None:
-    columns = {**dict.fromkeys(VERSION_COLUMNS), "content": record.text, "rationale": record.details.get("rationale")}
-    tx.run(
-        "scopes.entries.add_version",
-        id=version,
-        entry_id=number,
-        version_num=version_num,
-        now=at,
-        created_by=_AUTHOR,
-        change_reason=_reason(record),
-        conflict_flag=0,
-        **columns,
-    )
+    columns = {"content": record.text, "rationale": record.details.get("rationale")}
+    entries.add_version(tx, number, version, version_num, columns, _AUTHOR, _reason(record), at=at)
 
 
 def _ids(record: Record) -> tuple[str, str]:
@@ -117,37 +101,30 @@ def _add(tx: Tx, record: Record, number: str) -> None:
     created, version = record.created_at or tx.now, stable_id(GUIDELINE.version_id_prefix, number)
     _add_version(tx, record, number, version, 1, created)
     tx.run(
-        "scopes.import_entries.add",
+        "scopes.import_merge.add_entry",
         id=number,
         kind=GUIDELINE.name,
         scope_type=GLOBAL if project is None else "project",
         scope_id=project,
         name=normal_name(record.title),
         category=record.category or None,
-        priority=record.details.get("priority", DEFAULT_PRIORITY),
+        priority=record.details.get("priority", entries.DEFAULT_PRIORITY),
         version_id=version,
         gone=None,
         now=created,
         created_by=_AUTHOR,
     )
     entries.mark_imported(tx, GUIDELINE, number, normal_name(record.title))
-    _index(tx, record, number, created)
+    origin = index.Origin(("scopes", *tx.call_context.writer[1:]), created, record.updated_at or created)
+    entries.record(tx, GUIDELINE, number, "imported", origin=origin)
     for tag in map(normal_name, record.tags):
         attach(tx, GUIDELINE.name, number, id_by_name(tx, tag) or create(tx, tag)[0].id)
-
-
-def _index(tx: Tx, record: Record, number: str, created: str) -> None:
-    row, current = entries.get(tx, GUIDELINE, number)
-    writer, text = ("scopes", *tx.call_context.writer[1:]), entries.entry_text(row, current)
-    origin = index.Origin(writer, created, record.updated_at or created)
-    history.append(tx, GUIDELINE.space, number, "imported", after=text, at=created, by=writer)
-    index.put(tx, GUIDELINE.space, number, text, scope=entries.entry_scope_key(row), origin=origin)
 
 
 def _project(tx: Tx, record: Record) -> str:
     """Return the project of a root, or of a name that was given; else of the name without a root, else a new one."""
     name, root = normal_name(record.place), record.details["root"]
-    named = {"fold": name.casefold(), "org_id": None}
+    named = {**name_key(name), "org_id": None}
     is_named = record.details["is_named"]
     found = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **named)
     if found is not None:
@@ -155,17 +132,8 @@ def _project(tx: Tx, record: Record) -> str:
             memory_project(tx, UpdateProject(found.id, root_path=root))
         return found.id
     number = stable_id("proj", name)
-    if tx.one("scopes.inheritance.exists", int, type="project", id=number):
+    if scope_exists(tx, "project", number):
         number = stable_id("proj", name, root)
-    tx.run(
-        "scopes.import_scopes.add_project",
-        id=number,
-        name=name,
-        description=None,
-        root_path=root,
-        now=tx.now,
-        updated_at=tx.now,
-        metadata=None,
-        **named,
-    )
+    added = {"id": number, "root_path": root, "description": None, "metadata": None}
+    tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **added, **named)
     return number

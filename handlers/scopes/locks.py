@@ -1,37 +1,141 @@
 """The tool memory_file_lock (seed 000): one holder per file, expiry by the server's clock, fencing numbers."""
 
+import unicodedata
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import validate
+from handlers.scopes.field_types import Id, Object, Text, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.lock_paths import check_path, normal_path
-from handlers.scopes.lock_schemas import (
-    DEFAULT_LOCK_SECONDS,
-    CheckedOut,
-    Checkin,
-    Checkout,
-    ForcedUnlock,
-    ForceUnlock,
-    GetLockStatus,
-    ListLocks,
-    Lock,
-    LockList,
-    LockReleased,
-    LockStatus,
-)
 from handlers.scopes.results import dumps, loads, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.core.times import utc_time
 from kernel.store.transaction import Tx
 
 _MIN_LOCK_SECONDS = 0.001  # the resolution of stored times; less would expire at once
 FORCED_UNLOCKS_SHOWN = 10
+MAX_PATH_LENGTH = 4096  # PATH_MAX of Linux
+MAX_AGENT_LENGTH = 1024
+_ABSOLUTE_PATH = regex(r"/|[A-Za-z]:[\\/]|\\\\")
+_PARENT_SEGMENT = regex(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
+DEFAULT_LOCK_SECONDS = 3600
+MAX_LOCK_SECONDS = 86_400
+FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=MAX_PATH_LENGTH)]
+AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=MAX_AGENT_LENGTH)]
+SessionId = Annotated[
+    Id | None, Meta(description="Session reference; a lock taken with it is closed to the agent's other sessions")
+]
+ProjectId = Annotated[Id | None, Meta(description="Project reference")]
+
+
+class Checkout(Struct, tag="checkout", tag_field="action", forbid_unknown_fields=True):
+    """The file and the agent that locks it; a second checkout by the holder in the same session extends the lock."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    session_id: SessionId = None
+    project_id: ProjectId = None
+    expires_in: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_LOCK_SECONDS)] | None,
+        Meta(description="Lock timeout in seconds; 0 for a lock that does not expire"),
+    ] = DEFAULT_LOCK_SECONDS
+    metadata: Annotated[Object | None, Meta(description="Additional metadata")] = None
+
+
+class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=True):
+    """The lock to release."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    session_id: SessionId = None
+    fencing_token: Annotated[
+        Annotated[int, Meta(ge=0, le=2**53)] | None,
+        Meta(description="fencingToken of the checkout; refused if the file was checked out again since"),
+    ] = None
+
+
+class GetLockStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
+    """The file to look up."""
+
+    file_path: FilePath
+
+
+class ListLocks(Struct, tag="list", tag_field="action", forbid_unknown_fields=True):
+    """Filters of the list; a lock must match all that are given."""
+
+    project_id: ProjectId = None
+    session_id: SessionId = None
+    agent_id: AgentId | None = None
+
+
+class ForceUnlock(Struct, tag="force_unlock", tag_field="action", forbid_unknown_fields=True):
+    """The file to unlock, the agent that does it, and its reason."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    reason: Annotated[Text | None, Meta(description="Why the lock is broken")] = None
+
+
+class Lock(Struct, rename="camel"):
+    """A lock; a later checkout of any file has a greater `fencing_token`."""
+
+    id: str
+    file_path: str
+    checked_out_by: str
+    session_id: str | None
+    project_id: str | None
+    checked_out_at: str
+    expires_at: str | None
+    metadata: Object | None
+    fencing_token: int
+
+
+class CheckedOut(Struct):
+    """Result of checkout."""
+
+    success: bool
+    lock: Lock
+
+
+class LockReleased(Struct):
+    """Result of checkin and force_unlock."""
+
+    success: bool
+    message: str
+
+
+class ForcedUnlock(Struct, rename="camel"):
+    """One forced unlock: the agent that did it, the holder it was taken from, and the reason."""
+
+    agent_id: str
+    holder: str
+    reason: str | None
+    at: str
+
+
+class LockStatus(Struct, rename="camel"):
+    """Result of status; `force_unlocks` are the last ten of the file, newest first, absent if there are none."""
+
+    success: bool
+    is_locked: bool
+    lock: Lock | None
+    force_unlocks: list[ForcedUnlock] | UnsetType = UNSET
+
+
+class LockList(Struct):
+    """Result of list."""
+
+    success: bool
+    locks: list[Lock]
+    count: int
+
+
 _lock_row = row_factory(Lock, "metadata", loads)
 
 
@@ -54,23 +158,54 @@ def memory_file_lock(
     return LockStatus(True, held is not None, held, broken or UNSET)
 
 
-def _path_of(tx: Tx, given: str) -> str:
-    """Return the normal form of a path; as it is given if a lock of an earlier release has it in that form."""
-    check_path(given)
-    path = normal_path(given)
-    return path if path == given else tx.one("scopes.locks.stored_path", str, path=path, given=given) or path
+def _path_of(tx: Tx, sent: str) -> str:
+    """Return the normal form of a path; as it was sent if a lock of an earlier release has it in that form."""
+    _check_path(sent)
+    path = normal_path(sent)
+    return path if path == sent else tx.one("scopes.locks.stored_path", str, path=path, given=sent) or path
+
+
+def normal_path(path: str) -> str:
+    """Return a valid path in NFC, without empty segments, `.` segments and a separator at its end.
+
+    A drive is in upper case with slashes, `C:/src/a.py`; a network path has backslashes, `\\\\host\\share`.
+    """
+    composed = unicodedata.normalize("NFC", path)
+    if composed.startswith("/"):
+        return "/" + "/".join(_segments(composed))
+    segments = _segments(composed.replace("\\", "/"))
+    if composed.startswith("\\"):
+        return "\\\\" + "\\".join(segments)
+    drive, *rest = segments
+    return f"{drive.upper()}/{'/'.join(rest)}"
+
+
+def _check_path(path: str) -> None:
+    """Raises a Fault for a path that is relative, or that has `..` segments or line breaks."""
+    if not _ABSOLUTE_PATH.match(path):
+        raise errors.invalid("file_path", "must be absolute", "give the full path from the root")
+    if _PARENT_SEGMENT.search(path):
+        raise errors.invalid("file_path", "must not hold .. segments", "give the path it stands for")
+    if "\r" in path or "\n" in path:
+        raise errors.invalid("file_path", "must not hold line breaks")
+
+
+def accepts(path: str, agent: str) -> bool:
+    """Return whether these tools would accept a lock of this path and holder; a lock they reject could not be
+    released.
+    """
+    fits = len(path) <= MAX_PATH_LENGTH and len(agent) <= MAX_AGENT_LENGTH and bool(agent.strip())
+    plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
+    return fits and plain and bool(_ABSOLUTE_PATH.match(path)) and not _PARENT_SEGMENT.search(path)
+
+
+def _segments(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment not in {"", "."}]
 
 
 def _list(tx: Tx, request: ListLocks) -> LockList:
     _check_references(tx, request)
-    locks = tx.all(
-        "scopes.locks.list",
-        _lock_row,
-        project_id=request.project_id,
-        session_id=request.session_id,
-        agent_id=request.agent_id,
-        now=tx.now,
-    )
+    locks = tx.all("scopes.locks.list", _lock_row, **asdict(request), now=tx.now)
     return LockList(True, locks, len(locks))
 
 
@@ -88,19 +223,9 @@ def _checkout(tx: Tx, path: str, request: Checkout) -> Lock:
     tx.run("scopes.locks.delete_expired", now=tx.now)
     # The number of this row is the fencing number: greater than every earlier one, also after a reset.
     fence = _add_event(tx, path, "checkout", request.agent_id, request.agent_id)
-    lock = tx.one(
-        "scopes.locks.acquire",
-        _lock_row,
-        id=tx.new_id("lock"),
-        path=path,
-        agent_id=request.agent_id,
-        session_id=request.session_id,
-        project_id=request.project_id,
-        now=tx.now,
-        expires_at=_expiry(tx.now, request.expires_in),
-        metadata=dumps(request.metadata),
-        fence=fence,
-    )
+    stored = {"expires_at": _expiry(tx.now, request.expires_in), "metadata": dumps(request.metadata), "now": tx.now}
+    columns = {**asdict(request), **stored, "id": tx.new_id("lock"), "path": path, "fence": fence}
+    lock = tx.one("scopes.locks.acquire", _lock_row, **columns)
     if lock is None:
         held = _active_lock(tx, path)
         raise _locked_fault(f"File {path} is already locked by {_holder(held, request.agent_id)}", held)
@@ -110,11 +235,12 @@ def _checkout(tx: Tx, path: str, request: Checkout) -> Lock:
 def _checkin(tx: Tx, path: str, request: Checkin) -> LockReleased:
     agent = request.agent_id
     lock = tx.one("scopes.locks.get", _lock_row, path=path)
-    # An expired lock is no lock to other agents; its own holder gets the error that names the expiry.
-    if lock is None or (lock.checked_out_by != agent and _is_expired(lock, tx.now)):
-        raise _not_locked_fault(path, _unlocked_by_force(tx, path, agent))
-    if lock.checked_out_by != agent:
-        by_force = _unlocked_by_force(tx, path, agent)
+    if lock is None or lock.checked_out_by != agent:
+        # None if the last lock of the agent ended in another way.
+        by_force = tx.one("scopes.locks.unlocked_by_force", ForcedUnlock, path=path, agent_id=agent)
+        # An expired lock is no lock to other agents; its own holder gets the error that names the expiry.
+        if lock is None or _is_expired(lock, tx.now):
+            raise _not_locked_fault(path, by_force)
         raise _locked_fault(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock, by_force)
     if _is_expired(lock, tx.now):
         raise errors.conflict(
@@ -166,18 +292,8 @@ def _add_event(
     tx: Tx, path: str, operation: str, agent: str, holder: str, fence: int | None = None, reason: str | None = None
 ) -> int:
     """Adds a row to the log of locks. Its number."""
-    number = tx.one(
-        "scopes.locks.add_event",
-        int,
-        path=path,
-        operation=operation,
-        agent_id=agent,
-        holder=holder,
-        fence=fence,
-        reason=reason,
-        now=tx.now,
-    )
-    return number or 0
+    event = {"operation": operation, "agent_id": agent, "holder": holder, "fence": fence, "reason": reason}
+    return tx.one("scopes.locks.add_event", int, path=path, now=tx.now, **event) or 0
 
 
 def _expiry(now: str, seconds: float | None) -> str | None:
@@ -192,13 +308,6 @@ def _holder(held: Lock | None, agent: str) -> str:
         return "another agent"
     session = f" in session {held.session_id}" if held.checked_out_by == agent else ""
     return f"agent {held.checked_out_by}{session}"
-
-
-def _unlocked_by_force(tx: Tx, path: str, agent: str) -> ForcedUnlock | None:
-    """Return the forced unlock that ended the last lock of an agent on a file; None if its last lock ended in another
-    way.
-    """
-    return tx.one("scopes.locks.unlocked_by_force", ForcedUnlock, path=path, agent_id=agent)
 
 
 def _locked_fault(message: str, lock: Lock | None, by_force: ForcedUnlock | None = None) -> Fault:

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.entry_kinds import KINDS, Kind
 from kernel.core.lazy_regex import regex
 
-_KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _SPECIAL = regex(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")
 _LINE_END = regex(r"\r\n|\r|\n")
 _CONTROLS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -35,7 +34,7 @@ def render_page(document: Mapping[str, Any]) -> str:
         lines.append(
             f"**Scope:** {_escaped(' / '.join(metadata[key] for key in ('scopeType', 'scopeId') if key in metadata))}"
         )
-    for kind in _KINDS:
+    for kind in KINDS.values():
         if items := entries[kind.plural]:
             lines += ["", f"## {kind.plural.capitalize()} ({len(items)})"]
             for item in items:

@@ -11,23 +11,25 @@ from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
-from handlers.scopes.query_results import QueryResult, TagRef, compact_result, full_result
 from handlers.scopes.query_schemas import (
     DEFAULT_LIMIT,
     DEFAULT_THRESHOLD,
     ContextScope,
     GetContext,
+    QueryResult,
     RelationFilter,
     ScopeContext,
     ScopeFilter,
     Search,
     SearchResults,
     TagFilter,
+    TagRef,
     Totals,
+    to_result,
 )
-from handlers.scopes.results import EntryRow, VersionRow, entry_and_version
+from handlers.scopes.relations import check_known_target
+from handlers.scopes.results import VersionRow, entry_and_version
 from handlers.scopes.tags import id_by_name
-from handlers.scopes.targets import check_known_target
 from kernel.calls.tools import Hints, Tool, read
 from kernel.store.transaction import Tx
 
@@ -38,6 +40,11 @@ class _View(NamedTuple):
     compact: bool = False
     versions: bool = False
     at: str | None = None
+
+
+class _FoldedTag(NamedTuple):
+    id: str
+    fold: str
 
 
 def memory_query(tx: Tx, request: Search | GetContext) -> SearchResults | ScopeContext:
@@ -124,8 +131,8 @@ def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
         return TagIds()
     include, require, exclude = _casefolded(tags.include), _casefolded(tags.require), _casefolded(tags.exclude)
     ids: dict[str, set[str]] = {}
-    for tag_id, fold in tx.all("scopes.query.tag_ids", _pair, folds=sorted(include | require | exclude)):
-        ids.setdefault(fold, set()).add(tag_id)
+    for tag in tx.all("scopes.query.tag_ids", _FoldedTag, folds=sorted(include | require | exclude)):
+        ids.setdefault(tag.fold, set()).add(tag.id)
     if not require <= ids.keys() or (include and ids.keys().isdisjoint(include)):
         return None
     return TagIds(
@@ -175,44 +182,29 @@ def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:
-    """Return the results of a page; one statement each for entries, tags and versions."""
+    """Return the results of a page, with one statement for each part of it instead of one for each entry."""
     if not page:
         return []
-    # One statement for each part of the page, not for each entry.
     ids = [one.candidate.id for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=shown.at)}
     tags: dict[str, list[TagRef]] = {}
     for entry_id, tag in tx.all("scopes.query.tags", _tag_row, ids=ids):
         tags.setdefault(entry_id, []).append(tag)
     versions: dict[str, list[VersionRow]] = {}
-    for row in tx.all("scopes.query.versions", VersionRow, ids=ids, at=shown.at) if _shows_versions(shown) else ():
-        versions.setdefault(row.entry_id, []).append(row)
+    if shown.versions and not shown.compact:
+        for row in tx.all("scopes.query.versions", VersionRow, ids=ids, at=shown.at):
+            versions.setdefault(row.entry_id, []).append(row)
     return [
-        _to_result(one, *rows[one.candidate.id], tags.get(one.candidate.id, []), versions.get(one.candidate.id), shown)
-        for one in page
+        to_result(
+            *rows[key],
+            versions.get(key),
+            -ranked.minus_score,
+            tags.get(key, []),
+            expired=bool(ranked.candidate.expired),
+            compact=shown.compact,
+        )
+        for key, ranked in zip(ids, page, strict=True)
     ]
-
-
-def _shows_versions(shown: _View) -> bool:
-    return shown.versions and not shown.compact
-
-
-def _to_result(
-    one: RankedCandidate,
-    row: EntryRow,
-    current: VersionRow,
-    tags: list[TagRef],
-    versions: list[VersionRow] | None,
-    shown: _View,
-) -> QueryResult:
-    score, expired = -one.minus_score, bool(one.candidate.expired)
-    if shown.compact:
-        return compact_result(row, score, tags, expired=expired)
-    return full_result(row, current, versions, score, tags, expired=expired)
-
-
-def _pair(first: str, second: str) -> tuple[str, str]:
-    return first, second
 
 
 def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:

@@ -1,20 +1,23 @@
 """The tool memory_relation (seed 000): links between entries."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
-from handlers.scopes.results import Done, Relation
-from handlers.scopes.targets import TargetType, check_known_target, check_target
-from handlers.scopes.totals import Count, count_rows
+from handlers.scopes.entry_kinds import KINDS
+from handlers.scopes.field_types import Id, Label, Limit, Offset, validate
+from handlers.scopes.results import Done, Relation, dumps
+from handlers.scopes.totals import Count, read_page
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 RELATION_SPACE = "scopes:relations"
+# The types of rows that a tag or a relation can refer to: the three kinds of entries, and projects.
+TargetType = Literal["tool", "guideline", "knowledge", "project"]
+TARGET_LABELS: Mapping[str, str] = {name: kind.full_label for name, kind in KINDS.items()} | {"project": "Project"}
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
 _KEY_FIELDS = ("source_type", "source_id", "target_type", "target_id", "relation_type")
 _KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
@@ -85,19 +88,41 @@ def memory_relation(
     if isinstance(request, CreateRelation):
         check_target(tx, request.source_type, request.source_id, "sourceId")
         check_target(tx, request.target_type, request.target_id, "targetId")
-        return RelationCreated(True, relate(tx, _key_of(request), request.created_by))
+        return RelationCreated(True, _relate(tx, request))
     if isinstance(request, DeleteRelation):
         return Done(_delete(tx, request))
     return _list(tx, request)
 
 
-def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
+def check_target(tx: Tx, kind: TargetType, identifier: str, field: str) -> None:
+    """Raises a Fault for a row that does not exist; `field` is the argument that holds the id."""
+    if not target_exists(tx, kind, identifier):
+        raise errors.not_found(TARGET_LABELS[kind], identifier, field)
+
+
+def target_exists(tx: Tx, kind: str, identifier: str) -> bool:
+    """Return whether an entry of a kind, or a project, exists."""
+    return bool(tx.one("scopes.relations.target_exists", int, kind=kind, id=identifier))
+
+
+def check_known_target(tx: Tx, kind: TargetType | None, identifier: str, field: str) -> None:
+    """Raises a Fault for a row that does not exist and has no relations; None stands for any kind of row.
+
+    An imported database may have relations of rows that were not in it, which stay readable.
+    """
+    if not tx.one("scopes.relations.target_known", int, kind=kind, id=identifier):
+        raise errors.not_found("Entry" if kind is None else TARGET_LABELS[kind], identifier, field)
+
+
+def _relate(tx: Tx, request: CreateRelation) -> Relation:
     """Return the link between two ends, created if there is none."""
-    created = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
-    found = created or tx.one("scopes.relations.get", Relation, **ends)
-    if found is None:
-        raise errors.not_found("Relation", str(ends["source_id"]), "sourceId")
-    return found
+    ends, created_by = _key_of(request), request.created_by
+    added = {"id": tx.new_id("rel"), "created_at": tx.now, "created_by": created_by}
+    created = tx.one("scopes.relations.add", Relation, **added, **ends)
+    relation = created or tx.one("scopes.relations.get", Relation, **ends)
+    if relation is None:
+        raise errors.not_found("Relation", request.source_id, "sourceId")
+    return relation
 
 
 def _list(tx: Tx, request: ListRelations) -> RelationList:
@@ -105,16 +130,14 @@ def _list(tx: Tx, request: ListRelations) -> RelationList:
         check_known_target(tx, request.source_type, request.source_id, "sourceId")
     if request.target_id is not None:
         check_known_target(tx, request.target_type, request.target_id, "targetId")
-    filters, page = _key_of(request), page_bounds(request.limit, request.offset)
+    filters = _key_of(request)
     if request.source_id is not None:
         rows, count = "scopes.relations.from_source", "scopes.relations.count_from_source"
     elif request.target_id is not None:
         rows, count = "scopes.relations.to_target", "scopes.relations.count_to_target"
     else:
         rows, count = "scopes.relations.list", "scopes.relations.count_list"
-        del filters["source_id"], filters["target_id"]
-    found = tx.all(rows, Relation, **filters, **page)
-    return RelationList(found, count_rows(tx, count, len(found), page, **filters))
+    return RelationList(*read_page(tx, rows, count, Relation, request, **filters))
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> bool:
@@ -127,7 +150,7 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
         deleted = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
     if deleted is None:
         return False
-    history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=msgspec.json.encode(deleted).decode())
+    history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=dumps(deleted))
     return True
 
 

@@ -20,7 +20,8 @@ WHERE
 RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
 
 -- name: add_org
-INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now, :metadata);
+INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :created_at, :metadata)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: orgs
 SELECT id, name, created_at, metadata FROM scopes_org ORDER BY seq LIMIT :limit OFFSET :offset;
@@ -28,7 +29,7 @@ SELECT id, name, created_at, metadata FROM scopes_org ORDER BY seq LIMIT :limit 
 -- name: add_project
 -- Returns the row only if no project of the organization had the name.
 INSERT INTO scopes_project (id, org_id, name, fold, description, root_path, created_at, updated_at, metadata)
-SELECT :id, :org_id, :name, :fold, :description, :root_path, :now, :now, :metadata
+SELECT :id, :org_id, :name, :fold, :description, :root_path, :created_at, :created_at, :metadata
 WHERE
     NOT EXISTS (
         SELECT 1 FROM scopes_project WHERE fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '')
@@ -72,3 +73,34 @@ SELECT count(*) FROM scopes_org;
 -- name: count_projects
 -- The projects of an organization, or all for null.
 SELECT count(*) FROM scopes_project WHERE :org_id IS NULL OR org_id = :org_id;
+
+-- name: add_session
+INSERT INTO scopes_session (
+    id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+)
+VALUES (:id, :project_id, :name, :purpose, :agent_id, :status, :started_at, :ended_at, :metadata)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: end_session
+UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id
+RETURNING id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
+
+-- name: sessions
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session
+WHERE :status IS NULL OR status = :status
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: sessions_of_project
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session
+WHERE project_id = :project_id AND (:status IS NULL OR status = :status)
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: count_sessions
+-- The sessions of a project, or all for null.
+SELECT count(*)
+FROM scopes_session
+WHERE (:project_id IS NULL OR project_id = :project_id) AND (:status IS NULL OR status = :status);

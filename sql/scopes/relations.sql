@@ -32,17 +32,11 @@ WHERE
 -- The columns of a relation.
 id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by;
 
--- name: add
--- Returns the row only if there was no such link.
-INSERT INTO scopes_relation ({relation})
-VALUES (:id, :source_type, :source_id, :target_type, :target_id, :relation_type, :now, :created_by)
-ON CONFLICT (source_id, source_type, target_id, target_type, relation_type) DO NOTHING
-RETURNING {relation};
-
--- name: get
+-- name: to_target
 SELECT {relation}
-FROM scopes_relation
-{between};
+{to_target}
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
 
 -- name: from_source
 SELECT {relation}
@@ -50,11 +44,17 @@ SELECT {relation}
 ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
--- name: to_target
+-- name: add
+-- Returns the row only if there was no such link.
+INSERT INTO scopes_relation ({relation})
+VALUES (:id, :source_type, :source_id, :target_type, :target_id, :relation_type, :created_at, :created_by)
+ON CONFLICT DO NOTHING
+RETURNING {relation};
+
+-- name: get
 SELECT {relation}
-{to_target}
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+FROM scopes_relation
+{between};
 
 -- name: list
 SELECT {relation}
@@ -82,3 +82,17 @@ SELECT count(*)
 -- name: count_list
 SELECT count(*)
 {of_types};
+
+-- name: target_exists
+SELECT CASE :kind
+    WHEN 'project' THEN EXISTS (SELECT 1 FROM scopes_project WHERE id = :id)
+    ELSE EXISTS (SELECT 1 FROM scopes_entry WHERE id = :id AND kind = :kind)
+END;
+
+-- name: target_known
+-- Whether a row exists or has relations; of any kind for null.
+SELECT
+    ((:kind IS NULL OR :kind = 'project') AND EXISTS (SELECT 1 FROM scopes_project WHERE id = :id))
+    OR EXISTS (SELECT 1 FROM scopes_entry WHERE id = :id AND (:kind IS NULL OR kind = :kind))
+    OR EXISTS (SELECT 1 FROM scopes_relation WHERE source_id = :id AND (:kind IS NULL OR source_type = :kind))
+    OR EXISTS (SELECT 1 FROM scopes_relation WHERE target_id = :id AND (:kind IS NULL OR target_type = :kind));

@@ -1,8 +1,8 @@
 -- name: add
--- Returns the row only if the name was free.
-INSERT INTO scopes_tag (id, name, fold, category, description, created_at)
-VALUES (:id, :name, :fold, :category, :description, :now)
-ON CONFLICT (name) DO NOTHING
+-- Returns the row only if neither the id nor the name was taken.
+INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)
+VALUES (:id, :name, :fold, :category, :is_predefined, :description, :created_at)
+ON CONFLICT DO NOTHING
 RETURNING id, name, category, is_predefined, description, created_at;
 
 -- name: by_name
@@ -19,32 +19,32 @@ SELECT id, name, category, is_predefined, description, created_at FROM scopes_ta
 -- name: list
 SELECT id, name, category, is_predefined, description, created_at
 FROM scopes_tag
-WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined)
+WHERE (:category IS NULL OR category = :category) AND (:is_predefined IS NULL OR is_predefined = :is_predefined)
 ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
 -- name: attach
 -- Returns the row only if the tag was not attached yet.
 INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at)
-VALUES (:id, :type, :entry_id, :tag_id, :now)
-ON CONFLICT (entry_id, entry_type, tag_id) DO NOTHING
+VALUES (:id, :entry_type, :entry_id, :tag_id, :created_at)
+ON CONFLICT DO NOTHING
 RETURNING id, entry_type, entry_id, tag_id, created_at;
 
 -- name: attachment
 SELECT id, entry_type, entry_id, tag_id, created_at
 FROM scopes_entry_tag
-WHERE entry_id = :entry_id AND entry_type = :type AND tag_id = :tag_id;
+WHERE entry_id = :entry_id AND entry_type = :entry_type AND tag_id = :tag_id;
 
 -- name: detach
 DELETE FROM scopes_entry_tag
-WHERE entry_id = :entry_id AND entry_type = :type
+WHERE entry_id = :entry_id AND entry_type = :entry_type
     AND tag_id = coalesce(
         :tag_id,
         (
             SELECT t.id
             FROM scopes_entry_tag AS m
             JOIN scopes_tag AS t ON t.id = m.tag_id
-            WHERE m.entry_id = :entry_id AND m.entry_type = :type AND t.fold = :fold
+            WHERE m.entry_id = :entry_id AND m.entry_type = :entry_type AND t.fold = :fold
             ORDER BY t.name <> :name, t.seq
             LIMIT 1
         )
@@ -55,13 +55,13 @@ RETURNING id, entry_type, entry_id, tag_id, created_at;
 SELECT t.id, t.name, t.category, t.is_predefined, t.description, t.created_at
 FROM scopes_entry_tag AS m
 JOIN scopes_tag AS t ON t.id = m.tag_id
-WHERE m.entry_id = :id AND m.entry_type = :type
+WHERE m.entry_id = :entry_id AND m.entry_type = :entry_type
 ORDER BY m.seq;
 
 -- name: count
 SELECT count(*)
 FROM scopes_tag
-WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined);
+WHERE (:category IS NULL OR category = :category) AND (:is_predefined IS NULL OR is_predefined = :is_predefined);
 
 -- name: tagged
 -- The active entries with any of these tags, by case-folded name.

@@ -14,7 +14,7 @@ from handlers.importers import markdown
 from handlers.notes import admin, front_matter, slug
 from handlers.notes.memory_types import _TOKEN, _strip_jsonc
 from handlers.paths.memories import _NOT_IN_PATHS
-from handlers.scopes import lock_paths
+from handlers.scopes import locks
 from handlers.scopes import markdown as pages
 from handlers.sessions import entity_extraction, summary
 from kernel.cli import jsonc, token_cost
@@ -97,7 +97,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     ],
     "JSON lines": lambda given: [*json_rows.lines(io.BytesIO(given.encode()))],
     "a document of scopes": lambda given: (pages._escaped(given), pages._code_span(given), pages._quotation(given)),
-    "a locked path": lock_paths.normal_path,
+    "a locked path": locks.normal_path,
     "entities": entity_extraction.extract_mentions,
     "tags": lambda given: (summary.default_tags(given), summary.first_line(given)),
     "words in common": lambda given: smart.word_overlap(given, given[::-1]),

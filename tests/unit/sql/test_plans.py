@@ -427,7 +427,7 @@ def tables(plan: list[str]) -> list[str]:
         ("scopes.hierarchy.projects_by_name", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
         ("scopes.hierarchy.projects_of_org", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
         (
-            "scopes.sessions.of_project",
+            "scopes.hierarchy.sessions_of_project",
             ["SEARCH scopes_session USING INDEX scopes_session_by_project (project_id=?)"],
         ),
         (
@@ -477,7 +477,7 @@ def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wante
         "scopes.entries.versions",
         "scopes.entries.latest",
         "scopes.hierarchy.projects_of_org",
-        "scopes.sessions.of_project",
+        "scopes.hierarchy.sessions_of_project",
         "scopes.locks.forced_unlocks",
         "scopes.conflicts.list",
         "brain.memories.page",

@@ -187,7 +187,7 @@ def test_entries_of_an_imported_scope_that_was_not_in_its_database_stay_readable
     columns = {"category": None, "priority": None, "gone": None, "created_by": None, "now": "2026-01-01T00:00:00.000Z"}
     kernel.store.write_sync(
         lambda tx: tx.run(
-            "scopes.import_entries.add",
+            "scopes.import_merge.add_entry",
             id="b",
             kind="tool",
             scope_type="project",

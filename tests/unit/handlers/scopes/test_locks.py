@@ -295,11 +295,8 @@ def test_every_spelling_of_a_path_is_one_lock(do: Do, call: Call, spellings: lis
 
 def test_a_lock_of_an_earlier_release_is_released_under_its_own_path(do: Do, call: Call, kernel: Kernel) -> None:
     columns = dict.fromkeys(("session_id", "project_id", "expires_at", "metadata"))
-    kernel.store.write_sync(
-        lambda tx: tx.run(
-            "scopes.import_agent_memory_tags.add_lock", id="l", path="/w//a", holder="ada", now=NOW, fence=1, **columns
-        )
-    )
+    lock = {"id": "l", "file_path": "/w//a", "checked_out_by": "ada", "checked_out_at": NOW, "fencing_token": 1}
+    kernel.store.write_sync(lambda tx: tx.run("scopes.import_agent_memory.add_lock", **columns, **lock))
 
     assert do("memory_file_lock", "status", file_path="/w//a")["lock"]["filePath"] == "/w//a"
     assert refused(call("memory_file_lock", action="checkout", file_path="/w//a", agent_id="bob"))[1] == "E3000"
