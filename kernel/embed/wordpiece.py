@@ -6,7 +6,7 @@ A word that the vocabulary spells letter by letter has no meaning: its vector sa
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -29,6 +29,7 @@ _UNSPACED_LETTER = regex(f"[{_UNSPACED}]")
 _EMOJI = regex("[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 
 _CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
+_CACHED_ENDINGS = 4_096  # of rare words; 65,536 are no faster
 _MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
 _LONGEST_WORD = 100_000  # characters; more than max_input_chars_per_word, since words without spaces are sentences
 PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
@@ -100,12 +101,12 @@ class MoreKeys(NamedTuple):
 
     def get(self, key: str) -> int | None:
         """Return the id of a key."""
-        return _looked_up(key, self.keys, self.ids)
+        return _looked_up(self.keys, self.ids, key)
 
-    def sizes(self, beginning: str) -> Iterator[int]:
-        """Yield the lengths of the keys with these first characters, the longest first."""
-        mask = _looked_up(beginning, self.beginnings, self.lengths) or 0
-        return (length for length in _LENGTHS if mask >> length & 1)
+    def sizes(self, beginning: str) -> frozenset[int]:
+        """Return the lengths of the keys with these first characters."""
+        mask = _looked_up(self.beginnings, self.lengths, beginning) or 0
+        return frozenset(length for length in _LENGTHS if mask >> length & 1)
 
 
 def hash_of(text: str) -> int:
@@ -113,7 +114,7 @@ def hash_of(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def _looked_up(text: str, hashes: "memoryview[int]", values: "memoryview[int]") -> int | None:
+def _looked_up(hashes: "memoryview[int]", values: "memoryview[int]", text: str) -> int | None:
     code = hash_of(text)
     at = bisect_left(hashes, code)
     return values[at] if at < len(hashes) and hashes[at] == code else None
@@ -173,15 +174,16 @@ class WordPieceEncoder(dict[str, bytes]):
         self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
         self._word = lru_cache(_CACHED_CHUNKS)(self._make_word)
         self._sizes = lru_cache(_CACHED_CHUNKS)(self._make_sizes)
+        self._ending = lru_cache(_CACHED_ENDINGS)(self._make_ending)
 
     @cached_property
     def _piece_lengths(self) -> dict[str, tuple[int, ...]]:
-        """Return the lengths of the pieces with the same first characters, the longest first."""
+        """Return the lengths of the pieces with the same first characters."""
         lengths: dict[str, set[int]] = {}
         for piece in self.vocabulary:
             if len(piece) >= PREFIX_LENGTH:
                 lengths.setdefault(piece[:PREFIX_LENGTH], set()).add(len(piece))
-        return {prefix: (*sorted(longer, reverse=True), *_SHORTER) for prefix, longer in lengths.items()}
+        return {prefix: tuple(longer) for prefix, longer in lengths.items()}
 
     def encode(self, text: str) -> bytes:
         """Return the packed ids of any text, unknown tokens included."""
@@ -220,37 +222,50 @@ class WordPieceEncoder(dict[str, bytes]):
         """Return the ids of a word's pieces; one unknown id if some part matches no piece."""
         return [token for _, token in self._match(word)] or [self.unknown]
 
-    def _match(self, word: str) -> list[tuple[str, int]]:
+    def _match(self, word: str) -> Sequence[tuple[str, int]]:
         """Return the pieces of a word with their ids: greedy longest match from the left; none if a part has none."""
-        if len(word) > self._max_word_length:
-            return []
-        find = self._find_ascii if self._more is None or word.isascii() else self._find_other
-        if (whole := find(word)) is not None:
-            return [(word, whole)]
+        more_first = self._more is not None and not word.isascii()
+        if len(word) > self._max_word_length or (first := self._longest(word, 0, more_first)) is None:
+            return ()
+        if len(first[0]) == len(word):
+            return (first,)
+        rest = self.prefix + word[len(first[0]) :]
+        further = (self._ending if len(rest) <= _MAX_CACHED_LENGTH else self._make_ending)(rest, more_first)
+        return (first, *further) if further else ()
+
+    def _make_ending(self, rest: str, more_first: bool) -> Sequence[tuple[str, int]]:
+        """Return the pieces of a word but for the first, which other words have too."""
         matched: list[tuple[str, int]] = []
-        rest, prefix_length = word, 0
-        while len(rest) > prefix_length:
-            size = len(rest)
-            for end in self._sizes(rest[:PREFIX_LENGTH]):
-                if prefix_length < end <= size and (token := find(rest[:end])) is not None:
-                    break
-            else:
-                return []
-            matched.append((rest[:end], token))
-            rest, prefix_length = self.prefix + rest[end:], len(self.prefix)
+        length = len(self.prefix)
+        while len(rest) > length:
+            if (piece := self._longest(rest, length, more_first)) is None:
+                return ()
+            matched.append(piece)
+            rest = self.prefix + rest[len(piece[0]) :]
         return matched
 
-    def _find_ascii(self, piece: str) -> int | None:
-        token = self.vocabulary.get(piece)
-        return self._more.get(piece) if token is None and self._more is not None else token
+    def _longest(self, rest: str, shortest: int, more_first: bool) -> tuple[str, int] | None:
+        """Return the longest piece with more than `shortest` characters that a text begins with, and its id."""
+        size = len(rest)
+        sizes, of_more = self._sizes(rest[:PREFIX_LENGTH])
+        for end in sizes:
+            if shortest < end <= size:
+                piece = rest[:end]
+                token = self.vocabulary.get(piece)
+                if self._more is not None and end in of_more and (token is None or more_first):
+                    other = self._more.get(piece)
+                    token = token if other is None else other
+                if token is not None:
+                    return piece, token
+        return None
 
-    def _find_other(self, piece: str) -> int | None:
-        token = self._more.get(piece) if self._more is not None else None
-        return self.vocabulary.get(piece) if token is None else token
-
-    def _make_sizes(self, beginning: str) -> tuple[int, ...]:
-        own = self._piece_lengths.get(beginning, _SHORTER)
-        return own if self._more is None else (*sorted({*own, *self._more.sizes(beginning)}, reverse=True),)
+    def _make_sizes(self, beginning: str) -> tuple[tuple[int, ...], frozenset[int]]:
+        """Return the lengths of the pieces that a text with these first characters may begin with, the longest first,
+        and which of them the keys beside the vocabulary have, since to look for a key there costs a hash.
+        """
+        own = self._piece_lengths.get(beginning, ())
+        more = frozenset[int]() if self._more is None else self._more.sizes(beginning)
+        return (*sorted({*own, *more}, reverse=True), *_SHORTER), more.union(_SHORTER)
 
     def is_whole(self, word: str) -> bool:
         """Return whether a word is a single piece of the vocabulary; the keys beside it do not count."""

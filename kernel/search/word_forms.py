@@ -6,8 +6,9 @@ FTS5's porter tokenizer stems English. A script other than Latin tells the langu
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
@@ -121,22 +122,26 @@ _STOP_WORDS = {
     language: frozenset(unicodedata.normalize("NFKC", words).split())
     for language, words in (_LATIN_WORDS | _OTHER_WORDS).items()
 }
+_ASCII_WORD = regex("[a-z]+")
 # Letters of few languages.
 _LETTERS = {
-    "german": "äöüß",
-    "french": "àâçèêëîïôùûœ",
-    "spanish": "ñáíóú",
-    "portuguese": "ãõçáâêôí",
-    "italian": "àèìòù",
-    "polish": "ąćęłńśźżó",
-    "czech": "ěščřžýáíéůúťďň",
-    "turkish": "ğışçöü",
-    "swedish": "åäö",
-    "danish": "æøå",
-    "norwegian": "æøå",
-    "finnish": "äö",
-    "hungarian": "őűáéíóöúü",
-    "romanian": "ăâîșțşţ",
+    language: frozenset(letters)
+    for language, letters in {
+        "german": "äöüß",
+        "french": "àâçèêëîïôùûœ",
+        "spanish": "ñáíóú",
+        "portuguese": "ãõçáâêôí",
+        "italian": "àèìòù",
+        "polish": "ąćęłńśźżó",
+        "czech": "ěščřžýáíéůúťďň",
+        "turkish": "ğışçöü",
+        "swedish": "åäö",
+        "danish": "æøå",
+        "norwegian": "æøå",
+        "finnish": "äö",
+        "hungarian": "őűáéíóöúü",
+        "romanian": "ăâîșțşţ",
+    }.items()
 }
 
 
@@ -188,6 +193,10 @@ def _words(text: str) -> list[tuple[str, str]]:
     """Return the languages and distinct words of a text that are not English."""
     if text.isascii() and _FOREIGN_WORDS.isdisjoint(text.lower().split()):
         return []
+    if text.isascii():
+        words = dict.fromkeys(_ASCII_WORD.findall(text.lower()))
+        language = _latin_language(words)
+        return [(language, word) for word in words] if language else []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
     words = dict.fromkeys((match.lastgroup or "", match.group()) for match in _WORD.finditer(text))
@@ -200,17 +209,16 @@ def _words(text: str) -> list[tuple[str, str]]:
 
 def _latin_language(words: Iterable[str]) -> str:
     """Return the language that most of the words speak for; "" for English or none."""
-    votes = Counter(language for word in words for language in _languages_of(word))
+    votes = Counter(chain.from_iterable(map(_languages_of, words)))
     best = max(votes, key=lambda language: (votes[language], -_LATIN.index(language)), default="english")
     return "" if best == "english" else best
 
 
-def _languages_of(word: str) -> Iterator[str]:
-    yield from _LANGUAGES_OF.get(word, ())
-    if not word.isascii():
-        for language, letters in _LETTERS.items():
-            if not set(letters).isdisjoint(word):
-                yield language
+def _languages_of(word: str) -> Iterable[str]:
+    languages = _LANGUAGES_OF.get(word, ())
+    if word.isascii():
+        return languages
+    return chain(languages, (language for language, letters in _LETTERS.items() if not letters.isdisjoint(word)))
 
 
 def _stem(language: str, word: str) -> str:

@@ -8,7 +8,6 @@ injections.
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -234,12 +233,7 @@ def _has_all_classes(words: Sequence[str]) -> bool:
     classes, bits = 0, _AUTOMATON.class_bits
     for word in _KNOWN.intersection(words):
         classes |= bits[word]
-    return _suffice(classes)
-
-
-@lru_cache(maxsize=4096)  # the same few classes occur in most texts
-def _suffice(classes: int) -> bool:
-    return any(classes & required == required for required in _AUTOMATON.required)
+    return 0 in map((~classes).__and__, _AUTOMATON.required)
 
 
 def _run(words: Sequence[str]) -> str:
