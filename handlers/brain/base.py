@@ -1,8 +1,10 @@
 """Helpers that all tools of `brain` share: databases and their index spaces, ids, times and JSON columns."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from handlers.brain.settings import DATABASES
 from kernel.calls.settings import setting
@@ -11,6 +13,7 @@ from kernel.core.times import end_of_day, utc_time
 from kernel.search import index
 from kernel.store.transaction import Tx
 
+R = TypeVar("R", bound=Struct)
 ID_LENGTH = 21  # characters after the prefix, as in the ids of the original
 NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error: `
 
@@ -65,17 +68,37 @@ def parse_end(name: str, value: str | None) -> str | None:
     return time and value and end_of_day(value, time)
 
 
+def embedding(tx: Tx) -> dict[str, Any]:
+    """Return the columns of a row that is indexed now, by name."""
+    return dict(zip(("has_embedding", "embedding_model"), embedding_columns(tx), strict=True))
+
+
 def embedding_columns(tx: Tx) -> tuple[int, str | None]:
     """Return the `has_embedding` and `embedding_model` of a row that is indexed now."""
     model = tx.embedding_model if index.has_model(tx) else None
     return (1, model[0]) if model else (0, None)
 
 
+def new_row(kind: type[R], request: Struct, **values: Any) -> R:
+    """Return a row of the values, else of the fields of the request, lists and objects as JSON; None for the rest."""
+    fields = kind.__struct_fields__
+    return kind(**{name: stored(values.get(name, getattr(request, name, None))) for name in fields})
+
+
+def texts_of(*names: str) -> Callable[[Struct], list[str]]:
+    """Return the texts that a call embeds: those of its arguments of these names."""
+
+    def texts(request: Struct) -> list[str]:
+        return [text for name in names if (text := getattr(request, name))]
+
+    return texts
+
+
+def stored(value: Any) -> Any:
+    """Return a value as a column holds it: a list or an object as JSON text."""
+    return json_text(value) if isinstance(value, dict | list) else value
+
+
 def not_found(kind: str, key: str) -> Fault:
     """Return the fault for an unknown id, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
-
-
-def nothing_to_update() -> Fault:
-    """Return the fault for an update without any field."""
-    return Fault("invalid", "No fields to update", NO_PREFIX)

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from handlers.brain.schemas import ConfigRow, Id
 from handlers.brain.scoring import CONFIG_KEYS, CONFIG_PREFIX, parse_weight
@@ -41,14 +42,7 @@ def get_config(tx: Tx, request: GetConfig) -> ConfigRow | list[ConfigRow]:
 def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
     """Set a configuration value for every database, such as a default weight of hybrid_search, from 0 to 1."""
     _check_effect(request)
-    row = tx.one(
-        "brain.config.set",
-        ConfigRow,
-        key=request.key,
-        value=request.value,
-        description=request.description,
-        now=tx.now,
-    )
+    row = tx.one("brain.config.set", ConfigRow, **asdict(request), now=tx.now)
     return row or ConfigRow(request.key, request.value, request.description, tx.now)
 
 

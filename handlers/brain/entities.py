@@ -3,12 +3,13 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
-from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
-from handlers.brain.fields import Fields, check_fields, keep_fields
+from handlers.brain.base import embedding, new_id, new_row, not_found, space
+from handlers.brain.fields import Fields
 from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
 from handlers.brain.links import delete_links_of
+from handlers.brain.repository import read_page, update
 from handlers.brain.schemas import (
     Database,
     Entity,
@@ -23,7 +24,6 @@ from handlers.brain.schemas import (
     Tags,
     Title,
 )
-from handlers.brain.vocabulary import check_filters
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -101,25 +101,8 @@ class EntityFull(Struct):
 def create_entity(tx: Tx, request: CreateEntity) -> Entity:
     """Create an entity: a project, person, system or the like, that memories and other entities can be linked to."""
     here = space(tx, request.db)
-    embedded, model = embedding_columns(tx)
-    row = Entity(
-        new_id(tx, "ent"),
-        request.name,
-        request.type,
-        request.subtype,
-        request.description,
-        json_text(request.tags),
-        None,
-        ACTIVE,
-        0,
-        None,
-        None,
-        embedded,
-        model,
-        json_text(request.metadata),
-        tx.now,
-        tx.now,
-    )
+    columns = {"id": new_id(tx, "ent"), "status": ACTIVE, "mention_count": 0, "created_at": tx.now}
+    row = new_row(Entity, request, **columns, **embedding(tx), updated_at=tx.now)
     tx.run("brain.entities.insert", rows=[(request.db, *astuple(row))])
     history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
     update_index(tx, entity_source(here, row))
@@ -128,50 +111,15 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
 
 def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
-    space(tx, request.db)
-    check_fields(request.fields, Entity)
-    rows = tx.all(
-        "brain.entities.page",
-        Entity,
-        db=request.db,
-        type=request.type,
-        status=request.status or ACTIVE,
-        tags=request.tags or None,
-        limit=request.limit,
-        offset=request.offset,
-    )
-    if not request.offset:
-        check_filters(rows, type=request.type)
-    keep_fields(request.fields, rows)
-    return rows
+    return read_page(tx, "brain.entities.page", Entity, request, "type", status=request.status or ACTIVE)
 
 
 def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     """Change an entity; what is left out stays."""
-    here = space(tx, request.db)
+    space(tx, request.db)
     before = _get(tx, request.db, request.id)
-    changes = {
-        "name": request.name,
-        "description": request.description,
-        "tags": json_text(request.tags),
-        "status": request.status,
-        "metadata": json_text(request.metadata),
-    }
-    named = [name for name, value in changes.items() if value is not None]
-    if not named:
-        raise nothing_to_update()
-    after = replace(before, **{name: changes[name] for name in named})
-    old, new = entity_source(here, before), entity_source(here, after)
-    # The index is touched only if its content changes, because embedding is the expensive part of a write.
-    changed = (after.status, new) != (before.status, old)
-    embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
-    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
-    row = tx.one("brain.entities.update", Entity, db=request.db, id=request.id, **changes, **more) or before
-    shown = new.text if row.status == ACTIVE else None  # as for a memory
-    history.append(tx, here, row.id, "updated", before=old.text, after=shown, reason=f"Changed {', '.join(named)}")
-    if changed:
-        update_index(tx, new, active=row.status == ACTIVE)
-    return row
+    names = ("name", "description", "tags", "status", "metadata")
+    return update(tx, "entity", request.db, before, {name: getattr(request, name) for name in names})
 
 
 def get_entity_full(tx: Tx, request: GetEntityFull) -> EntityFull:
@@ -213,7 +161,12 @@ def _created_text(request: CreateEntity) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
+    write(
+        create_entity,
+        Hints("Create entity"),
+        permission="write",
+        hooks=Hooks(texts=_created_text),
+    ),
     read(get_entities, Hints("Get entities"), permission="read"),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
     read(

@@ -1,6 +1,7 @@
 """Vector search tools of `brain` (seed 003, Vector Search Tools): by all four signals, and by meaning alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
@@ -37,6 +38,11 @@ CANDIDATES_PER_RESULT = 3  # recency and importance reorder, so more must be sco
 ResultKind = Literal["memory", "entity", "note"]
 KINDS: tuple[ResultKind, ...] = ("memory", "entity", "note")
 _ROW_TYPES = (Memory, Entity, Note)
+_SIGNALS: Mapping[ResultKind, str] = {
+    "memory": "brain.hybrid_search.memory_signals",
+    "entity": "brain.hybrid_search.entity_signals",
+    "note": "brain.hybrid_search.note_signals",
+}
 Types = Annotated[
     Annotated[list[ResultKind], Meta(max_length=8)] | None, Meta(description="memory, entity, note; all if left out")
 ]
@@ -143,7 +149,8 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     """
     start = start_timer()
     check_fields(request.fields, *_ROW_TYPES)
-    weights = resolve_weights(asdict(request.weights) if request.weights else {}, _configured_weights(tx))
+    configured = {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
+    weights = resolve_weights(asdict(request.weights) if request.weights else {}, configured)
     types = request.types or KINDS
     width = max(index.CANDIDATES, CANDIDATES_PER_RESULT * request.limit)
     places, mix = _partitions(tx, request.db, types), relevance_weights(weights)
@@ -198,24 +205,12 @@ def _partitions(tx: Tx, db: str, types: Sequence[ResultKind]) -> list[tuple[str,
     return [(here, kind) for kind in types]
 
 
-def _configured_weights(tx: Tx) -> dict[str, str]:
-    return {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
-
-
 def _evidence(tx: Tx, db: str, ranking: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
     ids = [item.hit.id for item in ranking]
     half_life = decay.half_life_days(tx)
     marks: dict[str, _ScoreInputs] = {}
-    if "memory" in types:
-        marks.update(
-            (row.id, row) for row in tx.all("brain.hybrid_search.memory_signals", _ScoreInputs, db=db, ids=ids)
-        )
-    if "entity" in types:
-        marks.update(
-            (row.id, row) for row in tx.all("brain.hybrid_search.entity_signals", _ScoreInputs, db=db, ids=ids)
-        )
-    if "note" in types:
-        marks.update((row.id, row) for row in tx.all("brain.hybrid_search.note_signals", _ScoreInputs, db=db, ids=ids))
+    for kind in types:
+        marks |= {row.id: row for row in tx.all(_SIGNALS[kind], _ScoreInputs, db=db, ids=ids)}
     evidence: list[tuple[Hit, Evidence]] = []
     for item in ranking:
         if mark := marks.get(item.hit.id):
@@ -243,16 +238,15 @@ def _result(key: str, score: Signals, row: _ResultRow) -> HybridResult:
     return HybridResult(key, row.kind, row.content, round(total_score(score), 4), rounded(score), row.data)
 
 
-def _record_hybrid_search(tx: Tx, request: HybridSearch, result: HybridResults) -> None:
-    decay.record_access(tx, request.db, [item.id for item in result.results if item.type == "memory"])
-    ids = [item.id for item in result.results]
-    querylog.log_query(tx, LoggedQuery(request.db, request.query, "hybrid", ids, result.meta.execution_time_ms))
-
-
-def _record_semantic_search(tx: Tx, request: SemanticSearch, result: SemanticResults) -> None:
-    decay.record_access(tx, request.db, [item.id for item in result.results if item.type == "memory"])
-    ids = [item.id for item in result.results]
-    querylog.log_query(tx, LoggedQuery(request.db, request.query, "semantic", ids, result.meta.execution_time_ms))
+def _record(
+    source: Literal["hybrid", "semantic"],
+    tx: Tx,
+    request: HybridSearch | SemanticSearch,
+    answer: HybridResults | SemanticResults,
+) -> None:
+    decay.record_access(tx, request.db, [item.id for item in answer.results if item.type == "memory"])
+    ids = [item.id for item in answer.results]
+    querylog.log_query(tx, LoggedQuery(request.db, request.query, source, ids, answer.meta.execution_time_ms))
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -260,12 +254,12 @@ TOOLS: tuple[Tool, ...] = (
         hybrid_search,
         Hints("Search by all signals"),
         permission="read",
-        hooks=Hooks(after_read=_record_hybrid_search),
+        hooks=Hooks(after_read=partial(_record, "hybrid")),
     ),
     read(
         semantic_search,
         Hints("Search by meaning"),
         permission="read",
-        hooks=Hooks(after_read=_record_semantic_search),
+        hooks=Hooks(after_read=partial(_record, "semantic")),
     ),
 )

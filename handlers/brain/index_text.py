@@ -78,18 +78,19 @@ def resource_source(space: str, row: Resource) -> IndexSource:
 
 
 class Kind(NamedTuple):
-    """A kind of row in the index: its type, its content for the index, and the statement that gets a row."""
+    """A kind of row in the index: its type, its content for the index, and the statements that get and update a row."""
 
     row: type[Any]
     source: Callable[[str, Any], IndexSource]
     get: str
+    update: str = ""
 
 
 Indexed = Literal["memory", "entity", "note", "resource"]
 KINDS: Mapping[Indexed, Kind] = MappingProxyType(
     {
-        "memory": Kind(Memory, memory_source, "brain.repository.get"),
-        "entity": Kind(Entity, entity_source, "brain.entities.get"),
+        "memory": Kind(Memory, memory_source, "brain.repository.get", "brain.memories.update"),
+        "entity": Kind(Entity, entity_source, "brain.entities.get", "brain.entities.update"),
         "note": Kind(Note, note_source, "brain.notes.get"),
         "resource": Kind(Resource, resource_source, "brain.resources.get"),
     }

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from handlers.brain.base import NO_PREFIX, databases, json_text, new_id, not_found, space
+from handlers.brain.base import NO_PREFIX, databases, new_id, new_row, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
@@ -55,19 +55,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
     for end in tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)):
         raise not_found(end.kind.capitalize(), end.id)
-    row = Link(
-        new_id(tx, "lnk"),
-        request.source_type,
-        request.source_id,
-        request.target_type,
-        request.target_id,
-        request.relationship,
-        request.strength,
-        None,
-        0,
-        json_text(request.metadata),
-        tx.now,
-    )
+    row = new_row(Link, request, id=new_id(tx, "lnk"), bidirectional=0, created_at=tx.now)
     if tx.one("brain.links.insert", str, db=request.db, **asdict(row)) is None:
         raise Fault("conflict", "This exact link already exists", NO_PREFIX)
     history.append(tx, here, row.id, "created", after=_link_text(row))
@@ -76,15 +64,12 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
 
 def get_links(tx: Tx, request: GetLinks) -> list[Link]:
     """Get links by source, target or relationship, the newest first."""
-    db, source, target, relationship = request.db, request.source_id, request.target_id, request.relationship
-    space(tx, db)
-    if source is not None:
-        return tx.all(
-            "brain.links.from_source", Link, db=db, source_id=source, target_id=target, relationship=relationship
-        )
-    if target is not None:
-        return tx.all("brain.links.to_target", Link, db=db, target_id=target, relationship=relationship)
-    return tx.all("brain.links.list", Link, db=db, relationship=relationship)
+    space(tx, request.db)
+    if request.source_id is not None:
+        return tx.all("brain.links.from_source", Link, **asdict(request))
+    if request.target_id is not None:
+        return tx.all("brain.links.to_target", Link, **asdict(request))
+    return tx.all("brain.links.list", Link, **asdict(request))
 
 
 def delete_link(tx: Tx, request: DeleteLink) -> str:

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from handlers.brain import decay, repository
-from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_end, parse_time, space
-from handlers.brain.fields import check_fields, keep_fields
+from handlers.brain.base import json_text, parse_end, parse_time, space, texts_of
 from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
 from handlers.brain.links import carry_entity_links, delete_links_of
@@ -24,7 +21,7 @@ from handlers.brain.memory_requests import (
 from handlers.brain.repository import Draft, Successor
 from handlers.brain.schemas import Memory
 from handlers.brain.succession import check_not_replaced, free_predecessors, inherited_metadata
-from handlers.brain.vocabulary import check_category, check_filters, check_metadata, check_status
+from handlers.brain.vocabulary import check_category, check_metadata, check_status
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
 from kernel.store import history
@@ -58,63 +55,28 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     """Get memories by category, tags, project, status, date or importance; the most important first, then the most
     recently updated.
     """
-    space(tx, request.db)
-    check_fields(request.fields, Memory)
-    rows = tx.all(
-        "brain.memories.page",
-        Memory,
-        db=request.db,
-        status=request.status or ACTIVE,
-        category=request.category,
-        project_id=request.project_id,
-        tags=request.tags or None,
-        created_after=parse_time("created_after", request.created_after),
-        created_before=parse_time("created_before", request.created_before),
-        min_importance=request.min_importance,
-        limit=request.limit,
-        offset=request.offset,
-    )
-    if not request.offset:
-        check_filters(rows, category=request.category, status=request.status)
-    keep_fields(request.fields, rows)
-    return rows
+    filters = {
+        "status": request.status or ACTIVE,
+        "created_after": parse_time("created_after", request.created_after),
+        "created_before": parse_time("created_before", request.created_before),
+    }
+    return repository.read_page(tx, "brain.memories.page", Memory, request, "category", "status", **filters)
 
 
 def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     """Change an existing memory in place; what is left out stays. To keep the old text as a memory of its own, use
     supersede_memory. Immutable memories cannot be changed.
     """
-    here = space(tx, request.db)
+    space(tx, request.db)
     before = repository.get(tx, request.db, request.id)
     check_mutable(before, "modify")
     check_category(request.category, before.category)
     check_status(request.status, before.status)
     check_metadata(request.metadata)
-    changes = {
-        "content": request.content,
-        "category": request.category,
-        "subcategory": request.subcategory,
-        "tags": json_text(request.tags),
-        "status": request.status,
-        "importance": request.importance,
-        "metadata": json_text(request.metadata),
-        "valid_until": parse_end("valid_until", request.valid_until or None) if request.valid_until != "" else "",
-    }
-    named = [name for name, value in changes.items() if value is not None]
-    if not named:
-        raise nothing_to_update()
-    after = replace(before, **{name: changes[name] for name in named if name != "valid_until"})
-    # The index is touched only if its content changes, because embedding is the expensive part of a write.
-    changed = (after.status, memory_source(here, after)) != (before.status, memory_source(here, before))
-    embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
-    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
-    row = tx.one("brain.memories.update", Memory, db=request.db, id=request.id, **changes, **more) or before
-    reason = f"Changed {', '.join(named)}"
-    shown = row.content if row.status == ACTIVE else None  # as for a memory that is superseded or corrected
-    history.append(tx, here, row.id, "updated", before=before.content, after=shown, reason=reason)
-    if changed:
-        update_index(tx, memory_source(here, row), active=row.status == ACTIVE)
-    return row
+    changes = {name: getattr(request, name) for name in UpdateMemory.__struct_fields__[2:]}
+    if request.valid_until:
+        changes["valid_until"] = parse_end("valid_until", request.valid_until)
+    return repository.update(tx, "memory", request.db, before, changes)
 
 
 def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
@@ -193,24 +155,17 @@ def _record_access(tx: Tx, request: GetMemories, result: list[Memory]) -> None:
     decay.record_access(tx, request.db, [row.id for row in result])
 
 
-def _saved_text(request: SaveMemory) -> list[str]:
-    return [request.content]
-
-
 def _bulk_texts(request: BulkSaveMemories) -> list[str]:
     return [item.content for item in request.memories]
 
 
-def _updated_text(request: UpdateMemory) -> list[str]:
-    return [request.content] if request.content else []
-
-
-def _superseding_text(request: SupersedeMemory) -> list[str]:
-    return [request.new_content]
-
-
 TOOLS: tuple[Tool, ...] = (
-    write(save_memory, Hints("Save memory"), permission="write", hooks=Hooks(texts=_saved_text, batch=save_memories)),
+    write(
+        save_memory,
+        Hints("Save memory"),
+        permission="write",
+        hooks=Hooks(texts=texts_of("content"), batch=save_memories),
+    ),
     read(
         get_memories,
         Hints("Get memories"),
@@ -221,15 +176,20 @@ TOOLS: tuple[Tool, ...] = (
         update_memory,
         Hints("Update memory", destructive=True, idempotent=True),
         permission="write",
-        hooks=Hooks(texts=_updated_text),
+        hooks=Hooks(texts=texts_of("content")),
     ),
     write(
         supersede_memory,
         Hints("Supersede memory", destructive=True),
         permission="write",
-        hooks=Hooks(texts=_superseding_text),
+        hooks=Hooks(texts=texts_of("new_content")),
     ),
-    write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
+    write(
+        bulk_save_memories,
+        Hints("Save several memories"),
+        permission="write",
+        hooks=Hooks(texts=_bulk_texts),
+    ),
     write(
         delete_memory,
         Hints("Delete memory", destructive=True),

@@ -5,9 +5,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
-from handlers.brain.fields import Fields, check_fields, keep_fields
+from handlers.brain.base import embedding, new_id, new_row, not_found, space
+from handlers.brain.fields import Fields
 from handlers.brain.index_text import note_source, note_text, update_index
+from handlers.brain.repository import given_changes, read_page
 from handlers.brain.schemas import (
     Database,
     Id,
@@ -22,7 +23,6 @@ from handlers.brain.schemas import (
     Text,
     Title,
 )
-from handlers.brain.vocabulary import check_filters
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -76,31 +76,14 @@ class UpdateNote(Struct, forbid_unknown_fields=True):
     entity_id: Annotated[Id | None, Meta(description="New entity")] = None
 
 
+_CHANGED = UpdateNote.__struct_fields__[2:]
+
+
 def save_note(tx: Tx, request: SaveNote) -> Note:
     """Save a longer text: a document, design, meeting or journal entry."""
     here = space(tx, request.db)
-    embedded, model = embedding_columns(tx)
-    row = Note(
-        new_id(tx, "note"),
-        request.db,
-        request.title,
-        request.content,
-        request.note_type,
-        request.summary,
-        json_text(request.key_points),
-        json_text(request.tags),
-        request.category,
-        request.parent_note_id,
-        1,
-        None,
-        request.project_id,
-        request.entity_id,
-        len(request.content.split()),
-        embedded,
-        model,
-        tx.now,
-        tx.now,
-    )
+    columns = {"id": new_id(tx, "note"), "version": 1, "word_count": len(request.content.split())}
+    row = new_row(Note, request, **columns, **embedding(tx), created_at=tx.now, updated_at=tx.now)
     tx.run("brain.notes.insert", rows=[astuple(row)])
     history.append(tx, here, row.id, "created", after=row.content)
     update_index(tx, note_source(here, row))
@@ -109,24 +92,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
 
 def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
-    space(tx, request.db)
-    check_fields(request.fields, Note)
-    rows = tx.all(
-        "brain.notes.page",
-        Note,
-        db=request.db,
-        note_type=request.note_type,
-        category=request.category,
-        project_id=request.project_id,
-        entity_id=request.entity_id,
-        tags=request.tags or None,
-        limit=request.limit,
-        offset=request.offset,
-    )
-    if not request.offset:
-        check_filters(rows, note_type=request.note_type)
-    keep_fields(request.fields, rows)
-    return rows
+    return read_page(tx, "brain.notes.page", Note, request, "note_type")
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:
@@ -135,27 +101,10 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     before = tx.one("brain.notes.get", Note, db=request.db, id=request.id)
     if before is None:
         raise not_found("Note", request.id)
-    changes = {
-        "title": request.title,
-        "content": request.content,
-        "note_type": request.note_type,
-        "summary": request.summary,
-        "key_points": json_text(request.key_points),
-        "tags": json_text(request.tags),
-        "category": request.category,
-        "project_id": request.project_id,
-        "entity_id": request.entity_id,
-    }
-    named = [name for name, value in changes.items() if value is not None]
-    if not named:
-        raise nothing_to_update()
-    embedded, model = embedding_columns(tx)
-    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    changes, reason = given_changes({name: getattr(request, name) for name in _CHANGED})
     count = len(request.content.split()) if request.content else None
-    row = (
-        tx.one("brain.notes.update", Note, db=request.db, id=request.id, word_count=count, **changes, **more) or before
-    )
-    reason = f"Changed {', '.join(named)}"
+    more = {"word_count": count, "now": tx.now, **embedding(tx)}
+    row = tx.one("brain.notes.update", Note, db=request.db, id=request.id, **changes, **more) or before
     history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
     update_index(tx, note_source(here, row))
     return row

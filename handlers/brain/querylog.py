@@ -118,11 +118,12 @@ def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
     since = _days_ago(tx, request.days)
     group = request.group_by or "tool"
     totals = tx.one("brain.querylog.totals", _totals, since=since) or _totals(0, 0, 0, 0, 0, None, None)
+    page = {"since": since, "limit": request.limit}
     if group == "tool":
-        return QueryStats(totals, group, tx.all("brain.querylog.by_tool", ByTool, since=since, limit=request.limit))
+        return QueryStats(totals, group, tx.all("brain.querylog.by_tool", ByTool, **page))
     if group == "query":
-        return QueryStats(totals, group, tx.all("brain.querylog.by_query", ByQuery, since=since, limit=request.limit))
-    return QueryStats(totals, group, tx.all("brain.querylog.by_day", ByDay, since=since, limit=request.limit))
+        return QueryStats(totals, group, tx.all("brain.querylog.by_query", ByQuery, **page))
+    return QueryStats(totals, group, tx.all("brain.querylog.by_day", ByDay, **page))
 
 
 def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:

@@ -1,16 +1,21 @@
-"""Writes memories: row, index and history together."""
+"""Reads pages of rows, and writes memories: row, index and history together."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from msgspec.structs import astuple, replace
+from msgspec import Struct
+from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import embedding_columns, new_id, not_found
-from handlers.brain.index_text import memory_source, update_index
+from handlers.brain.base import NO_PREFIX, embedding_columns, new_id, not_found, space, stored
+from handlers.brain.fields import check_fields, keep_fields
+from handlers.brain.index_text import ACTIVE, KINDS, Indexed, memory_source, update_index
 from handlers.brain.schemas import Memory
+from handlers.brain.vocabulary import check_filters
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 
+R = TypeVar("R", bound=Struct)
 SOURCE = "claude_code"
 MEMORY_TYPE = "permanent"
 
@@ -31,6 +36,44 @@ class Successor(NamedTuple):
     operation: str
     id: str
     reason: str
+
+
+def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, **filters: Any) -> list[R]:
+    """Return a page of rows that pass the filters of a request; raises Fault for an unknown database, field or word."""
+    space(tx, request.db)
+    check_fields(request.fields, kind)
+    rows = tx.all(statement, kind, **{**asdict(request), "tags": request.tags or None, **filters})
+    if not request.offset:
+        check_filters(rows, **{word: getattr(request, word) for word in words})
+    keep_fields(request.fields, rows)
+    return rows
+
+
+def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the changes as columns and the reason that names them; raises Fault if there are none."""
+    named = [name for name, value in changes.items() if value is not None]
+    if not named:
+        raise Fault("invalid", "No fields to update", NO_PREFIX)
+    return {name: stored(value) for name, value in changes.items()}, f"Changed {', '.join(named)}"
+
+
+def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, Any]) -> Any:
+    """Changes a memory or an entity: row, index and history; what is None stays. Return the row."""
+    kind, here = KINDS[name], f"brain:{db}"
+    columns, reason = given_changes(changes)
+    after = replace(before, **{name: value for name, value in columns.items() if value is not None})
+    # The index is touched only if its content changes, because embedding is the expensive part of a write.
+    changed = (after.status, kind.source(here, after)) != (before.status, kind.source(here, before))
+    embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
+    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    row = tx.one(kind.update, kind.row, db=db, id=before.id, **columns, **more) or before
+    source = kind.source(here, row)
+    text = source.text if row.status == ACTIVE else None  # as for a memory that is superseded or corrected
+    old = kind.source(here, before).text
+    history.append(tx, here, row.id, "updated", before=old, after=text, reason=reason)
+    if changed:
+        update_index(tx, source, active=row.status == ACTIVE)
+    return row
 
 
 def new_memory(
@@ -75,9 +118,9 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
         return
     tx.run("brain.repository.insert", rows=[(draft.db, *astuple(draft.row)) for draft in drafts])
     for db, row, before, reason in drafts:
-        space = f"brain:{db}"
-        history.append(tx, space, row.id, "created", before=before, after=row.content, reason=reason)
-        update_index(tx, memory_source(space, row))
+        here = f"brain:{db}"
+        history.append(tx, here, row.id, "created", before=before, after=row.content, reason=reason)
+        update_index(tx, memory_source(here, row))
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
@@ -101,11 +144,11 @@ def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
 def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
     """Replaces an active memory by its successor; returns the updated row."""
     status, operation, by, reason = successor
-    space = f"brain:{db}"
+    here = f"brain:{db}"
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
-    history.append(tx, space, row.id, operation, before=row.content, reason=reason)
+    history.append(tx, here, row.id, operation, before=row.content, reason=reason)
     retired = replace(row, status=status, superseded_by=by, updated_at=tx.now)
-    update_index(tx, memory_source(space, retired), active=False)
+    update_index(tx, memory_source(here, retired), active=False)
     return retired
 
 

@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import embedding_columns, json_text, new_id, space
-from handlers.brain.fields import Fields, check_fields, keep_fields
+from handlers.brain.base import embedding, new_id, new_row, space
+from handlers.brain.fields import Fields
 from handlers.brain.index_text import resource_source, resource_text, update_index
+from handlers.brain.repository import read_page
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.store import history
@@ -52,29 +53,8 @@ class GetResources(Struct, forbid_unknown_fields=True):
 def save_resource(tx: Tx, request: SaveResource) -> Resource:
     """Save a link, article, repository or other thing found elsewhere."""
     here = space(tx, request.db)
-    embedded, model = embedding_columns(tx)
-    row = Resource(
-        new_id(tx, "res"),
-        request.db,
-        request.title,
-        request.url,
-        request.resource_type,
-        request.description,
-        request.notes,
-        json_text(request.key_takeaways),
-        json_text(request.tags),
-        request.category,
-        "captured",
-        None,
-        request.project_id,
-        request.source_memory_id,
-        domain(request.url),
-        tx.now,
-        None,
-        0,
-        embedded,
-        model,
-    )
+    columns = {"id": new_id(tx, "res"), "status": "captured", "domain": domain(request.url), "access_count": 0}
+    row = new_row(Resource, request, **columns, **embedding(tx), created_at=tx.now)
     tx.run("brain.resources.insert", rows=[astuple(row)])
     source = resource_source(here, row)
     history.append(tx, here, row.id, "created", after=source.text)
@@ -84,23 +64,7 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
 
 def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
-    space(tx, request.db)
-    check_fields(request.fields, Resource)
-    rows = tx.all(
-        "brain.resources.page",
-        Resource,
-        db=request.db,
-        resource_type=request.resource_type,
-        category=request.category,
-        status=request.status,
-        project_id=request.project_id,
-        domain=request.domain,
-        tags=request.tags or None,
-        limit=request.limit,
-        offset=request.offset,
-    )
-    keep_fields(request.fields, rows)
-    return rows
+    return read_page(tx, "brain.resources.page", Resource, request)
 
 
 def domain(url: str | None) -> str | None:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import json_text, parse_end, space
+from handlers.brain.base import json_text, parse_end, space, texts_of
 from handlers.brain.difference import difference
 from handlers.brain.immutability import check_mutable
 from handlers.brain.links import carry_entity_links
@@ -249,25 +249,17 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     return holding[0] if len(holding) == 1 and not index.is_common(content) else None
 
 
-def _smart_text(request: SmartSaveMemory) -> list[str]:
-    return [request.content]
-
-
-def _correction_texts(request: HandleCorrection) -> list[str]:
-    return [text for text in (request.correct_content, request.wrong_content) if text]
-
-
 TOOLS: tuple[Tool, ...] = (
     write(
         smart_save_memory,
         Hints("Save memory unless known"),
         permission="write",
-        hooks=Hooks(texts=_smart_text),
+        hooks=Hooks(texts=texts_of("content")),
     ),
     write(
         handle_correction,
         Hints("Correct memory", destructive=True),
         permission="write",
-        hooks=Hooks(texts=_correction_texts),
+        hooks=Hooks(texts=texts_of("correct_content", "wrong_content")),
     ),
 )
