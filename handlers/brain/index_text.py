@@ -18,7 +18,6 @@ _SCOPES = {"ent": "entity", "note": "note", "res": "resource", "lnk": ""}
 
 
 def entity_text(name: str, description: str | None) -> str:
-    """Return the text of an entity: its name and description."""
     return join_sentences(name, description)
 
 

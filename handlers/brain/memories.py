@@ -118,7 +118,6 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
 
 
 def delete_row(tx: Tx, db: str, row: Memory, reason: str | None = None) -> None:
-    """Deletes a memory and its links."""
     here = f"brain:{db}"
     free_predecessors(tx, db, row.id)
     delete_links_of(tx, db, "memory", row.id)

@@ -9,8 +9,6 @@ _Hit = TypeVar("_Hit")
 
 
 class Place(NamedTuple):
-    """A database and the id of a memory in it."""
-
     db: str
     id: str
 

@@ -101,7 +101,6 @@ def hits_above(tx: Tx, query: str, floor: Floor, limit: int, given: Collection[s
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
-    """Return a line for each hit."""
     return [_line("hit", hit, hit.text, _LINE_CHARS) for hit in hits]
 
 

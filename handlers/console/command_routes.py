@@ -46,8 +46,6 @@ class CommandRoutes:
         self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-
         def refusal(failure: Failure, headers: Headers) -> HttpResponse:
             return failure_response(self._access, failure, scope["path"], headers)
 

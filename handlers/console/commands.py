@@ -84,8 +84,6 @@ class Edit(Struct, forbid_unknown_fields=True):
 
 
 class One(Struct, forbid_unknown_fields=True):
-    """A memory by its id."""
-
     id: Id
 
 
@@ -100,8 +98,6 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class Origin(Struct):
-    """The source and the times of a memory."""
-
     dialect: str = ""
     tool: str = ""
     actor: str = ""

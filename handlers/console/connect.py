@@ -18,8 +18,6 @@ _KEY = "KEY"  # stands for a key in an entry
 
 
 class Choice(Struct):
-    """A dialect that an address may serve."""
-
     name: str
     about: str
     tools: int

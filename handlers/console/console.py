@@ -100,7 +100,6 @@ class Console:
         self._of_sessions = {"login": self._log_in, "logout": self._log_out, "code": self._make_code}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
         refusal = refuse(raw, headers, self._limits)

@@ -20,8 +20,6 @@ class Strip(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """The place of a neighbour in the drawing."""
-
     x: float
     y: float
 

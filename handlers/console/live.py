@@ -48,7 +48,6 @@ async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
 
 
 def live(site: Site, visit: Visit) -> Live:
-    """Return the present state of the page."""
     tenant, dialects, log = visit.caller.tenant, allowed_dialects(visit), site.log
     calls = log.newest(tenant, dialects)
     number = visit.number("number", 0)
@@ -66,8 +65,6 @@ def _without_texts(call: SeenCall) -> SeenCall:
 
 
 class Streams:
-    """The open streams of one server."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
         self._open = Counter[tuple[str, str]]()  # by tenant and key; all callers without a key together

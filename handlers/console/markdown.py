@@ -23,7 +23,6 @@ _INDENT = 2  # blanks
 
 
 def markdown(text: str) -> Markup:
-    """Return the HTML of a text."""
     lines = text.replace("\r\n", "\n").split("\n")
     html = "".join(_blocks(lines))
     if len(html) > _MOST_CHARS:

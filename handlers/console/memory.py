@@ -30,8 +30,6 @@ _FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fiel
 
 
 class Document(NamedTuple):
-    """A row of the index."""
-
     scope: str = ""
     text: str = ""
     dialect: str = ""
@@ -171,7 +169,6 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
 
 
 def find_document(tx: Tx, place: Place, chars: int) -> Document | None:
-    """Return the document of a memory in the index."""
     return tx.one("kernel.console.document", Document, space=place.space, key=place.key, chars=chars)
 
 

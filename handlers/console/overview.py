@@ -66,7 +66,6 @@ class Overview(Struct):
 
 
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
-    """Return the overview of the caller's tenant."""
     dialects, sizes = allowed_dialects(visit), dispatch.store.load()
     hour = site.log.last_hour(visit.caller.tenant, dialects)
     return await read(dispatch, visit, lambda tx: _overview(tx, dialects, sizes, hour))

@@ -54,8 +54,6 @@ def printed(command: str, result: Result, style: Style, *, in_seconds: bool = Fa
 
 
 class _Lines:
-    """The lines of each kind of result."""
-
     def __init__(self, *, in_colour: bool, in_seconds: bool) -> None:
         self._in_colour = in_colour
         self._in_seconds = in_seconds

@@ -47,7 +47,6 @@ class Place(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the id that recall returns."""
         return f"{self.space}/{self.key}"
 
 

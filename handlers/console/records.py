@@ -52,8 +52,6 @@ class TouchedMemory(Struct):
 
 
 class Call(Struct):
-    """A row of the audit."""
-
     number: int
     at: str
     dialect: str

@@ -126,7 +126,6 @@ class Renderer:
         self._files = {file: f"/ui/static/{static_file.name}" for file, static_file in by_file.items()}
 
     def page(self, template: str, values: Mapping[str, Any]) -> bytes:
-        """Return a page as HTML."""
         return (
             self._templates.get_template(template)
             .render(static=self._files, weights=WEIGHTS, **values)

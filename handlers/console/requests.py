@@ -67,7 +67,6 @@ class Visit(NamedTuple):
     zone: tzinfo = UTC
 
     def number(self, name: str, default: int) -> int:
-        """Return a parameter that is a whole number."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 

@@ -34,8 +34,6 @@ class Signal(Struct):
 
 
 class Origin(Struct):
-    """The source and the times of a hit."""
-
     dialect: str
     tool: str
     actor: str
@@ -44,8 +42,6 @@ class Origin(Struct):
 
 
 class Explained(Struct):
-    """How recall explains a score."""
-
     words: float
     meaning: float
     late: float
@@ -56,8 +52,6 @@ class Explained(Struct):
 
 
 class Hit(Struct):
-    """One memory that recall found."""
-
     id: str
     score: float
     text: str
@@ -82,8 +76,6 @@ class Hit(Struct):
 
 
 class Recalled(Struct):
-    """The answer of recall."""
-
     memories: list[Hit]
     signals: list[str]
     omitted: int

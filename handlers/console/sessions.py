@@ -56,12 +56,10 @@ class _OfKey:
             self._ended.discard(oldest)
 
     def end(self, id_: str, start: int) -> None:
-        """Ends a session."""
         self._ended.add(id_)
         self.note(id_, start)
 
     def goes_on(self, id_: str, start: int) -> bool:
-        """Return whether a session has not ended."""
         return start > self.over and id_ not in self._ended
 
 
@@ -96,7 +94,6 @@ class Sessions:
         return session if goes_on and age < _SECONDS else None
 
     def end(self, session: Session) -> None:
-        """Ends a session, with every cookie that it ever had."""
         self._keys[session.key].end(session.id, session.begun)
 
     def _sign(self, body: str) -> str:
@@ -120,8 +117,6 @@ def given_cookie(header: str) -> str:
 
 
 class Visitors:
-    """The sessions of one server."""
-
     def __init__(self, auth: Auth, secret: bytes, codes: LoginCodes) -> None:
         self._auth = auth
         self._sessions = Sessions(secret)

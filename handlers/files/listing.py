@@ -49,7 +49,6 @@ def file(path: str, content: str, view_range: Sequence[int] | None) -> str:
 
 
 def numbered(lines: Sequence[str], first: int, last: int) -> list[str]:
-    """Return lines from `first` to `last` with their numbers, from 1."""
     return [f"{number:>6}\t{lines[number - 1]}" for number in range(first, last + 1) if number <= len(lines)]
 
 

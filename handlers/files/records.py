@@ -41,8 +41,6 @@ class Record(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A memory and where it is."""
-
     id: str
     path: str
 
@@ -57,12 +55,10 @@ def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str 
 
 
 def at_path(tx: Tx, store: str, path: str) -> Record | None:
-    """Return the memory at a path."""
     return tx.one("files.records.at_path", Record, store=store, path=path)
 
 
 def by_id(tx: Tx, store: str, id_: str) -> Record | None:
-    """Return the memory of an id, if it is in this store."""
     return tx.one("files.records.by_id", Record, store=store, id=id_)
 
 

@@ -65,7 +65,6 @@ def each_entity(tx: Tx) -> Iterator[Entity]:
 
 
 def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
-    """Return the entities of these names."""
     return tx.each("graph.nodes.by_names", _entity, names=names)
 
 

@@ -53,8 +53,6 @@ _MAX_TAGS, _TAG_WIDTH = 64, 100
 
 
 class _ExistingFile(NamedTuple):
-    """The file to update."""
-
     project: Project
     path: str
     file: File

@@ -54,7 +54,6 @@ SETTINGS = (
 
 
 def folders(settings: Mapping[str, Any], data: Path) -> list[tuple[str, Path]]:
-    """Return the folder with the memories of each project."""
     return [(project.name, project.root / FOLDER) for project in _configured(settings, data)]
 
 

@@ -211,7 +211,6 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 
 
 def index_text(path: str, content: str) -> str:
-    """Return the index content of a memory."""
     return f"{path}\n{content}"
 
 

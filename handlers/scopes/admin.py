@@ -94,8 +94,6 @@ class Initialized(Struct, rename="camel"):
 
 
 class InitializationStatus(Struct, rename="camel"):
-    """Result of status."""
-
     initialized: bool
     status: str
     total_migrations: int

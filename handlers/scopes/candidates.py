@@ -93,7 +93,6 @@ class _TagOfEntry(NamedTuple):
 
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
-    """Return candidates with their scores, best first."""
     levels = {
         scope: (depth, scoring.scope_points(depth, len(query.scopes))) for depth, scope in enumerate(query.scopes)
     }

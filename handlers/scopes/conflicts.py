@@ -34,15 +34,11 @@ class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_
 
 
 class ConflictList(Struct):
-    """Result of list."""
-
     conflicts: list[Conflict]
     meta: Count
 
 
 class ConflictResolved(Struct):
-    """Result of resolve."""
-
     success: bool
     conflict: Conflict
 

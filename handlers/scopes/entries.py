@@ -287,7 +287,6 @@ def entry_scope_key(row: EntryRow) -> str:
 
 
 def entry_text(row: EntryRow, current: VersionRow) -> str:
-    """Return the indexed text of an entry."""
     return index_text(KINDS[row.kind], row.name, current._asdict())
 
 

@@ -41,8 +41,6 @@ IncludeInactive = Annotated[bool | None, Meta(description="Deactivated entries t
 
 
 class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new tool."""
-
     scope_type: EntryScope
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     scope_id: ScopeId = None
@@ -55,8 +53,6 @@ class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True,
 
 
 class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new guideline."""
-
     scope_type: EntryScope
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     content: Content
@@ -69,8 +65,6 @@ class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=
 
 
 class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new knowledge entry."""
-
     scope_type: EntryScope
     title: Annotated[Name, Meta(description="Title, unique within its scope")]
     content: Content

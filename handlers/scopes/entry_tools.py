@@ -16,8 +16,6 @@ from kernel.store.transaction import Tx
 
 
 class EntrySaved(Struct):
-    """Result of add and update, under the name of the kind."""
-
     success: bool
     tool: Tool | UnsetType = UNSET
     guideline: Guideline | UnsetType = UNSET
@@ -25,16 +23,12 @@ class EntrySaved(Struct):
 
 
 class EntryFound(Struct):
-    """Result of get, under the name of the kind."""
-
     tool: Tool | UnsetType = UNSET
     guideline: Guideline | UnsetType = UNSET
     knowledge: Knowledge | UnsetType = UNSET
 
 
 class EntryList(Struct, kw_only=True):
-    """Result of list, under the plural of the kind."""
-
     tools: list[Tool] | UnsetType = UNSET
     guidelines: list[Guideline] | UnsetType = UNSET
     knowledge: list[Knowledge] | UnsetType = UNSET

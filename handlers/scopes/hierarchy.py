@@ -28,8 +28,6 @@ _session_row = row_factory(Session, "metadata", loads)
 
 
 class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new organization."""
-
     name: Annotated[Name, Meta(description="Organization name")]
     metadata: Metadata = None
 
@@ -42,8 +40,6 @@ class ListOrgs(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tru
 
 
 class CreateProject(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new project, within an organization or on its own."""
-
     name: Annotated[Name, Meta(description="Project name, unique within its organization in any case")]
     org_id: OrgId = None
     description: Annotated[Text | None, Meta(description="Project description")] = None
@@ -90,8 +86,6 @@ class StartSession(Struct, tag="start", tag_field="action", forbid_unknown_field
 
 
 class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The session to end."""
-
     id: Annotated[Id, Meta(description="Session ID")]
     status: Annotated[Status | None, Meta(description="end: final status, completed if left out; list: filter")] = None
 
@@ -106,49 +100,35 @@ class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields
 
 
 class OrgCreated(Struct):
-    """Result of create."""
-
     success: bool
     organization: Organization
 
 
 class OrgList(Struct):
-    """Result of list."""
-
     organizations: list[Organization]
     meta: Count
 
 
 class ProjectSaved(Struct):
-    """Result of create and update."""
-
     success: bool
     project: Project
 
 
 class ProjectFound(Struct):
-    """Result of get."""
-
     project: Project
 
 
 class ProjectList(Struct):
-    """Result of list."""
-
     projects: list[Project]
     meta: Count
 
 
 class SessionSaved(Struct):
-    """Result of start and end."""
-
     success: bool
     session: Session
 
 
 class SessionList(Struct):
-    """Result of list."""
-
     sessions: list[Session]
     meta: Count
 

@@ -83,8 +83,6 @@ class ParsedEntry(NamedTuple):
 
 
 class TagItem(Struct, rename="camel"):
-    """A tag definition."""
-
     name: Name
     id: Id | None = None
     category: Label = "custom"
@@ -94,8 +92,6 @@ class TagItem(Struct, rename="camel"):
 
 
 class OrgItem(Struct, rename="camel"):
-    """An organization."""
-
     id: Id
     name: Name
     created_at: str | None = None
@@ -103,8 +99,6 @@ class OrgItem(Struct, rename="camel"):
 
 
 class ProjectItem(Struct, rename="camel"):
-    """A project, with its own tags and relations."""
-
     id: Id
     name: Name
     org_id: Id | None = None
@@ -118,8 +112,6 @@ class ProjectItem(Struct, rename="camel"):
 
 
 class SessionItem(Struct, rename="camel"):
-    """A session."""
-
     id: Id
     project_id: Id | None = None
     name: Label | None = None

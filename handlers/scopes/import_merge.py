@@ -62,8 +62,6 @@ class LabelledEntry(NamedTuple):
 
 
 class ExistingEntry(NamedTuple):
-    """An entry of this store."""
-
     id: str
     kind: str
     scope: str

@@ -49,8 +49,6 @@ class Checkout(Struct, tag="checkout", tag_field="action", forbid_unknown_fields
 
 
 class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=True):
-    """The lock to release."""
-
     file_path: FilePath
     agent_id: AgentId
     session_id: SessionId = None
@@ -61,8 +59,6 @@ class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=T
 
 
 class GetLockStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
-    """The file to look up."""
-
     file_path: FilePath
 
 
@@ -97,15 +93,11 @@ class Lock(Struct, rename="camel"):
 
 
 class CheckedOut(Struct):
-    """Result of checkout."""
-
     success: bool
     lock: Lock
 
 
 class LockReleased(Struct):
-    """Result of checkin and force_unlock."""
-
     success: bool
     message: str
 
@@ -129,8 +121,6 @@ class LockStatus(Struct, rename="camel"):
 
 
 class LockList(Struct):
-    """Result of list."""
-
     success: bool
     locks: list[Lock]
     count: int

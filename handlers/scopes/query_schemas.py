@@ -164,22 +164,16 @@ class Totals(Struct, rename="camel"):
 
 
 class SearchResults(Struct):
-    """Result of search, best first."""
-
     results: list[QueryResult]
     meta: Totals
 
 
 class ContextScope(Struct):
-    """The scope of a context."""
-
     type: str
     id: str | None
 
 
 class ScopeContext(Struct):
-    """Result of context, each type best first."""
-
     scope: ContextScope
     tools: list[QueryResult]
     guidelines: list[QueryResult]

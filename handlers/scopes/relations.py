@@ -31,8 +31,6 @@ LinkType = Annotated[RelationType, Meta(description="How the source stands to th
 
 
 class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The link to create."""
-
     source_type: SourceType
     source_id: SourceId
     target_type: EndType
@@ -54,8 +52,6 @@ class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_field
 
 
 class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The link to delete, by its id or by all five of its fields."""
-
     needs: ClassVar[str] = "id, or all five fields"
 
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
@@ -67,15 +63,11 @@ class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fi
 
 
 class RelationCreated(Struct):
-    """Result of create; an existing link is returned unchanged."""
-
     success: bool
     relation: Relation
 
 
 class RelationList(Struct):
-    """Result of list."""
-
     relations: list[Relation]
     meta: Count
 

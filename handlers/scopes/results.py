@@ -34,8 +34,6 @@ class Project(Struct, rename="camel"):
 
 
 class Session(Struct, rename="camel"):
-    """A scope within a project, or on its own; `status` is active, completed or discarded."""
-
     id: str
     project_id: str | None
     name: str | None
@@ -155,8 +153,6 @@ AnyEntry = Tool | Guideline | Knowledge
 
 
 class Tag(Struct, rename="camel"):
-    """A tag."""
-
     id: str
     name: str
     category: str
@@ -166,8 +162,6 @@ class Tag(Struct, rename="camel"):
 
 
 class EntryTag(Struct, rename="camel"):
-    """One tag on one entry."""
-
     id: str
     entry_type: str
     entry_id: str
@@ -271,7 +265,6 @@ def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Ca
 
 
 def to_version(kind: str, row: VersionRow) -> AnyVersion:
-    """Return the result type of a version."""
     head = (row.id, row.entry_id, row.version_num)
     tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
     if kind == "tool":

@@ -45,8 +45,6 @@ class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tru
 
 
 class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """An entry and the tag to attach to it."""
-
     needs: ClassVar[str] = "entryType, entryId, tagId or tagName"
 
     entry_type: EntryType
@@ -60,8 +58,6 @@ class Detach(Attach, tag="detach"):
 
 
 class ForEntry(Struct, tag="for_entry", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The entry to list the tags of."""
-
     entry_type: EntryType
     entry_id: EntryId
 
@@ -75,21 +71,15 @@ class TagCreated(Struct):
 
 
 class TagList(Struct):
-    """Result of list."""
-
     tags: list[Tag]
     meta: Count
 
 
 class TagsOfEntry(Struct):
-    """Result of for_entry."""
-
     tags: list[Tag]
 
 
 class Attached(Struct, rename="camel"):
-    """Result of attach."""
-
     success: bool
     entry_tag: EntryTag
 

@@ -171,7 +171,6 @@ def _session(text: PastText) -> str:
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the memories with one of these tags."""
     return [(SPACE, str(number)) for number in tx.all("sessions.memories.tagged", int, tags=tags)]
 
 
@@ -274,7 +273,6 @@ def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable
 
 
 def _texts_to_embed(request: Remember) -> list[str]:
-    """Return the texts that `remember` embeds."""
     return [request.content]
 
 

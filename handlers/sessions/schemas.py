@@ -22,8 +22,6 @@ Name = Annotated[str, Meta(description="Name of the entity, case matters", max_l
 
 
 class Remember(Struct, forbid_unknown_fields=True):
-    """The memory to store."""
-
     content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=MAX_CONTENT_LENGTH)]
     session_id: Session = None
     kind: Annotated[
@@ -44,8 +42,6 @@ class Remember(Struct, forbid_unknown_fields=True):
 
 
 class SearchMemory(Struct, forbid_unknown_fields=True):
-    """The query, and the session to search."""
-
     query: Annotated[
         str, Meta(description="Plain words, any punctuation; empty for the newest memories", max_length=65_536)
     ]

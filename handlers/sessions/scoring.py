@@ -33,8 +33,6 @@ class Candidate(NamedTuple):
 
 
 class ScoredCandidate(NamedTuple):
-    """A candidate with its score."""
-
     score: float
     candidate: Candidate
 
