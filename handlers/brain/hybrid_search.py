@@ -168,7 +168,11 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     best = in_order[: request.limit]
     # Scored with four columns of each candidate; the full rows are read for the returned ones only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
-    results = [_result(hit.id, score, rows[hit.id]) for score, hit in best if hit.id in rows]
+    results = [
+        HybridResult(hit.id, row.kind, row.content, round(total_score(score), 4), rounded(score), row.data)
+        for score, hit in best
+        if (row := rows.get(hit.id))
+    ]
     meta = HybridMeta(len(candidates), len(results), round(elapsed_ms(start)), weights)
     keep_fields(request.fields, [result.data for result in results])
     return HybridResults(results, meta)
@@ -232,10 +236,6 @@ def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind])
             (row.id, _ResultRow("note", join_sentences(row.title, row.summary or row.content), row)) for row in notes
         )
     return rows
-
-
-def _result(key: str, score: Signals, row: _ResultRow) -> HybridResult:
-    return HybridResult(key, row.kind, row.content, round(total_score(score), 4), rounded(score), row.data)
 
 
 def _record(

@@ -107,15 +107,9 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the indexed texts of versions; of a note its content, since title and summary are
     not in it.
     """
-    scopes = ((text.scope or _scope(text.key), text.text) for text in texts)
+    # The prefix of an id that is not in the index tells its scope; an import may bring memories with any id.
+    scopes = ((text.scope or _SCOPES.get(text.key.partition("_")[0], "memory"), text.text) for text in texts)
     return [PastSource(scope, text) if scope else None for scope, text in scopes]
-
-
-def _scope(key: str) -> str:
-    """Return the scope of an id that is not in the index; empty for a link. An import may bring memories with
-    any id.
-    """
-    return _SCOPES.get(key.partition("_")[0], "memory")
 
 
 def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:

@@ -173,7 +173,7 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     """
     # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    measured = {hit.id: _measured(hit) for hit in _near(tx, hits)}
+    measured = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in _near(tx, hits)}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
         measured |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
@@ -209,15 +209,6 @@ def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
 
 
-def _saying_the_same(tx: Tx, content: str, rows: Sequence[Memory]) -> list[Memory]:
-    same = index.says_the_same(tx, content, [row.content for row in rows])
-    return [row for row, equal in zip(rows, same, strict=True) if equal]
-
-
-def _measured(hit: Hit) -> tuple[float, float]:
-    return round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)
-
-
 def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
     if request.wrong_memory_id is not None:
         return repository.get(tx, request.db, request.wrong_memory_id)
@@ -239,8 +230,9 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     near = {hit.id for hit in _near(tx, hits)}
     rows = repository.get_many(tx, db, [item.hit.id for item in ranked])
     rows_near = [row for row in rows if row.id in near or row.content == content]
-    if same := _saying_the_same(tx, content, rows_near):
-        return same[0]
+    same = index.says_the_same(tx, content, [row.content for row in rows_near])
+    if True in same:
+        return rows_near[same.index(True)]
     shares = index.coverage(tx, content, [row.content for row in rows])
     denies = index.is_negated(content)
     holding = [

@@ -8,7 +8,6 @@ from msgspec import Struct
 from handlers.console.guide import ClientSetup
 from handlers.console.reading import Site, allowed_dialects
 from handlers.console.requests import CONSOLE, Visit
-from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import FIRST_DIALECTS
 from kernel.observe.call_log import Count
@@ -56,7 +55,9 @@ async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
     )
     counts = site.log.counts(visit.caller.tenant, allowed_dialects(visit))
     last = next((count for count in counts if not count.client.endswith(CONSOLE)), None)
-    choices = [_choice(dialect, selection) for dialect in dispatch.dialects]
+    choices = [
+        Choice(dialect.name, dialect.about, len(dialect.tools), dialect in selection) for dialect in dispatch.dialects
+    ]
     return Connect(url, reading, len(tools), tokens, choices, clients, site.needs_key(), last)
 
 
@@ -65,7 +66,3 @@ def base(site: Site) -> str:
     config = site.config
     host = "127.0.0.1" if config.host in _EVERYWHERE else config.host
     return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
-
-
-def _choice(dialect: Dialect, selection: list[Dialect]) -> Choice:
-    return Choice(dialect.name, dialect.about, len(dialect.tools), dialect in selection)

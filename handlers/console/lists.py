@@ -22,7 +22,7 @@ from handlers.console.records import (
     timeline,
     with_texts,
 )
-from handlers.console.requests import Visit
+from handlers.console.requests import Visit, whole_number
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.text import harmless
@@ -34,7 +34,6 @@ _YEAR_DAYS = 371  # 53 weeks
 _TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
 _CHECKED_ROWS = 1000
 _CSV_ROWS = 10_000
-_MOST_DIGITS = 19
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -114,7 +113,7 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     choices = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), choices.get("actor")
     depth = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
-    chosen = {int(text) for text in visit.query.get("calls", "").split()[:PAGE_ROWS] if _is_number(text)}
+    chosen = {whole_number(text, 0) for text in visit.query.get("calls", "").split()[:PAGE_ROWS]} - {0}
     if chosen:
         choices["calls"], below = " ".join(map(str, sorted(chosen))), max(chosen) + 1
     if depth is None:
@@ -127,10 +126,6 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
 
     rows, first_broken = await read(dispatch, visit, load)
     return Audit(_names(dispatch), choices, rows[:PAGE_ROWS], next_page(rows), depth, first_broken)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS
 
 
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:

@@ -108,9 +108,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
     state, past = state_of(tx, dispatch, place), events(tx, place)
     if state is None and not past:
         raise no_memory(place)
-    document, curation, version = state or State(
-        Document("", "", place.dialect, "", "", "", "", None), Curation(""), ""
-    )
+    document, curation, version = state or State(Document(dialect=place.dialect), Curation(""), "")
     text = curation.text or document.text
     try:
         at, problem = visit.moment("at"), ""

@@ -83,11 +83,9 @@ def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) 
 def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
     days = days_until_now(tx, _DAYS, dialects)
     counts = stats(tx, dialects, sizes, days)
+    totals = (counts.memories, counts.today, counts.week, counts.spaces)
     return Overview(
-        counts.memories,
-        counts.today,
-        counts.week,
-        counts.spaces,
+        *totals,
         days,
         counts.quarantined,
         with_texts(tx, calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects), dialects),

@@ -171,17 +171,8 @@ def _event(
 def _call(*values: Any) -> Call:
     entry = audit.Entry(*values)
     targets = [TouchedMemory(f"{space}/{key}", operation) for space, key, operation in audit.targets(entry)]
-    return Call(
-        entry.id,
-        entry.at,
-        entry.dialect,
-        entry.tool,
-        entry.actor,
-        entry.outcome,
-        entry.touched,
-        targets,
-        bool(entry.undoable),
-    )
+    about = (entry.dialect, entry.tool, entry.actor, entry.outcome)
+    return Call(entry.id, entry.at, *about, entry.touched, targets, bool(entry.undoable))
 
 
 def _held(number: int, space: str, key: str, text: str, *origin: Any) -> Held:

@@ -67,8 +67,7 @@ class Visit(NamedTuple):
     zone: tzinfo = UTC
 
     def number(self, name: str, default: int) -> int:
-        text = self.query.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+        return whole_number(self.query.get(name, ""), default)
 
     def moment(self, name: str) -> str:
         """Return a parameter that is a time in the words of a person; raises Fault("invalid")."""
@@ -77,6 +76,11 @@ class Visit(NamedTuple):
         if text and at is None:
             raise Fault("invalid", f"{name.capitalize()} must be {WORDINGS}.")
         return at or ""
+
+
+def whole_number(text: str, default: int) -> int:
+    """Return a text of digits as a number of 64 bits; `default` for any other."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 
 
 def zone_of(headers: Headers) -> tzinfo:

@@ -38,14 +38,9 @@ def create_memory_store(tx: Tx, request: CreateStore) -> MemoryStore:
 
 def list_memory_stores(tx: Tx, request: ListStores) -> StorePage:
     """List memory stores, the newest first."""
-    rows = tx.all(
-        "files.memory_stores.list",
-        _numbered,
-        below=mark_of(request.page, _FIRST),
-        archived=request.include_archived,
-        limit=request.limit + 1,
-        **bounds(request.since, request.until),
-    )
+    page = {"below": mark_of(request.page, _FIRST), "limit": request.limit + 1}
+    filters = {"archived": request.include_archived, **bounds(request.since, request.until)}
+    rows = tx.all("files.memory_stores.list", _numbered, **page, **filters)
     more = len(rows) > request.limit
     rows = rows[: request.limit]
     return StorePage([_shown(row) for _, row in rows], token(rows[-1][0]) if more else None)
@@ -121,9 +116,7 @@ def _metadata(row: StoreRow) -> dict[str, str]:
 
 
 def _shown(row: StoreRow) -> MemoryStore:
-    return MemoryStore(
-        row.id, row.name, row.description, _metadata(row), row.created_at, row.updated_at, row.archived_at
-    )
+    return MemoryStore(*row[:3], _metadata(row), *row[4:])
 
 
 METHODS = (

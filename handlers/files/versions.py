@@ -87,20 +87,7 @@ def _existing(tx: Tx, store: str, id_: str, view: str) -> _Row:
 
 
 def _shown(row: _Row) -> MemoryVersion:
-    return MemoryVersion(
-        row.id,
-        row.memory,
-        row.store,
-        row.operation,
-        row.path,
-        row.content,
-        row.sha256,
-        row.size,
-        row.created_at,
-        _actor(row.created_by),
-        row.redacted_at,
-        _actor(row.redacted_by),
-    )
+    return MemoryVersion(*row[1:10], _actor(row.created_by), row.redacted_at, _actor(row.redacted_by))
 
 
 def _actor(key: str | None) -> Actor | None:

@@ -28,14 +28,6 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
     relations = list(islice(relations_of(tx, [key]), MOST_LINKS))
-    outgoing = [
-        Neighbour(relation.relationType, True, space, relation.to) for relation in relations if relation.from_ == key
-    ]
-    return [
-        *outgoing,
-        *(
-            Neighbour(relation.relationType, False, space, relation.from_)
-            for relation in relations
-            if relation.from_ != key
-        ),
-    ]
+    outgoing = [Neighbour(link.relationType, True, space, link.to) for link in relations if link.from_ == key]
+    incoming = [Neighbour(link.relationType, False, space, link.from_) for link in relations if link.from_ != key]
+    return [*outgoing, *incoming]

@@ -154,7 +154,7 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
     params = {**where, "excluded": excluded, "limit": query.limit}
-    top = _julian_day(at) + _ROUNDING_DAYS
+    top = (stored_time(at) - EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY + _ROUNDING_DAYS
     found = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
     if "guideline" in query.kinds:
         found += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
@@ -168,10 +168,6 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     total += len(_visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
     changed = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
     return CandidateSet(list(dict.fromkeys([*found, *_visible(tx, query, [*gone, *changed])[0]])), total)
-
-
-def _julian_day(time: str) -> float:
-    return (stored_time(time) - EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:

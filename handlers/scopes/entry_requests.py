@@ -170,7 +170,6 @@ class DeactivateEntry(Struct, tag="deactivate", tag_field="action", forbid_unkno
 
 Add = AddTool | AddGuideline | AddKnowledge
 Update = UpdateTool | UpdateGuideline | UpdateKnowledge
-AnyGet = GetEntry | GetKnowledge
 ToolRequest = AddTool | UpdateTool | GetEntry | ListEntries | ListVersions | DeactivateEntry
 GuidelineRequest = AddGuideline | UpdateGuideline | GetEntry | ListEntries | ListVersions | DeactivateEntry
 KnowledgeRequest = AddKnowledge | UpdateKnowledge | GetKnowledge | ListEntries | ListVersions | DeactivateEntry

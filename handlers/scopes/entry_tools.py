@@ -15,14 +15,10 @@ from kernel.calls.tools import Access, Hints, Hooks, ToolOptions, write
 from kernel.store.transaction import Tx
 
 
-class EntrySaved(Struct):
-    success: bool
-    tool: Tool | UnsetType = UNSET
-    guideline: Guideline | UnsetType = UNSET
-    knowledge: Knowledge | UnsetType = UNSET
+class EntryAnswer(Struct):
+    """Result of add and update, with `success`, and of get: an entry under the name of its kind."""
 
-
-class EntryFound(Struct):
+    success: bool | UnsetType = UNSET
     tool: Tool | UnsetType = UNSET
     guideline: Guideline | UnsetType = UNSET
     knowledge: Knowledge | UnsetType = UNSET
@@ -41,7 +37,7 @@ class VersionList(Struct):
     versions: list[AnyVersion]
 
 
-EntryResult = EntrySaved | EntryFound | EntryList | VersionList | Done
+EntryResult = EntryAnswer | EntryList | VersionList | Done
 EntryRequest = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
 
 
@@ -64,10 +60,10 @@ def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
     validate(request)
     if isinstance(request, entry_requests.Add):
         saved: dict[str, Any] = {kind.name: to_entry(*entries.add(tx, kind, request))}
-        return EntrySaved(True, **saved)
+        return EntryAnswer(True, **saved)
     if isinstance(request, entry_requests.Update):
         saved = {kind.name: to_entry(*entries.update(tx, kind, request))}
-        return EntrySaved(True, **saved)
+        return EntryAnswer(True, **saved)
     if isinstance(request, entry_requests.DeactivateEntry):
         entries.deactivate(tx, kind, request.id)
         return Done(True)
@@ -78,7 +74,7 @@ def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
     return _get(tx, kind, request)
 
 
-def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryFound:
+def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryAnswer:
     at = timestamp("asOf", request.as_of)
     if request.id is not None:
         found = entries.get(tx, kind, request.id, at)
@@ -86,7 +82,7 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.G
         name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
         found = _find_by_name(tx, kind, name, request, at)
     shown: dict[str, Any] = {kind.name: _with_expiry(to_entry(*found), at or tx.now)}
-    return EntryFound(**shown)
+    return EntryAnswer(**shown)
 
 
 def _with_expiry(entry: AnyEntry, now: str) -> AnyEntry:

@@ -85,7 +85,8 @@ def import_database(file: Source) -> Steps[Imported]:
         counts |= yield from _import_tags_and_relations(source, remarks)
         counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), _add_conflict)
         counts["locks"] = yield from _import_locks(source, remarks)
-        left = sorted(name for name in tables if _is_unread(name) and source.count(name))
+        unread = (name for name in tables if name not in _READ_TABLES | _DERIVED_TABLES and "_fts" not in name)
+        left = sorted(name for name in unread if source.count(name))
     if lost:
         names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
         count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
@@ -93,10 +94,6 @@ def import_database(file: Source) -> Steps[Imported]:
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
-
-
-def _is_unread(table: str) -> bool:
-    return table not in _READ_TABLES and table not in _DERIVED_TABLES and "_fts" not in table
 
 
 def _sum_rows(rows: Iterable[Row], add: Callable[[Tx, Row], int]) -> Steps[int]:

@@ -153,15 +153,8 @@ def add_entity_row(
 
 def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
     """Writes one relation, which is deleted with its memory if it has one. Its id."""
-    number = tx.one(
-        "sessions.graph.add_relation",
-        int,
-        source_id=source,
-        target_id=target,
-        relation_type=kind,
-        stated=memory is None,
-        now=at,
-    )
+    ends = {"source_id": source, "target_id": target, "relation_type": kind}
+    number = tx.one("sessions.graph.add_relation", int, **ends, stated=memory is None, now=at)
     if memory is not None:
         tx.run("sessions.graph.add_relation_memory", memory_id=memory, relation_id=number)
     return number or 0
@@ -200,9 +193,8 @@ def exists(tx: Tx, number: int) -> bool:
 
 def observations_of(tx: Tx, number: int) -> list[str]:
     """Return the newest observations of an entity."""
-    return [
-        observation.content for observation in tx.all("sessions.graph.observations", _Observation, entity_id=number)
-    ]
+    observations = tx.all("sessions.graph.observations", _Observation, entity_id=number)
+    return [observation.content for observation in observations]
 
 
 def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:
@@ -247,17 +239,15 @@ def clear_steps(tx: Tx, operation: str, upto: int) -> Steps[None]:
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """Return the documents that the index must hold: every entity."""
-    return map(_source, _all_texts(tx))
+    return map(
+        _source, tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
+    )
 
 
 def sources_of(tx: Tx, entities: Sequence[int], memories: Sequence[int]) -> Iterator[IndexSource]:
     """Return the documents of these entities, and of those that rest on these memories."""
     ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories)
     return map(_source, tx.each("sessions.graph.index_texts", _EntityText, ids=sorted({*entities, *ids})))
-
-
-def _all_texts(tx: Tx) -> Iterator[_EntityText]:
-    return tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
 
 
 def _source(row: _EntityText) -> IndexSource:

@@ -93,20 +93,7 @@ def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) 
 
     `origin` is that of a memory which was not written by the current call.
     """
-    number = tx.one(
-        "sessions.memories.add",
-        int,
-        session_id=row.session_id,
-        kind=row.kind,
-        content=row.content,
-        summary=row.summary,
-        tags=row.tags,
-        priority=row.priority,
-        metadata=row.metadata,
-        hash=content_hash(row.content),
-        now=row.created_at,
-        since=since,
-    )
+    number = tx.one("sessions.memories.add", int, **row._asdict(), hash=content_hash(row.content), since=since)
     if number is None:
         return None
     words = extra_index_text(row)
@@ -229,10 +216,10 @@ def time_before(now: str, seconds: float) -> str:
 def _summary_and_tags(request: Remember) -> tuple[str, str]:
     """Return summary and tags: the arguments, or generated from the content if they are empty."""
     summary_text, tags = request.summary or "", request.tags or ""
-    content = request.content
-    return summary_text if summary_text.strip() else summary.first_line(
-        content
-    ), tags if tags.strip() else summary.default_tags(content)
+    return (
+        summary_text if summary_text.strip() else summary.first_line(request.content),
+        tags if tags.strip() else summary.default_tags(request.content),
+    )
 
 
 def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:

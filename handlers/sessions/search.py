@@ -108,12 +108,7 @@ def _seconds(time: str) -> float:
 
 
 def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
-    return (*row[:7], stored_object(row.metadata), _display_time(row.created_at))
-
-
-def _display_time(moment: str) -> str:
-    """Return a time as the contract shows it: `YYYY-MM-DD HH:MM:SS` in UTC."""
-    return moment[:19].replace("T", " ")
+    return (*row[:7], stored_object(row.metadata), row.created_at[:19].replace("T", " "))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -1,7 +1,7 @@
 -- name: add
 -- Returns an id only if the session has no equal content newer than `since`.
 INSERT INTO sessions_memory (session_id, kind, content, summary, tags, priority, metadata, hash, created_at)
-SELECT :session_id, :kind, :content, :summary, :tags, :priority, :metadata, :hash, :now
+SELECT :session_id, :kind, :content, :summary, :tags, :priority, :metadata, :hash, :created_at
 WHERE NOT EXISTS (
     SELECT 1 FROM sessions_memory WHERE hash = :hash AND session_id = :session_id AND created_at > :since
 )
