@@ -27,10 +27,16 @@ NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec",
 LinkableKind = Literal["memory", "entity"]
 
 Database = Annotated[
-    str, Meta(description="Which database", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]})
+    str,
+    Meta(
+        description="Which database; core if unsure",
+        max_length=64,
+        extra_json_schema={"enum": [*DATABASE_NAMES]},
+    ),
 ]
-Text = Annotated[str, Meta(pattern=r"\S", max_length=MAX_TEXT_CHARACTERS)]
-Title = Annotated[str, Meta(pattern=r"\S", max_length=1000)]
+_WRITTEN = r"^\s*[^\0\s][^\0]*$"
+Text = Annotated[str, Meta(pattern=_WRITTEN, max_length=MAX_TEXT_CHARACTERS)]
+Title = Annotated[str, Meta(pattern=_WRITTEN, max_length=1000)]
 LongText = Annotated[str, Meta(max_length=100_000)]
 ShortText = Annotated[str, Meta(min_length=1, max_length=256)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]

@@ -59,7 +59,9 @@ class Recall(Struct, forbid_unknown_fields=True):
     ] = None
     after: Annotated[Time, Meta(description="Only memories updated at or after this ISO 8601 time")] = ""
     before: Annotated[Time, Meta(description="Only memories updated before this ISO 8601 time")] = ""
-    as_of: Annotated[Time, Meta(description="Memories as they stood at this ISO 8601 time")] = ""
+    as_of: Annotated[
+        Time, Meta(description="Memories as they stood at this ISO 8601 time; `unrecorded` counts the lost texts")
+    ] = ""
     detail: Annotated[Detail, Meta(description="line: ids and one-liners; text: full texts with their origin")] = "line"
     weights: Annotated[SignalWeights, Meta(description="Weights of the signals; leave out when unsure")] = (
         SignalWeights()

@@ -19,10 +19,10 @@ def store_path(given: str) -> str:
     Fault("invalid").
     """
     if given != ROOT and not given.startswith(f"{ROOT}/"):
-        raise Fault("invalid", f"Path must start with /memories, got: {given}")
+        raise Fault("invalid", f"Error: Path must start with /memories, got: {given}")
     segments = [one for one in unicodedata.normalize("NFC", given[len(ROOT) :]).split("/") if one not in {"", "."}]
     if any(_DOTS.intersection(unquote(one).split("/")) for one in segments):
-        raise Fault("invalid", f"Path {given} would escape /memories directory")
+        raise Fault("invalid", f"Error: Path {given} would escape /memories directory")
     _check(given, segments)
     return "".join(f"/{one}" for one in segments)
 

@@ -40,7 +40,10 @@ def file(path: str, content: str, view_range: Sequence[int] | None) -> str:
     if len(lines) > _MAX_LINES:
         raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
     first, last = 1, len(lines)
-    if view_range is not None and len(view_range) == 2:
+    if view_range:
+        if len(view_range) != 2:
+            allowed = "It should be the first line and the last, such as [1, 20], or -1 for the end"
+            raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {allowed}")
         first = max(1, view_range[0])
         last = last if view_range[1] == -1 else min(last, view_range[1])
     header = f"Here's the content of {shown(path)} with line numbers:"

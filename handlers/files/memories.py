@@ -113,7 +113,7 @@ def _insert(tx: Tx, request: Insert) -> str:
 def _delete(tx: Tx, request: Delete) -> str:
     path = store_path(request.path)
     if not path:
-        raise Fault("invalid", f"Cannot delete the {ROOT} directory itself")
+        raise Fault("invalid", f"Error: Cannot delete the {ROOT} directory itself")
     if not _exists(tx, path):
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
     for gone in records.slices(tx, STORE, path):
@@ -125,7 +125,7 @@ def _delete(tx: Tx, request: Delete) -> str:
 def _rename(tx: Tx, request: Rename) -> str:
     old, new = store_path(request.old_path), store_path(request.new_path)
     if not old:
-        raise Fault("invalid", f"Cannot rename the {ROOT} directory itself")
+        raise Fault("invalid", f"Error: Cannot rename the {ROOT} directory itself")
     if _exists(tx, new):
         raise Fault("conflict", f"Error: The destination {shown(new)} already exists")
     if not _exists(tx, old):

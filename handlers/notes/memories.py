@@ -82,11 +82,17 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
         raise Fault("invalid", "content is required, and must not be larger than 1 MB")
     if request.filePath:
         spot = _find_file(tx, owners, request.filePath)
-        return _update(tx, spot, request.content, _resolve_type(tx, owners, request.memoryType), tags)
+        return _update(
+            tx,
+            spot,
+            request.content,
+            _resolve_type(tx, owners, request.memoryType),
+            tags,
+        )
     memory = ParsedMemory(
         _title(request.title),
         _resolve_type(tx, owners, request.memoryType),
-        tags,
+        tags or (),
         tx.now,
         tx.now,
         request.content,
@@ -96,9 +102,10 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
 
 def remember_texts(request: Remember) -> list[str]:
     """Return the text that memory_remember embeds, if the request alone determines it."""
-    if request.filePath or not isinstance(request.tags, list):
+    if request.filePath or isinstance(request.tags, str):
         return []
-    return [note_file.index_text_of(request.title.strip(), [tag.strip() for tag in request.tags], request.content)]
+    tags = [tag.strip() for tag in request.tags or ()]
+    return [note_file.index_text_of(request.title.strip(), tags, request.content)]
 
 
 def memory_recall(tx: Tx, request: Recall) -> Recalled:
@@ -107,8 +114,9 @@ def memory_recall(tx: Tx, request: Recall) -> Recalled:
     """
     by_name = {project.name: project for project in select_projects(projects(tx), request.project)}
     kind = kebab(request.memoryType) if request.memoryType.strip() else None
+    limit = request.limit or (_DEFAULT_ALL_LIMIT if request.isAll else _DEFAULT_SEARCH_LIMIT)
     if request.isAll:
-        hits = [(0.0, row) for row in _list_files(tx, list(by_name), kind, request.limit or _DEFAULT_ALL_LIMIT)]
+        hits = [(0.0, row) for row in _list_files(tx, list(by_name), kind, limit + 1)]
         sought = f"{kind or 'all'} memories"
     elif request.query.strip():
         hits = _search(tx, request, list(by_name), kind)
@@ -118,7 +126,9 @@ def memory_recall(tx: Tx, request: Recall) -> Recalled:
     if not hits:
         hint = _unknown_type(tx, by_name.values(), kind) or "Try creating a memory first with memory_remember."
         return Recalled([], 0, message=f"No memory files found for {sought}. {hint}")
-    return Recalled([_memory(by_name[row.project], row, score) for score, row in hits], len(hits))
+    more = f"There are more than these {limit}: a larger limit shows them." if len(hits) > limit else msgspec.UNSET
+    memories = [_memory(by_name[row.project], row, score) for score, row in hits[:limit]]
+    return Recalled(memories, len(memories), message=more)
 
 
 def memory_forget(tx: Tx, request: Forget) -> Forgotten:
@@ -167,14 +177,15 @@ def _is_same_memory(project: Project, path: str, memory: ParsedMemory) -> bool:
     return file is not None and note_file.parse_file(path, file)._replace(**timeless) == memory._replace(**timeless)
 
 
-def _update(tx: Tx, spot: _ExistingFile, content: str, kind: str, tags: tuple[str, ...]) -> Remembered:
+def _update(tx: Tx, spot: _ExistingFile, content: str, kind: str, tags: tuple[str, ...] | None) -> Remembered:
     project, path = spot.project, spot.path
     try:
         for _ in range(_MAX_REPLACE_ATTEMPTS):
             before = files.read(project.root, path)
             old = note_file.parse_file(path, before)
             target = path if old.memory_type == kind else _target(project, path, kind)
-            memory = old._replace(memory_type=kind, tags=tags or old.tags, modified=tx.now, content=content)
+            kept = old.tags if tags is None else tags
+            memory = old._replace(memory_type=kind, tags=kept, modified=tx.now, content=content)
             text = note_file.updated_text(note_file.decode_exact(before.data), target, old, memory)
             data = note_file.encode_exact(text)
             file = journal.write(tx, project, target, data, before, moved_from=path)
@@ -249,7 +260,9 @@ def _title(text: str) -> str:
     return title
 
 
-def _tags(value: list[str] | str) -> tuple[str, ...]:
+def _tags(value: list[str] | str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
     tags = tuple(dict.fromkeys(front_matter.to_list(value)))
     if len(tags) > _MAX_TAGS or any(len(tag) > _TAG_WIDTH or _has_controls(tag) for tag in tags):
         raise Fault(

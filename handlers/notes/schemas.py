@@ -23,7 +23,9 @@ class Remember(Struct, forbid_unknown_fields=True):
     title: Annotated[str, Meta(description="Title (used for filename on create)", max_length=500)]
     content: Annotated[str, Meta(description="Markdown content, kept as written; at most 1 MB of UTF-8")]
     memoryType: Annotated[str, Meta(description="Type (kebab-case), see memory_list_types", max_length=200)]
-    tags: Annotated[list[str] | str, Meta(description="Tags; an update without any keeps those of the file")] = []
+    tags: Annotated[
+        list[str] | str | None, Meta(description="Tags; an update without them keeps those of the file")
+    ] = None
     filePath: Annotated[
         str,
         Meta(
@@ -105,7 +107,7 @@ class Memory(Struct):
 
 
 class Recalled(Struct):
-    """Answer of memory_recall; `message` if nothing was found, `error` if there was nothing to look for."""
+    """Answer of memory_recall; `message` if nothing was found or more was, `error` if there was no query."""
 
     memories: list[Memory]
     count: int

@@ -26,7 +26,7 @@ class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_field
 
 
 class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The conflict to mark as resolved; the versions stay as they are."""
+    """The conflict to mark as resolved; its versions stay, no longer marked as in conflict."""
 
     id: Annotated[Id, Meta(description="Conflict ID")]
     resolution: Annotated[NonEmptyText, Meta(description="How it was resolved")]
@@ -53,6 +53,7 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     resolved = tx.one("scopes.conflicts.resolve", _conflict_row, now=tx.now, **asdict(request))
     if resolved is None:
         raise errors.not_found("Conflict", request.id)
+    tx.run("scopes.conflicts.clear_flag", version_id=resolved.version_b_id)
     tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without one an undo compares the whole index
     return ConflictResolved(True, resolved)
 

@@ -26,6 +26,8 @@ LABELS: Mapping[str, str] = {
     "internal": "E5001",
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
+_ELSEWHERE = {"tags": "; tags are attached by memory_tag"}
+_NAMES = {"name", "title"}
 _EMPTY_STRING = "Expected `string` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
@@ -76,8 +78,10 @@ def argument_fault(error: ArgumentError) -> Fault:
     if not error.field:
         return Fault("invalid", f"Validation error: arguments - {error.message}", MISSING, {"field": "arguments"})
     if error.problem == "unknown":
-        tags = "; tags are attached by memory_tag" if error.field == "tags" else ""
-        return invalid(error.field, f"{error.tool.name} has no such parameter for this action", error.hint + tags)
+        more = _ELSEWHERE.get(error.field, "")
+        if error.field in _NAMES and " update takes " in error.hint:
+            more = f"; get with {error.field} and scopeType tells the id"
+        return invalid(error.field, f"{error.tool.name} has no such parameter for this action", error.hint + more)
     # The contract reports null and the empty string for a required argument as missing.
     empty = error.message.startswith(_EMPTY_STRING)
     if (

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from handlers.scopes import errors as faults
 from handlers.scopes import markdown
 from handlers.scopes.entry_kinds import KINDS
-from handlers.scopes.export import Selection, export_document
+from handlers.scopes.export import FORMAT, Selection, export_document
 from handlers.scopes.field_types import Id, Label, Name, ScopeId, normal_name, validate
 from handlers.scopes.import_document import Problem, as_object, scope_keys
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, ImportState, Strategy, is_small, merge_document
@@ -186,6 +186,7 @@ def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
     merging = merge_document(tx, found, options)
     # A document that is taken back as a whole if none of its entries fits: in slices its scopes would stay.
     state = run_steps(tx, merging) if is_small(found) else (yield from merging)
+    state.problems.extend(_problems(found))
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
@@ -254,6 +255,13 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
     return max(limit, len(request.content) // _CHARACTERS_PER_SEPARATOR)
 
 
+def _problems(document: Mapping[str, Any]) -> list[Problem]:
+    """Return a problem for each list of entries that is of no kind."""
+    kinds = [kind.plural for kind in KINDS.values()]
+    unknown = document["entries"].keys() - set(kinds)
+    return [Problem(f"entries.{name}", f"no such kind of entries: {', '.join(kinds)}") for name in sorted(unknown)]
+
+
 def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
     """Return the document, its entries as lists by kind; a Problem for content that is none."""
     if shape == "markdown":
@@ -270,10 +278,17 @@ def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, An
     held = as_object(found).get("entries")
     if not isinstance(held, dict):
         return Problem("structure", "Missing entries object")
+    return _structure_problem(as_object(found)) or as_object(found)
+
+
+def _structure_problem(document: Mapping[str, Any]) -> Problem | None:
+    version = str(document.get("version", FORMAT))
+    if version.partition(".")[0] != FORMAT.partition(".")[0]:
+        return Problem("version", f"{version} is not read, only {FORMAT}")
     for kind in KINDS.values():
-        if not isinstance(as_object(held).get(kind.plural, []), list | None):
+        if not isinstance(document["entries"].get(kind.plural, []), list | None):
             return Problem("structure", f"entries.{kind.plural} is not a list")
-    return as_object(found)
+    return None
 
 
 def _read_json(content: str | mmap) -> Any:

@@ -13,6 +13,7 @@ from kernel.core.times import end_of_day, utc_time
 MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, the limit of YAML
 
+_FILLED = {"name", "title", "tagName", "agent_id", "content", "resolution"}  # that may not be blank
 _INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -42,7 +43,7 @@ def validate(request: Struct) -> None:
             if "\0" in value:
                 raise errors.invalid(wire, "must not hold NUL characters")
             # In a list action these fields are filters, and a blank one matches nothing.
-            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not normal_name(value):
+            if wire in _FILLED and config.tag not in {"list", None} and not normal_name(value):
                 raise errors.required(wire)
         elif isinstance(value, Struct):
             _validate_part(wire, value)

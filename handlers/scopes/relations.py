@@ -82,7 +82,8 @@ def memory_relation(
         check_target(tx, request.target_type, request.target_id, "targetId")
         return RelationCreated(True, _relate(tx, request))
     if isinstance(request, DeleteRelation):
-        return Done(_delete(tx, request))
+        _delete(tx, request)
+        return Done(True)
     return _list(tx, request)
 
 
@@ -132,7 +133,7 @@ def _list(tx: Tx, request: ListRelations) -> RelationList:
     return RelationList(*read_page(tx, rows, count, Relation, request, **filters))
 
 
-def _delete(tx: Tx, request: DeleteRelation) -> bool:
+def _delete(tx: Tx, request: DeleteRelation) -> None:
     if request.id is not None:
         deleted = tx.one("scopes.relations.delete", Relation, id=request.id)
     else:
@@ -141,9 +142,9 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
             raise errors.invalid("id", _KEY_REQUIRED)
         deleted = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
     if deleted is None:
-        return False
+        ends = f"{request.source_id} {request.relation_type} {request.target_id}"
+        raise errors.not_found("Relation", request.id or ends)
     history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=dumps(deleted))
-    return True
 
 
 def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:

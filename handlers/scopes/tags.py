@@ -96,7 +96,8 @@ def memory_tag(
         filters = {"category": request.category, "is_predefined": request.is_predefined}
         return TagList(*read_page(tx, "scopes.tags.list", "scopes.tags.count", tag_row, request, **filters))
     if isinstance(request, Detach):
-        return Done(_detach(tx, request))
+        _detach(tx, request)
+        return Done(True)
     check_target(tx, request.entry_type, request.entry_id, "entryId")
     if isinstance(request, Attach):
         return Attached(True, attach(tx, request.entry_type, request.entry_id, _tag_to_attach(tx, request)))
@@ -146,23 +147,30 @@ def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:
     """Return the id of the tag to attach; a name without a tag creates one."""
-    if request.tag_id is not None:
-        if tx.one("scopes.tags.get", tag_row, id=request.tag_id) is None:
-            raise errors.not_found("Tag", request.tag_id, "tagId")
-        return request.tag_id
-    if request.tag_name is None:
-        raise errors.invalid("tagId", "either tagId or tagName is required")
-    return create(tx, request.tag_name)[0].id
+    _check_tag(tx, request)
+    return request.tag_id or create(tx, request.tag_name or "")[0].id
 
 
-def _detach(tx: Tx, request: Detach) -> bool:
-    if request.tag_id is None and request.tag_name is None:
-        raise errors.invalid("tagId", "either tagId or tagName is required")
+def _check_tag(tx: Tx, request: Attach | Detach) -> None:
+    """Raises a Fault for no tag, an id that no tag has, and a name that is not that of the id."""
+    if request.tag_id is None:
+        if request.tag_name is None:
+            raise errors.invalid("tagId", "either tagId or tagName is required")
+        return
+    tag = tx.one("scopes.tags.get", tag_row, id=request.tag_id)
+    if tag is None:
+        raise errors.not_found("Tag", request.tag_id, "tagId")
+    if request.tag_name is not None and name_key(request.tag_name)["fold"] != tag.name.casefold():
+        raise errors.invalid("tagName", f"is not the name of {tag.id}, which is {tag.name}", "give tagId or tagName")
+
+
+def _detach(tx: Tx, request: Detach) -> None:
+    _check_tag(tx, request)
     detached = tx.one("scopes.tags.detach", EntryTag, **asdict(request), **name_key(request.tag_name or ""))
     if detached is None:
-        return False
+        resource = f"Tag of {request.entry_type} {request.entry_id}"
+        raise errors.not_found(resource, request.tag_id or request.tag_name or "", "tagId")
     history.append(tx, TAG_SPACE, detached.id, "detached", before=dumps(detached))
-    return True
 
 
 TOOLS: tuple[Tool, ...] = (

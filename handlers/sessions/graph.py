@@ -105,14 +105,17 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     if entity is None:
         return EntityDetails("not_found")
     observations = tx.all("sessions.graph.observations", _Observation, entity_id=entity.id)
+    newest = dict[str, int | None]()
+    for told in observations:
+        newest.setdefault(told.content, told.memory_id)
     return EntityDetails(
         UNSET,
         entity.id,
         entity.name,
         entity.entity_type,
         entity.created_at,
-        [observation.content for observation in observations],
-        [observation.memory_id for observation in observations],
+        [*newest],
+        [*newest.values()],
         _relations_of(tx, [entity.id]),
     )
 

@@ -241,10 +241,9 @@ def _nodes_at(schema: Schema, path: str) -> list[Schema]:
 
 def _description(tool: Tool, path: str) -> str:
     """Return the shape of a parameter in a few words, with the beginning of its description."""
-    nodes = [
-        node for node in _nodes_at(input_schema(tool), path) if "enum" in node or node.get("type", "null") != "null"
-    ]
-    shape = " or ".join(dict.fromkeys(map(_shape, nodes)))
+    nodes = _nodes_at(input_schema(tool), path)
+    typed = [node for node in nodes if "enum" in node or node.get("type", "null") != "null"]
+    shape = " or ".join(dict.fromkeys(map(_shape, typed)))
     about = next((str(node["description"]) for node in nodes if "description" in node), "")
     sentence = about.partition(". ")[0].removesuffix(".")[:_SHOWN_CHARS]
     return shape and f"expects {shape}{sentence and f' ({sentence})'}"

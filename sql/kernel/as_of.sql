@@ -138,13 +138,29 @@ ORDER BY d.updated_at DESC, d.id DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: count_unrecorded
--- The documents of spaces without a history that stood at a time and have changed since; a null scope is any.
-SELECT count(*)
-FROM doc_place AS p
-CROSS JOIN doc AS d ON d.place = p.id
-WHERE
-    p.space IN (SELECT value FROM json_each(:spaces)) AND (:scope IS NULL OR p.scope = :scope)
-    AND d.created_at <= :at AND d.updated_at > :at;
+-- The documents of spaces without a history that stood at a time and have changed since, and without a scope those that
+-- are gone; a null scope is any.
+SELECT (
+    SELECT count(*)
+    FROM doc_place AS p
+    CROSS JOIN doc AS d ON d.place = p.id
+    WHERE
+        p.space IN (SELECT value FROM json_each(:spaces)) AND (:scope IS NULL OR p.scope = :scope)
+        AND d.created_at <= :at AND d.updated_at > :at
+) + (
+    SELECT count(DISTINCT h.space || '/' || h.key)
+    FROM history AS h
+    WHERE
+        :scope IS NULL AND h.space IN (SELECT value FROM json_each(:spaces))
+        AND h.at > :at AND h.before IS NOT NULL AND h.after IS NULL
+        AND EXISTS (SELECT 1 FROM history AS e WHERE e.space = h.space AND e.key = h.key AND e.at <= :at)
+        AND NOT EXISTS (
+            SELECT 1
+            FROM doc_place AS p
+            CROSS JOIN doc AS d ON d.place = p.id AND d.key = h.key
+            WHERE p.space = h.space
+        )
+);
 
 -- name: document_frequencies
 SELECT s.value, t.doc

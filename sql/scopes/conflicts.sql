@@ -15,6 +15,9 @@ SET resolved = 1, resolution = :resolution, resolved_at = :now, resolved_by = :r
 WHERE id = :id
 RETURNING {conflict};
 
+-- name: clear_flag
+UPDATE scopes_version SET conflict_flag = 0 WHERE id = :version_id;
+
 -- name: count
 SELECT count(*)
 FROM scopes_conflict

@@ -53,6 +53,7 @@ def test_resolve_stores_resolution_time_and_agent(do: Do, clock: Clock) -> None:
     }
     assert resolved == {"success": True, "conflict": after}
     assert do("memory_conflict", "list", resolved=True)["conflicts"] == [after]
+    before["tool"]["currentVersion"]["conflictFlag"] = False
     assert do("memory_tool", "get", id=entry) == before
     again = do("memory_conflict", "resolve", id=conflict["id"], resolution="Kept the first")["conflict"]
     assert (again["resolution"], again["resolvedBy"]) == ("Kept the first", None)

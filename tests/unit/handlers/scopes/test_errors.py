@@ -195,6 +195,17 @@ STORY: list[tuple[str, str, dict[str, Any]]] = [
             "relationType": "applies_to",
         },
     ),
+    (
+        "memory_relation",
+        "create",
+        {
+            "sourceType": "project",
+            "sourceId": "{project}",
+            "targetType": "guideline",
+            "targetId": "{guideline}",
+            "relationType": "related_to",
+        },
+    ),
     ("memory_relation", "delete", {"id": "{relation}"}),
     (
         "memory_file_lock",

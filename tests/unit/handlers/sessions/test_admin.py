@@ -159,7 +159,8 @@ def test_purged_memories_stay_in_the_history_and_leave_the_index(tmp_path: Path,
         ),
         (
             {"action": "purge_all", "confirm": "yes"},
-            "Invalid arguments: expected `boolean | null`, got `string` - at `confirm`",
+            "Invalid arguments: expected `boolean | null`, got `string` - at `confirm`;"
+            " expects boolean (Must be true for everything but vacuum)",
         ),
     ],
 )

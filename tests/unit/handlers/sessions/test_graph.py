@@ -55,8 +55,8 @@ def test_upsert_adds_observations_newest_first(graph: Ask, clock: Clock) -> None
         "name": "Store",
         "entity_type": "class",
         "created_at": SHOWN,
-        "observations": ["just one", "one writer", "WAL", "one writer"],
-        "memory_ids": [None, 1, 1, None],
+        "observations": ["just one", "one writer", "WAL"],
+        "memory_ids": [None, 1, 1],
         "relations": [],
     }
 

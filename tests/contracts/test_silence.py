@@ -1,0 +1,118 @@
+"""Calls that change nothing, or say half, are no silent success: each tells what it did not do."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.conftest import Call, Clock
+
+
+def said(reply: Any) -> Any:
+    """The answer of a call that succeeds."""
+    assert reply.fault is None, reply.body
+    return msgspec.json.decode(reply.body)
+
+
+def refusal(reply: Any) -> str:
+    """The text of a call that is refused."""
+    assert reply.fault is not None, reply.body
+    return reply.body.decode()
+
+
+@pytest.fixture
+def guideline(call: Call) -> str:
+    """The id of a guideline."""
+    added = call("memory_guideline", action="add", name="style", scopeType="global", content="Use tabs.")
+    return said(added)["guideline"]["id"]
+
+
+def test_a_relation_and_a_tag_that_are_not_there_cannot_be_taken_away(call: Call, guideline: str) -> None:
+    entry = {"entryType": "guideline", "entryId": guideline}
+    assert "Relation not found: rel_nope" in refusal(call("memory_relation", action="delete", id="rel_nope"))
+    ends = {"sourceType": "guideline", "sourceId": guideline, "targetType": "guideline", "targetId": guideline}
+    wrong = call("memory_relation", action="delete", relationType="related_to", **ends)
+    assert f"Relation not found: {guideline} related_to {guideline}" in refusal(wrong)
+    assert "Tag not found: tag_nope" in refusal(call("memory_tag", action="detach", **entry, tagId="tag_nope"))
+    absent = call("memory_tag", action="detach", **entry, tagName="python")
+    assert f"Tag of guideline {guideline} not found: python" in refusal(absent)
+
+
+@pytest.mark.parametrize("action", ["attach", "detach"])
+def test_a_tag_by_id_and_name_is_the_same_tag(call: Call, guideline: str, action: str) -> None:
+    entry = {"entryType": "guideline", "entryId": guideline}
+    two = call("memory_tag", action=action, **entry, tagId="tag_python", tagName="security")
+    assert "tagName - is not the name of tag_python, which is python" in refusal(two)
+    said(call("memory_tag", action="attach", **entry, tagId="tag_python", tagName="Python"))
+    said(call("memory_tag", action="detach", **entry, tagId="tag_python", tagName="Python"))
+
+
+def test_a_resolved_conflict_marks_no_version(call: Call, guideline: str) -> None:
+    said(call("memory_guideline", action="update", id=guideline, content="Use spaces."))
+    (conflict,) = said(call("memory_conflict", action="list"))["conflicts"]
+    said(call("memory_conflict", action="resolve", id=conflict["id"], resolution="kept the second"))
+    current = said(call("memory_guideline", action="get", id=guideline))["guideline"]["currentVersion"]
+    assert (current["content"], current["conflictFlag"]) == ("Use spaces.", False)
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ('{"entries": {"gidelines": [{"name": "x", "content": "y"}]}}', "entries.gidelines"),
+        ('{"version": "9.0", "entries": {"guidelines": [{"name": "x", "content": "y"}]}}', "version"),
+    ],
+)
+def test_an_import_names_what_it_cannot_read(call: Call, document: str, problem: str) -> None:
+    refused = said(call("memory_import", action="import", content=document))
+    assert (refused["success"], refused["created"], refused["errors"][0]["entry"]) == (False, 0, problem)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("memory_guideline", {"action": "add", "name": "a", "scopeType": "global", "content": " "}),
+        ("memory_knowledge", {"action": "add", "title": "a", "scopeType": "global", "content": "\n"}),
+        ("save_memory", {"db": "core", "category": "fact", "content": "\0"}),
+        ("save_memory", {"db": "core", "category": "fact", "content": "a\0b"}),
+        ("save_note", {"db": "core", "title": "a", "content": "a\0b"}),
+        ("remember", {"session_id": "s", "content": " "}),
+    ],
+)
+def test_a_text_that_says_nothing_or_holds_nul_is_refused_by_name(
+    call: Call, tool: str, arguments: dict[str, Any]
+) -> None:
+    assert "content" in refusal(call(tool, **arguments))
+
+
+def test_tags_of_a_note_can_be_emptied(call: Call) -> None:
+    note = {"title": "Deploy", "content": "On Friday.", "memoryType": "context"}
+    path = said(call("memory_remember", **note, tags=["ci"]))["filePath"]
+    changed = {**note, "content": "On Monday.", "filePath": path}
+    assert said(call("memory_remember", **changed))["tags"] == ["ci"]
+    assert said(call("memory_remember", **changed, tags=[]))["tags"] == []
+
+
+def test_a_list_that_goes_on_says_so(call: Call) -> None:
+    for number in range(3):
+        said(call("memory_remember", title=f"Tea {number}", content=f"Green tea, {number}.", memoryType="context"))
+    first = said(call("memory_recall", isAll=True, limit=2))
+    assert (first["count"], first["message"]) == (2, "There are more than these 2: a larger limit shows them.")
+    assert "message" not in said(call("memory_recall", isAll=True, limit=3))
+
+
+@pytest.mark.parametrize("lines", [[1], [1, 2, 3]])
+def test_a_range_of_other_than_two_lines_is_refused(call: Call, lines: list[int]) -> None:
+    call("memory", command="create", path="/memories/a", file_text="one\ntwo")
+    refused = refusal(call("memory", command="view", path="/memories/a", view_range=lines))
+    assert refused.startswith(f"Error: Invalid `view_range` parameter: {lines}. It should be the first line")
+
+
+def test_an_entity_deleted_since_is_counted_as_unrecorded(call: Call, clock: Clock) -> None:
+    clock.now = "2026-01-02T00:00:00.000Z"
+    call("create_entities", entities=[{"name": "Stork", "entityType": "bird", "observations": ["on the chimney"]}])
+    clock.now = "2026-01-03T00:00:00.000Z"
+    call("delete_entities", entityNames=["Stork"])
+    counted = {
+        day: said(call("recall", query="stork", as_of=f"2026-01-0{day}T12:00:00Z"))["unrecorded"] for day in (1, 2, 3)
+    }
+    assert counted == {1: 0, 2: 1, 3: 0}
