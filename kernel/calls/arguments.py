@@ -44,7 +44,6 @@ _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 def argument_fault(entry: ToolEntry, error: Exception, arguments: RawJson = b"") -> Fault:
-    """Return the Fault for arguments that could not be decoded."""
     to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
     return to_fault(found) if to_fault else Fault("invalid", error_message(found))
 
@@ -231,7 +230,6 @@ def allowed_values(schema: Schema, path: str) -> list[str]:
 
 
 def _nodes_at(schema: Schema, path: str) -> list[Schema]:
-    """Return the schemas of which any may hold at a path."""
     nodes = _alternatives(schema, schema)
     for step in path_steps(path):
         found = [child for node in nodes for child in _children(node, step)]

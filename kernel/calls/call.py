@@ -203,7 +203,6 @@ def after_read_writes(tool: Tool, request: Request) -> list[AfterRead]:
 
 
 def progress_of(interaction: Interaction) -> Progress:
-    """Progress that is sent to the client."""
     return Progress(lambda done, total: interaction.progress(done, total, None))
 
 

@@ -58,7 +58,6 @@ class ApplyResult(NamedTuple):
 
 
 def this_program(config: Config) -> LaunchCommand:
-    """Return the command that starts this program again."""
     return launch_command(sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen"))
 
 

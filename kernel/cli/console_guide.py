@@ -19,7 +19,6 @@ _DEEP = (doctor.database, doctor.model, doctor.server)
 
 
 def guide(config: Config) -> Guide:
-    """Return the guide to the server of a configuration."""
 
     def clients(url: str, key: str) -> list[ClientSetup]:
         return [_setup(config, client, Target(url=url, key=key)) for client in CLIENTS]

@@ -48,7 +48,6 @@ def export_data(arguments: argparse.Namespace, config: Config, context: StoreCon
 
 
 def kinds() -> list[str]:
-    """Return the names of the formats."""
     return [_OKF, *_exports()]
 
 

@@ -113,7 +113,6 @@ def own(text: str) -> Entries:
 
 
 def events_of(our_entries: Entries) -> list[str]:
-    """Return our names of the events of entries."""
     return [match[1] for entry in our_entries.values() if (match := _OURS.search(_command(entry)))]
 
 

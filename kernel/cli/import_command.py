@@ -141,7 +141,6 @@ def _imports() -> list[Import]:
 
 
 def kinds() -> list[str]:
-    """Return the names of the formats."""
     return [match.kind for match in _imports()]
 
 
@@ -150,7 +149,6 @@ def print_kinds() -> None:
 
 
 def _listed() -> str:
-    """Return a line for each format."""
     width = max(map(len, kinds()))
     return "\n".join(f"  {match.kind:{width}}  {match.about}" for match in _imports())
 

@@ -111,12 +111,10 @@ class Config(NamedTuple):
 
     @property
     def home(self) -> Path:
-        """Return the folder of the tenant."""
         return data_dir.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
-        """Return the database file of the tenant."""
         return self.home / "quipu.db"
 
 
@@ -208,7 +206,6 @@ def _stores(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _backups(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of the scheduled backups."""
     return {
         "backup_to": Path(values["QUIPU_BACKUP_TO"]) if values.get("QUIPU_BACKUP_TO") else None,
         "backup_every": duration("QUIPU_BACKUP_EVERY", values.get("QUIPU_BACKUP_EVERY") or "1h"),

@@ -63,7 +63,6 @@ class Limits(NamedTuple):
 
     @property
     def engine(self) -> CallLimits:
-        """Return the limits of one call in the store."""
         return CallLimits(self.store_milliseconds, self.store_value, self.answer)
 
     @property
@@ -167,7 +166,6 @@ def repeated(raw: Iterable[Header]) -> set[bytes]:
 
 
 def host_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    """Return whether a Host header names an allowed host."""
     return "*" in allowed or _named(value.strip().decode("latin-1").lower(), allowed)
 
 

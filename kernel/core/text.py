@@ -72,17 +72,15 @@ _SHOWN_BY_NUMBER = {
 
 def json_bytes(value: Any) -> bytes:
     """Return the JSON of a value, as UTF-8."""
-    return bytes(_json(value))
+    buffer = bytearray()
+    _encode_into(value, buffer)
+    return bytes(buffer)
 
 
 def json_text(value: Any) -> str:
-    return _json(value).decode()
-
-
-def _json(value: Any) -> bytearray:
     buffer = bytearray()
     _encode_into(value, buffer)
-    return buffer
+    return buffer.decode()
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:

@@ -141,6 +141,5 @@ def _date(words: str, today: date) -> date | None:
 
 
 def _index(word: str, names: Sequence[str]) -> int | None:
-    """Return the index of the name that begins with a word."""
     near = (index for index, name in enumerate(names) if name.startswith(word))
     return next(near, None) if len(word) >= _LEAST_LETTERS else None

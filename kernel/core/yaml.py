@@ -57,7 +57,6 @@ def _error(line: int, problem: str) -> ValueError:
 
 
 def _document(parser: _Parser) -> Any:
-    """Return the value of the only document of the stream."""
     _next(parser)  # StreamStartEvent
     if isinstance(_next(parser), parser.yaml.StreamEndEvent):
         return None

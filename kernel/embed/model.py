@@ -46,7 +46,6 @@ class Embedding(NamedTuple):
     tokens: bytes
 
     def cosine(self, other: "Embedding") -> float:
-        """Return the cosine of both vectors."""
         import numpy as np
 
         one, two = (np.frombuffer(each.vector, np.int8).astype(np.float32) for each in (self, other))
@@ -257,7 +256,6 @@ class TokenVectors:
         return total
 
     def embed(self, batch: Sequence[bytes]) -> list[Embedding]:
-        """Return one embedding per token sequence."""
         import numpy as np
 
         if self._exact:

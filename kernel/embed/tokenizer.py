@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def id_width(vocabulary: int) -> int:
-    """Return the bytes of a token id."""
     return 2 if vocabulary <= 65_536 else 4
 
 

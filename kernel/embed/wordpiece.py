@@ -100,7 +100,6 @@ class MoreKeys(NamedTuple):
     lengths: "memoryview[int]"
 
     def get(self, key: str) -> int | None:
-        """Return the id of a key."""
         return _looked_up(self.keys, self.ids, key)
 
     def sizes(self, beginning: str) -> frozenset[int]:

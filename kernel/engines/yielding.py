@@ -40,7 +40,6 @@ class Politeness:
         self.seconds = None if alone else self._measured
 
     def __enter__(self) -> None:
-        """Begins a transaction."""
         self._began = time.monotonic()
 
     def __exit__(

@@ -28,7 +28,6 @@ class Cors(CORSMiddleware):
         await (super().__call__ if ours else self.app)(scope, receive, send)
 
     def is_allowed_origin(self, origin: str) -> bool:
-        """Return whether requests from this origin are answered."""
         return origin_allowed(origin.encode("latin-1", "replace"), self._origins)
 
     def preflight_response(self, request_headers: Headers) -> Response:

@@ -76,13 +76,11 @@ async def send_response(send: Send, answer: HttpResponse) -> None:
 
 @lru_cache(maxsize=4096)
 def entity_headers(media: bytes, length: int) -> tuple[Header, ...]:
-    """Return the headers of a body of this type and length."""
     size = (b"content-length", b"%d" % length)
     return ((b"content-type", media), size) if length else (size,)
 
 
 def error_response(status: int, code: str, message: str, *extra: Header, **more: object) -> HttpResponse:
-    """Return an error outside of any dialect."""
     return HttpResponse(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra)
 
 
@@ -113,7 +111,6 @@ def failure_response(access: AccessControl, failure: Failure, path: str, headers
 
 
 def has_no_body(headers: Headers) -> bool:
-    """Return whether the headers declare no body."""
     return headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
 
 

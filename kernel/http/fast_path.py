@@ -20,9 +20,8 @@ from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import HttpResponse, send_response
-from kernel.http.encoded_headers import CommonHeaders, encode
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
-from kernel.http.uvicorn_protocol import LimitedProtocol
+from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines
 from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address
 
@@ -69,7 +68,6 @@ class FastPathProtocol(LimitedProtocol):
     """
 
     fast_routes: Mapping[bytes, FastRoute] = {}
-    common = CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
     addresses: ClassVar[Counter[str]] = Counter()  # connections by address
 
@@ -134,7 +132,6 @@ class FastPathProtocol(LimitedProtocol):
             self._hand_over()
 
     def on_body(self, body: bytes) -> None:
-        """Collects the body."""
         if self._target is None:
             super().on_body(body)
             return
@@ -274,8 +271,7 @@ class FastPathProtocol(LimitedProtocol):
         self.on_response_complete()
 
     def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
-        common = self.common.encoded(self.server_state.default_headers)
-        more = encode(extra) if extra else b""
+        common, more = header_lines(self.server_state.default_headers), header_lines(extra)
         if not response.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
@@ -323,6 +319,5 @@ def protocol(
         "wheel": DeadlineWheel(),
         "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),
         "addresses": Counter[str](),
-        "common": CommonHeaders(),
     }
     return type("ServerProtocol", (FastPathProtocol,), shared)

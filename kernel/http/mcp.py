@@ -103,7 +103,6 @@ class Endpoint:
         self._streams = streams or UpdateStreams(os.urandom(32))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         raw: Sequence[Header] = scope["headers"]
         headers = dict(raw)
         try:

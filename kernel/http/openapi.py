@@ -1,17 +1,16 @@
 """The tools and REST methods as an OpenAPI 3.1 document, made from the schemas of the tools."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from kernel.calls.dialect import Dialect
+from kernel.calls.dialect import Dialect, RestMethod
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Schema, Tool
 from kernel.core.errors import HTTP_STATUS, Code, Fault
-from kernel.http.openapi_methods import ERROR as METHOD_ERROR
-from kernel.http.openapi_methods import ERROR_RESPONSE, method_paths
 
 _JSON = "application/json"
 _LOCAL = "#/$defs/"
@@ -51,12 +50,30 @@ _ERROR: Schema = {
     "required": ["error"],
 }
 
+_METHOD_FAILED = "method.error"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+_TEXT: Schema = {"type": "string"}
+_METHOD_ERROR: Schema = {
+    "type": "object",
+    "properties": {"type": _TEXT, "message": _TEXT},
+    "required": ["type", "message"],
+}
+_METHOD_FAILURE: Schema = {
+    "type": "object",
+    "properties": {"type": {"const": "error"}, "error": _METHOD_ERROR, "request_id": _TEXT},
+    "required": ["type", "error", "request_id"],
+}
+_METHOD_ERROR_RESPONSE: Schema = {"description": "The method failed.", "content": {_JSON: {"schema": _METHOD_FAILURE}}}
+
+Share = Callable[[Schema, str], Schema]  # moves a schema among the components under a name, and returns its reference
+
 
 def document(dialects: Sequence[Dialect], version: str) -> Schema:
     """Return the whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
     schemas: Schema = {"error": _ERROR}
     responses: Schema = {
-        METHOD_ERROR: ERROR_RESPONSE,
+        _METHOD_FAILED: _METHOD_ERROR_RESPONSE,
         **{f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()},
     }
     paths: Schema = {}
@@ -64,7 +81,7 @@ def document(dialects: Sequence[Dialect], version: str) -> Schema:
         responses.update(_fault_responses(dialect))
         for tool in dialect.tools:
             paths[f"/tools/{tool.name}"] = {"post": _operation(dialect, tool, schemas)}
-        paths.update(method_paths(dialect, partial(_share, schemas=schemas)))
+        paths.update(_method_paths(dialect, partial(_share, schemas=schemas)))
     return {
         "openapi": "3.1.0",
         "info": {"title": "Quipu", "version": version, "summary": "A memory server for AI agents."},
@@ -157,3 +174,61 @@ def _http_response(about: str) -> Schema:
 
 def _media(dialect: Dialect) -> str:
     return dialect.fail(Fault("internal", "")).media
+
+
+def _method_paths(dialect: Dialect, share: Share) -> Schema:
+    """Return one path for each address of `dialect.rest`, with an operation for each of its methods."""
+    paths: Schema = {}
+    for method in dialect.rest:
+        paths.setdefault(method.path, {})[method.verb.lower()] = _method_operation(dialect, method, share)
+    return paths
+
+
+def _method_operation(dialect: Dialect, method: RestMethod, share: Share) -> Schema:
+    tool, result = method.tool, output_schema(method.tool)
+    operation: Schema = {"operationId": _method_name(method), "tags": [dialect.name], "description": tool.description}
+    operation.update(_posted(method, share) if method.verb == "POST" else _queried(method))
+    answer: Schema = {"description": "The result of the method.", "content": {_JSON: {"schema": {}}}}
+    if result is not None:
+        answer["content"] = {_JSON: {"schema": share(result, f"{_method_name(method)}.output")}}
+    operation["responses"] = {"200": answer, "default": {"$ref": f"#/components/responses/{_METHOD_FAILED}"}}
+    return operation
+
+
+def _method_name(method: RestMethod) -> str:
+    """Return the name of its tool, as the names of components allow it."""
+    return method.tool.name.replace(" ", "_")
+
+
+def _queried(method: RestMethod) -> Schema:
+    """Return the arguments of a method without a body."""
+    arguments = input_schema(method.tool)
+    path, required = _PARAMETER.findall(method.path), arguments["required"]
+    return {
+        "parameters": [
+            _parameter(name, "path" if name in path else "query", schema, required=name in required)
+            for name, schema in arguments["properties"].items()
+        ]
+    }
+
+
+def _posted(method: RestMethod, share: Share) -> Schema:
+    arguments = input_schema(method.tool)
+    fields, path = arguments["properties"], _PARAMETER.findall(method.path)
+    posted: Schema = {}
+    if path:
+        posted["parameters"] = [_parameter(name, "path", fields[name], required=True) for name in path]
+    if body := {name: schema for name, schema in fields.items() if name not in path}:
+        required = [name for name in arguments["required"] if name in body]
+        shared = share({**arguments, "properties": body, "required": required}, f"{_method_name(method)}.input")
+        posted["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": shared}}}
+    return posted
+
+
+def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
+    """Return a parameter of the path or the query, if an absent value is null."""
+    shape = schema if schema.get("default", "") is not None else schema["anyOf"][0]
+    about = shape.get("description")
+    parameter: Schema = {"name": name, "in": place, "required": required}
+    parameter["schema"] = {key: value for key, value in shape.items() if key != "description"}
+    return {**parameter, "description": about} if about else parameter

@@ -63,7 +63,6 @@ class ParsingProtocol(HttpToolsProtocol):
             self.on_incomplete(len(data))
 
     def on_message_begin(self) -> None:
-        """Starts a request."""
         self.reading = HEAD
         super().on_message_begin()
 
@@ -79,11 +78,9 @@ class ParsingProtocol(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def on_chunk_header(self) -> None:
-        """Starts a chunk."""
         self.trailers = Trailers()
 
     def on_body(self, body: bytes) -> None:
-        """Passes the body on."""
         self.trailers = None
         super().on_body(body)
 

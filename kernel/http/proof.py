@@ -28,7 +28,6 @@ class ProofRoute:
         self._token = local.token if local else self._nobodys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         refusal = refuse(scope["headers"], headers, self._limits)
         await send_response(send, refusal_response(refusal) if refusal else self._answer(scope, headers))

@@ -61,7 +61,6 @@ class ReceiveFlow(FlowControl):
         self._unparsed, self._at = b"", 0
 
     def pause_reading(self) -> None:
-        """Parses and reads no more for now."""
         self.read_paused = True
         self._stop()
 
@@ -167,7 +166,6 @@ class Trailers:
         self._received: int | None = None  # unknown of the piece in which they may have begun
 
     def add(self, name: bytes, value: bytes) -> None:
-        """Counts a trailer."""
         self.count += 1
         self.bytes += len(name) + len(value)
 

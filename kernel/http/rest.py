@@ -73,7 +73,6 @@ class ToolRoutes:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         path: str = scope["path"]
 
         def refusal(failure: Failure, headers: Headers) -> HttpResponse:
@@ -146,7 +145,6 @@ class AuthGate:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         raw = scope.get("headers", ())
         headers: dict[bytes, bytes] = dict(raw)
         path: str = scope.get("path", "")  # the lifespan has none

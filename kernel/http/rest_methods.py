@@ -89,7 +89,6 @@ class MethodRoutes:
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         request_id = new_id("req")
 
         async def answer(headers: Headers) -> HttpResponse:

@@ -1,7 +1,9 @@
 """The GET routes, through Starlette: home page, tool list, OpenAPI document, health probes and metrics."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -10,7 +12,7 @@ from starlette.routing import Route
 
 from kernel.calls.call import ToolEntry
 from kernel.calls.dialect import Dialect, RestMethod
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Schema
 from kernel.core.config import VERSION
@@ -20,11 +22,13 @@ from kernel.http.edge import HttpResponse, access_refusal
 from kernel.http.fast_path import HEALTHY
 from kernel.http.home import home
 from kernel.http.openapi import document
-from kernel.http.readiness import Readiness
 from kernel.http.rest import Ready
 from kernel.security.permissions import Forbidden, Grant, Permission
 
 _JSON = "application/json"
+_PROBE_SECONDS = 2.0  # for the database
+_READY = {"status": "ready"}
+_AWAY = Fault("storage", "The database does not answer.")
 
 
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
@@ -36,7 +40,7 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
         Route("/tools", pages.tools),
         Route("/openapi.json", pages.openapi),
         Route("/healthz", Response(HEALTHY, media_type=_JSON), methods=["GET"]),
-        Route("/readyz", Readiness(ready).answer),
+        Route("/readyz", _Readiness(ready).answer),
     ]
 
 
@@ -77,6 +81,35 @@ class _ToolPages:
 
     def _encode_openapi(self, grant: Grant) -> bytes:
         return msgspec.json.encode(document(self._documented(grant), VERSION))
+
+
+class _Readiness:
+    """Answers the probe; the database is asked by one thread at a time, however many probes there are."""
+
+    def __init__(self, ready: Callable[[], Ready]) -> None:
+        self._ready = ready
+        self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
+
+    async def answer(self, request: Request) -> Response:
+        """Return status 503 if the database does not answer; a caller that may not call the server reads the status
+        alone.
+        """
+        found = self._ready()
+        told = request.scope["caller"] is not None
+        body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
+        database = dict[str, str]() if found.probe is None else await self._probed(found.probe)
+        if isinstance(database, Fault):
+            unavailable = {"status": "unavailable", **({"message": database.message} if told else {})}
+            return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
+        return Response(msgspec.json.encode({**body, **database} if told else _READY), media_type=_JSON)
+
+    async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(asyncio.to_thread(catch_faults, probe))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asking), _PROBE_SECONDS)
+        except TimeoutError:
+            return _AWAY
 
 
 def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[bytes | Fault]], media: str) -> Route:

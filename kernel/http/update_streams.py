@@ -38,7 +38,6 @@ class UpdateStream:
         self._ended = False
 
     def put(self, message: bytes) -> None:
-        """Queues a notification."""
         self._waiting[message] = None
         self._wake.set()
 
@@ -158,7 +157,6 @@ class UpdateStreams:
                 del self._sessions[id_]
 
     def end_session(self, id_: str) -> None:
-        """Ends a session."""
         session = self._sessions.pop(id_, None)
         if session is not None:
             session.close()
@@ -166,7 +164,6 @@ class UpdateStreams:
     async def run_listen(
         self, service: Service, inbound: Inbound, send: Send, receive: Receive, *, allowed: Allowed
     ) -> None:
-        """The response to subscriptions/listen."""
         stream, params = UpdateStream(send, {}), inbound.params
         assert isinstance(params, Listen)
         caller = inbound.caller

@@ -3,15 +3,16 @@
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, cast
 
-from kernel.core.limits import BYTES_PER_SECOND
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from kernel.core.limits import BYTES_PER_SECOND, Header
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
 from kernel.http.read_flow import ReceiveFlow
-from kernel.http.rejections import REJECTED_WHILE_SENDING, rejection
 from kernel.http.write_backpressure import Unsent
 
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
@@ -20,6 +21,19 @@ _UNSENT_SECONDS = 0.5  # between two looks at a client that is behind with its a
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds: unsent data is dropped, the peer gets RST
 # A close with unread input resets the connection, and the client may lose the response (RFC 9112 section 9.6).
 _LINGER_SECONDS = 1.0
+
+_REJECTIONS = {
+    400: (b"invalid", b"Malformed HTTP request"),
+    408: (b"timeout", b"Request timed out"),
+    413: (b"too_large", b"Body too large"),
+    429: (b"rate_limited", b"Too many requests, try again later."),
+    431: (b"headers_too_large", b"Headers too large"),
+    501: (b"not_implemented", b"CONNECT is not supported"),
+    503: (b"busy", b"Too many connections, try again."),
+}
+_RETRIED = (429, 503)
+# The client may still be sending when it is rejected with one of these.
+_REJECTED_WHILE_SENDING = (400, 413, 431, 501)
 
 
 class CycleTransport(NamedTuple):
@@ -49,7 +63,6 @@ class LimitedProtocol(ParsingProtocol):
     _linger_until = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accepts the connection."""
         super().connection_made(transport)
         self.flow = ReceiveFlow(transport, self.loop, self._parse_piece, self.pipeline)
         self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
@@ -69,7 +82,6 @@ class LimitedProtocol(ParsingProtocol):
         self.cycle.transport = cast("asyncio.Transport", self._cycle_transport)
 
     def on_message_complete(self) -> None:
-        """Ends the deadline."""
         super().on_message_complete()
         if not self.reading:
             self.timed = BETWEEN_REQUESTS
@@ -109,14 +121,12 @@ class LimitedProtocol(ParsingProtocol):
         self.wheel.schedule(self, now + min(_UNSENT_SECONDS, self.limits.stall_seconds))
 
     def resume_writing(self) -> None:
-        """Ends that deadline."""
         super().resume_writing()
         self._write_stall = None
         self._largest_write = 0
         self.unsent.remove(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancels the deadline."""
         super().connection_lost(exc)
         self.wheel.cancel(self)
         self.unsent.remove(self)
@@ -127,7 +137,6 @@ class LimitedProtocol(ParsingProtocol):
         return self.transport.get_write_buffer_size()
 
     def held_bytes(self) -> int:
-        """Return the bytes of them in memory."""
         return max(self._largest_write, self.unsent_bytes())
 
     def drop(self) -> None:
@@ -178,8 +187,8 @@ class LimitedProtocol(ParsingProtocol):
         cycle = self.current_cycle()
         if self.reading != BODY or cycle is None or not cycle.response_complete:
             STATUSES[status] += 1
-            self.transport.write(rejection(status, self.server_state.default_headers))
-        self._linger() if status in REJECTED_WHILE_SENDING else self.transport.close()
+            self.transport.write(_rejection(status, self.server_state.default_headers))
+        self._linger() if status in _REJECTED_WHILE_SENDING else self.transport.close()
 
     def close(self) -> None:
         """Closes the connection; while the client is sending, lets it read the response first."""
@@ -245,3 +254,21 @@ class LimitedProtocol(ParsingProtocol):
     def _response_due(self) -> bool:
         """Return whether a response to an earlier request is pending, or one to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
+
+
+def header_lines(headers: Iterable[Header]) -> bytes:
+    """Return headers as they are sent."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def _rejection(status: int, headers: Iterable[Header]) -> bytes:
+    """Return the whole response with this status, after which the connection closes."""
+    body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
+    retry = b"retry-after: 1\r\n" if status in _RETRIED else b""
+    return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
+        STATUS_LINE[status],
+        header_lines(headers),
+        retry,
+        len(body),
+        body,
+    )

@@ -9,9 +9,7 @@ _GRACE_SECONDS = 1.0
 class Taker(Protocol):
     """A connection whose client has not taken all of an answer."""
 
-    def unsent_bytes(self) -> int:
-        """Return the bytes that are left."""
-        ...
+    def unsent_bytes(self) -> int: ...
 
     def held_bytes(self) -> int:
         """Return the bytes in memory: a transport frees nothing of an answer before all of it is taken."""

@@ -133,7 +133,6 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
 
 
 def unsupported(version: bytes | None) -> ProtocolError:
-    """Return the error that lists the supported versions."""
     requested = (version or b"").decode("latin-1")
     data = {"supported": list(MODERN_VERSIONS), "requested": requested}
     return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)

@@ -10,7 +10,6 @@ from kernel.calls.arguments import json_terms
 from kernel.core.limits import Limits, excess
 from kernel.core.text import whole_characters
 from kernel.mcp import protocol
-from kernel.mcp.client_info import Capabilities, Client
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
 if TYPE_CHECKING:
@@ -43,6 +42,50 @@ class ProtocolError(Exception):
         if self.data is not None:
             error["data"] = self.data
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_, msgspec.json.encode(error))
+
+
+class Icon(Struct):
+    """An icon of a client; only checked."""
+
+    src: str
+    mimeType: str | None = None
+    sizes: list[str] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
+class Client(Struct, gc=False):
+    """The client's description of itself."""
+
+    name: str
+    version: str
+    title: str | None = None
+    description: str | None = None
+    websiteUrl: str | None = None
+    icons: list[Icon] | None = None
+
+
+class ElicitationModes(Struct, omit_defaults=True):
+    """The modes of elicitation that the client offers; an empty object means `form`."""
+
+    form: Object | None = None
+    url: Object | None = None
+
+
+class Sampling(Struct, omit_defaults=True):
+    """The sampling features that the client offers."""
+
+    context: Object | None = None
+    tools: Object | None = None
+
+
+class Capabilities(Struct, omit_defaults=True, gc=False):
+    """The capabilities of a client."""
+
+    elicitation: ElicitationModes | None = None
+    experimental: dict[str, Object] | None = None
+    extensions: dict[str, Object] | None = None
+    roots: Object | None = None
+    sampling: Sampling | None = None
 
 
 class Meta(Struct, gc=False):

@@ -115,5 +115,4 @@ METHODS: dict[str, Method] = {
 
 
 def knows(era: Era, method: str) -> bool:
-    """Return whether an era has a method."""
     return method in METHODS and era in METHODS[method].eras

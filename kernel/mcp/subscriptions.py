@@ -58,7 +58,6 @@ class Subscriptions:
         return self._notification("subscriptions/acknowledged", {"notifications": honored})
 
     def close(self) -> None:
-        """Ends all subscriptions."""
         for uri in list(self._messages):
             self.drop(uri)
 

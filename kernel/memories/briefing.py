@@ -117,7 +117,6 @@ class HookSessions:
             self._put(key, HookSession(now, self._fresh(key, now).root))
 
     def end(self, key: str) -> None:
-        """Forgets a session."""
         with self._lock:
             self._found.pop(key, None)
 

@@ -77,7 +77,6 @@ class Manifest(NamedTuple):
 
 
 def backup_time() -> str:
-    """Return the time now as it appears in the name of a backup."""
     return utc_now().replace(":", "").replace(".", "")
 
 
@@ -173,7 +172,6 @@ def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = 
 
 
 def place(folder: Path, tenant: str) -> Path:
-    """Return the folder of a tenant in a backup."""
     return folder if tenant == MAIN else folder / "tenants" / tenant
 
 

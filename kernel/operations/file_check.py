@@ -11,7 +11,6 @@ from kernel.core.lazy_regex import regex
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import DAMAGED, WRONG_SCHEMA
 from kernel.engines.sqlite.integrity import MALFORMED
-from kernel.engines.sqlite.vacuum import vacuum
 from kernel.operations.index_check import LOST_OR_DAMAGED, Finding, Report, check_dialect
 from kernel.search import ann_storage
 from kernel.store.context import CallContext, StoreContext
@@ -134,7 +133,7 @@ def _mend(db: Connection, trees: Sequence[_Tree], errors: Sequence[str]) -> None
             ann_storage.clear(tx)
     if names or any(_OF_INDEX.search(text) for text in errors):
         db.script("REINDEX")
-    vacuum(db)  # leaves out the pages of the damaged trees
+    db.vacuum()  # leaves out the pages of the damaged trees
     db.checkpoint(truncate=True)
 
 

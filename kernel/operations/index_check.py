@@ -130,7 +130,6 @@ def sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[Inde
 
 
 def put_source(tx: Tx, source: IndexSource, origin: index.Origin | None = None) -> None:
-    """Index a memory as its source says."""
     index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
 
 

@@ -16,9 +16,9 @@ from kernel.core.errors import CatchFaults, Fault
 from kernel.core.ordinary_files import read_bytes
 from kernel.engines.migrations import pending_migrations
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import ReadOnlyDatabase
 from kernel.engines.sqlite.folder_lock import FolderLock
 from kernel.engines.sqlite.following_copy import FollowingCopy, source_damaged
-from kernel.engines.sqlite.read_only_database import ReadOnlyDatabase
 from kernel.operations.backup import DATABASE
 from kernel.operations.file_check import find_damage
 from kernel.security import api_keys

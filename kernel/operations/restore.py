@@ -61,7 +61,6 @@ class Restoring(NamedTuple):
 
     @property
     def staging(self) -> Path:
-        """Return the folder of the copies."""
         return self.data / _STAGING
 
     def add(self, copy: Path | None, final: Path, aside: str) -> None:

@@ -32,7 +32,6 @@ class LoginCodes:
         self._lock = lock or (lambda: own)
 
     def make(self, key: str) -> str:
-        """Return a code for the id of a key."""
         code, id_ = secrets.token_urlsafe(_RANDOM_BYTES), key.encode()
         made = _SLOT.pack(_digest(code), id_, time.monotonic() + SECONDS)
         with self._lock():

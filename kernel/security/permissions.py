@@ -100,7 +100,6 @@ class RequiredPermission(NamedTuple):
 
     @property
     def least(self) -> Permission:
-        """Return the permission that allows at least one action."""
         return min(self.actions.values(), default=self.most)
 
 

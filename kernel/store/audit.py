@@ -63,9 +63,7 @@ class ChangeRecorder(Protocol):
         """Return the changeset of all changes since the last call; None if it is too large to be kept."""
         ...
 
-    def close(self) -> None:
-        """Stops recording."""
-        ...
+    def close(self) -> None: ...
 
 
 class EarlierSlices:
@@ -90,7 +88,6 @@ class EarlierSlices:
         self.is_partial = self._begun and self._more
 
     def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
-        """Records one slice."""
         touched, first = tx.touched
         self._more = more
         self._changed = self._changed or changed
@@ -183,7 +180,6 @@ def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
 
 
 def last_part(tx: Tx, call: str) -> UndoPart | None:
-    """Return the last part of a call that is left to undo."""
     number = tx.one("kernel.audit.last_part", int, call=call)
     part = None if number is None else tx.one("kernel.audit.undo_part", _undo_part, call=call, part=number)
     return part and part._replace(number=number or 0)
@@ -195,7 +191,6 @@ def has_parts(tx: Tx, call: str) -> bool:
 
 
 def delete_part(tx: Tx, call: str, part: UndoPart) -> None:
-    """Deletes a part that is undone."""
     tx.run("kernel.audit.delete_part", call=call, part=part.number)
 
 
@@ -236,7 +231,6 @@ class KeptUndo(NamedTuple):
 
 
 def kept_undo(tx: Tx) -> KeptUndo:
-    """Return a summary of the undo data."""
     tx.flush_deferred()
     return tx.one("kernel.audit.kept_undo", KeptUndo) or KeptUndo(0, 0, "", 0)
 

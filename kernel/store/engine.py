@@ -119,9 +119,7 @@ class Database(Protocol):
         """Starts background work, such as checkpoints."""
         ...
 
-    def reader(self) -> ReadConnection:
-        """Opens a connection for reads."""
-        ...
+    def reader(self) -> ReadConnection: ...
 
     def writer(self) -> WriteConnection:
         """Opens the connection of the writer; at most one is in use at a time."""

@@ -21,9 +21,7 @@ class Cursor(Protocol):
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
 
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows."""
-        ...
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
 
 
 class Rows:
@@ -38,7 +36,6 @@ class Rows:
         return iter(self._rows)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows."""
         return list(self._rows)
 
 
@@ -59,9 +56,7 @@ class Tables(Protocol):
         """Return the names of the tables, each after those that it refers to."""
         ...
 
-    def columns(self, table: str) -> list[str]:
-        """Return the columns that hold values."""
-        ...
+    def columns(self, table: str) -> list[str]: ...
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Return every row, in the order of the primary key."""
@@ -71,9 +66,7 @@ class Tables(Protocol):
         """Return the row with the primary key of this one; None if there is none."""
         ...
 
-    def put(self, table: str, row: dict[str, Any], *, replace: bool) -> None:
-        """Writes a row."""
-        ...
+    def put(self, table: str, row: dict[str, Any], *, replace: bool) -> None: ...
 
 
 class Engine(Protocol):
@@ -100,7 +93,12 @@ class Engine(Protocol):
         ...
 
     @property
-    def ahead(self) -> Callable[[str, Params], Cursor]:
+    def run_ahead(self) -> Callable[[str, Params], object]:
+        """Runs one statement for its effect, at once or with the next."""
+        ...
+
+    @property
+    def ahead(self) -> Callable[[str, Params], Iterable[tuple[Any, ...]]]:
         """Begins one statement, which sees what was done before it: its rows may come with those of the next."""
         ...
 

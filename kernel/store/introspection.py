@@ -10,7 +10,6 @@ from kernel.store.transaction import Tx
 
 
 def file(tx: Tx) -> str:
-    """Return the path of the database file."""
     return tx.file
 
 

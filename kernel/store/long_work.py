@@ -50,7 +50,6 @@ class Slices(Generic[R]):
 
 
 def run_steps(tx: Tx, steps: Steps[R]) -> R:
-    """Return the result of all steps in one transaction."""
     try:
         next(steps)
         while True:

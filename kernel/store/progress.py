@@ -32,11 +32,9 @@ class Progress:
         self._expected = max(0, self._expected - steps)
 
     def step(self) -> None:
-        """Counts one step as done."""
         self.update(self._done + 1, self._total)
 
     def update(self, done: int, total: int) -> None:
-        """Sets the steps done and the total."""
         self._done, self._total = done, total
         now = time.monotonic()
         if now >= self._next_report or self._done == self._total:
@@ -58,7 +56,6 @@ def begin_steps(tx: Tx, count: int) -> None:
 
 
 def count_step(tx: Tx) -> None:
-    """Counts one step as done."""
     if tx.progress is not None:
         tx.progress.step()
 

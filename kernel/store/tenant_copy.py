@@ -31,9 +31,7 @@ class End(Protocol):
         """Return the tables by name, without those derived from others."""
         ...
 
-    def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """Return the rows of a table in the order of its key."""
-        ...
+    def rows(self, name: str, table: Table) -> Iterator[Row]: ...
 
     def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
         """Writes these rows in the place of those that are there."""

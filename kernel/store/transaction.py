@@ -11,7 +11,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
 from kernel.core.text import json_text
 from kernel.store.context import CallContext
-from kernel.store.engine_types import TOO_LONG, Cursor, Engine, Params, Tables, Token
+from kernel.store.engine_types import TOO_LONG, Engine, Params, Tables, Token
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -115,7 +115,6 @@ class Tx:
 
     @property
     def file(self) -> str:
-        """Return the path of the database file."""
         return self._engine.filename
 
     @property
@@ -131,32 +130,32 @@ class Tx:
 
     def one(self, query: str, row: Row[R], /, **params: object) -> R | None:
         """Return the first row of `query` as `row(*columns)`, or None."""
-        rows = self._execute(query, params).fetchall()
+        rows = self._execute(query, params, self._run).fetchall()
         return row(*rows[0]) if rows else None
 
     def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
         """Return every row of `query`, each as `row(*columns)`."""
-        return [row(*values) for values in self._execute(query, params).fetchall()]
+        return [row(*values) for values in self._execute(query, params, self._run).fetchall()]
 
     def ask(self, query: str, row: Row[R], /, **params: object) -> Callable[[], list[R]]:
         """Return a function that returns every row of `query`, as it is now: the next statements may go with it."""
         rows = self._execute(query, params, self._engine.ahead)
-        return lambda: [row(*values) for values in rows.fetchall()]
+        return lambda: [row(*values) for values in rows]
 
     def send(self, query: str, /, **params: object) -> None:
         """Runs `query` for its effect, before the next statement or with it."""
-        self._execute(query, params, self._engine.ahead)
+        self._execute(query, params, self._engine.run_ahead)
 
     def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
         """Yield the rows of `query` as they are read; these rows must not be changed meanwhile."""
         self._budget.streamed = True
-        for values in self._execute(query, params):
+        for values in self._execute(query, params, self._run):
             self.check_time()
             yield row(*values)
 
     def run(self, query: str, /, **params: object) -> int:
         """Runs `query` for its effect; the number of rows it changed."""
-        self._execute(query, params).fetchall()
+        self._execute(query, params, self._run).fetchall()
         return self._engine.changes()
 
     def tokenize(self, text: str) -> list[Token]:
@@ -306,9 +305,7 @@ class Tx:
         """Return whether the current call has deferred work, flushed or not."""
         return self._before_call is not None or len(self._deferred) > self._call_start
 
-    def _execute(
-        self, query: str, params: dict[str, object], run: Callable[[str, Params], Cursor] | None = None
-    ) -> Cursor:
+    def _execute(self, query: str, params: dict[str, object], run: Callable[[str, Params], R]) -> R:
         for name, value in params.items():
             if isinstance(value, (list, tuple)):
                 params[name] = json_text(value)
@@ -316,7 +313,7 @@ class Tx:
             self._take_snapshot()
         self.check_time()
         self._budget.new_statement = True
-        return (run or self._run)(self.context.statements[query], params)
+        return run(self.context.statements[query], params)
 
     def _take_snapshot(self) -> None:
         if self._begin_pending:

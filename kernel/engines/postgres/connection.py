@@ -141,6 +141,8 @@ class Connection:
             return self.execute(text, params)
         return self._add(text, values_of(text, params or {}))
 
+    run_ahead = ahead
+
     def query(self, name: str, /, **params: Any) -> list[Row]:
         """Return the rows of a statement of `sql/postgres/engine`."""
         return self.send(name, **params).fetchall()

@@ -37,18 +37,15 @@ class TenantEnd:
         return {name: Table(tuple(names), tuple(keys.get(name, ()))) for name, names in columns.items()}
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """Yield the rows in pages."""
         text = f'SELECT {_list(table.columns)} FROM quipu."{name}" ORDER BY {_list(table.key)}'
         yield from self._db.stream(text, _PAGE)
 
     def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
-        """Writes rows as a stream."""
         self._db.command(f'DELETE FROM quipu."{name}"')
         values = (tuple(escape(value) if isinstance(value, str) else value for value in row) for row in rows)
         self._db.copy_in(f'COPY quipu_data."{name}" ({_list(table.columns)}) FROM STDIN', values)
 
     def last_ids(self) -> Mapping[str, int]:
-        """Return the counters of the tenant."""
         return dict(self._db.query("engine.copy.last_ids"))
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:

@@ -106,11 +106,9 @@ class PostgresDatabase:
             self._shared_file.follow(catch_faults)
 
     def reader(self) -> Connection:
-        """Opens a connection that reads."""
         return self._connect(reading=True)
 
     def writer(self) -> Connection:
-        """Opens a connection that writes."""
         return self._connect()
 
     def _connect(self, *, reading: bool = False) -> Connection:

@@ -136,7 +136,6 @@ def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
 
 
 def transaction_settings(connection: Any) -> list[str]:
-    """Return the commands that a transaction of this connection begins with."""
     return [f"SET LOCAL {setting}" for setting in _SETTINGS] if connection.quipu_pooled else []
 
 

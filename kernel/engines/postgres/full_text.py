@@ -202,7 +202,6 @@ def rebuild_steps(db: "Connection") -> Steps[None]:
 
 
 def match_trigrams(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.trigrams.match_trigrams."""
     trigrams = {
         trigram
         for word, _, _ in PHRASE.findall(params["query"])

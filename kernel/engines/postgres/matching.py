@@ -85,7 +85,6 @@ def matching(
     places: Sequence[int] | None = None,
     ids: Sequence[int] | None = None,
 ) -> Matching:
-    """Return the newest documents that match."""
     import numpy as np
 
     within = [place_element(place) for place in places] if places is not None else match.places
@@ -134,5 +133,4 @@ def _union(parts: Sequence["Numbers"]) -> "Numbers":
 
 
 def _both(shorter: "Numbers", longer: "Numbers") -> "Numbers":
-    """Return the documents that both lists have."""
     return shorter[longer.take(longer.searchsorted(shorter), mode="clip") == shorter] if len(longer) else longer

@@ -42,7 +42,6 @@ class Session:
 
     @property
     def on_replica(self) -> bool:
-        """Return whether the connection is to the replica."""
         return self._replica is not None and self.held is not None and self._owner is self._replica.pool
 
     @property

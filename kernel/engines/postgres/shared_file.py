@@ -91,7 +91,6 @@ class SharedFile:
         self._following.start()
 
     def close(self) -> None:
-        """Ends the thread."""
         self._stopping.set()
         if self._following is not None:
             self._following.join()

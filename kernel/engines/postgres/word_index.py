@@ -56,7 +56,6 @@ class Seen(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, int, int]:
-        """Return the last ids."""
         return self[:3]
 
 
@@ -83,7 +82,6 @@ class Occurrences(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Return its size in memory."""
         return 24 * len(self.docs) + _BYTES_OF_WORD
 
 

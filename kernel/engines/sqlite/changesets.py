@@ -46,7 +46,6 @@ class Recorder:
         return taken
 
     def close(self) -> None:
-        """Stops recording."""
         self._db.set_progress_handler(None, id=Recorder)
         self._session.close()
 

@@ -34,7 +34,6 @@ class Checkpointer:
         self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:

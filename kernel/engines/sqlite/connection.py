@@ -1,7 +1,7 @@
 """SQLite connections: settings, transactions, savepoints, checkpoints and backups."""
 
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -10,7 +10,7 @@ import apsw
 
 from kernel.core.errors import CatchFaults, Fault
 from kernel.core.ids import now_ns
-from kernel.engines.sqlite import changesets, full_text, pragmas, vacuum
+from kernel.engines.sqlite import changesets, full_text
 from kernel.engines.sqlite.errors import DAMAGED
 from kernel.engines.sqlite.integrity import integrity_errors
 from kernel.engines.sqlite.online_backup import copy_database
@@ -20,7 +20,7 @@ from kernel.engines.sqlite.table_rows import TableRows
 from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.engines.sqlite.vector_functions import add_vector_functions
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine_types import TOO_LONG, Cursor, Params, Rows, Token
+from kernel.store.engine_types import TOO_LONG, Cursor, Params, Token
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
@@ -34,6 +34,9 @@ _MOVE_ROOT = (
     "WHERE name = :name"
 )
 _TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
+_MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
+_WRITER_CACHE_KIB = 16384
+_READER_CACHE_KIB = 4096  # for pages beyond the mapped part of a large file; 16,384 took 24 MB more at 1M
 Fts5Row = apsw.FTS5ExtensionApi  # FTS5's view of the current row for an auxiliary function
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
@@ -46,7 +49,7 @@ class Connection:
         self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
-        self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        self.execute = self.run_ahead = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
         self.clock = now_ns
         self.changes = self._db.changes
         self.total_changes = self._db.total_changes
@@ -55,7 +58,7 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
         self._call_seconds = context.call_limits.milliseconds / 1000
-        for name, value in pragmas.settings(readonly=readonly, durable=durable).items():
+        for name, value in _pragmas(readonly=readonly, durable=durable).items():
             self._db.pragma(name, value)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
@@ -73,6 +76,11 @@ class Connection:
     def filename(self) -> str:
         """Return the path of the database file."""
         return self._db.filename
+
+    def vacuum(self) -> None:
+        """Rewrites the file without its free pages, by way of a temporary one."""
+        self.keep_temporary_pages(in_file=True)
+        self.script("VACUUM")
 
     def passes_check(self, text: str, params: Params) -> bool:
         """Return whether an integrity check of FTS5 succeeds."""
@@ -94,7 +102,6 @@ class Connection:
             self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
-        """Reads or sets one pragma."""
         return self._db.pragma(name, value) if value is not None else self._db.pragma(name)
 
     def enable_wal(self) -> None:
@@ -161,7 +168,7 @@ class Connection:
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
-            vacuum.vacuum(self)
+            self.vacuum()
 
     @contextmanager
     def writing_shadow_tables(self) -> Generator[None]:
@@ -181,7 +188,6 @@ class Connection:
         return full_text.rebuild_steps(self)
 
     def has_table(self, name: str) -> bool:
-        """Return whether the file has a table."""
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
 
     def keep_temporary_pages(self, *, in_file: bool) -> None:
@@ -200,9 +206,9 @@ class Connection:
             if tx is not None:
                 tx.rolled_back()
 
-    def ahead(self, text: str, params: Params) -> Cursor:
+    def ahead(self, text: str, params: Params) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, which runs at once."""
-        return Rows(self.execute(text, params).fetchall())
+        return self.execute(text, params).fetchall()
 
     def call(
         self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
@@ -351,3 +357,17 @@ def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
         yield db
     finally:
         db.close()
+
+
+def _pragmas(*, readonly: bool, durable: bool) -> Mapping[str, str | int]:
+    """Return the pragmas of a connection, by name."""
+    return {
+        "cache_size": -(_READER_CACHE_KIB if readonly else _WRITER_CACHE_KIB),
+        "temp_store": "memory",
+        "query_only": int(readonly),
+        "mmap_size": _MMAP_BYTES if readonly else 0,
+        "synchronous": "FULL" if durable else "NORMAL",
+        # On macOS fsync leaves data in the cache of the drive; elsewhere SQLite ignores these two.
+        "fullfsync": int(durable),
+        "checkpoint_fullfsync": 1,
+    }

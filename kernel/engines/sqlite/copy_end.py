@@ -33,7 +33,6 @@ class FileEnd:
         yield from self._db.execute(text, None)
 
     def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
-        """Writes row by row."""
         self._db.values(f'DELETE FROM "{name}"')
         marks = ", ".join(f":{column}" for column in table.columns)
         text = f'INSERT INTO "{name}" ({_list(table.columns)}) VALUES ({marks})'
@@ -41,12 +40,10 @@ class FileEnd:
             self._db.execute(text, dict(zip(table.columns, row, strict=True)))
 
     def last_ids(self) -> Mapping[str, int]:
-        """Return the last values of AUTOINCREMENT."""
         ours = schema_tables().names()
         return {name: last for name, last in self._db.values("SELECT name, seq FROM sqlite_sequence") if name in ours}
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:
-        """Of tables with AUTOINCREMENT."""
         for name, last in ids.items():
             known: dict[str, Any] = {"name": name, "last": last}
             self._db.values("DELETE FROM sqlite_sequence WHERE name = :name", {"name": name})

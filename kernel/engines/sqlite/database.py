@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
-from kernel.core.errors import CatchFaults
+from kernel.core.errors import CatchFaults, Fault
 from kernel.engines.sqlite.checkpointer import Checkpointer
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.log_file import log_of, size_of
@@ -34,7 +35,6 @@ class SqliteDatabase:
         self.after_commit: Callable[[Connection], None] = _nothing_due
 
     def start(self, catch_faults: CatchFaults) -> None:
-        """Starts the checkpointer."""
         self._checkpointer = Checkpointer(catch_faults, self.writer)
         self.after_commit = self._checkpointer.after_commit
         self._checkpointer.start()
@@ -44,7 +44,6 @@ class SqliteDatabase:
         return self._connect(readonly=True)
 
     def writer(self) -> Connection:
-        """Opens a connection that writes."""
         return self._connect(readonly=False)
 
     @property
@@ -77,6 +76,21 @@ def _fold_log(writer: Connection) -> None:
         writer.checkpoint(truncate=True, wait_milliseconds=_FOLD_MILLISECONDS)
     finally:
         writer.close()
+
+
+class ReadOnlyDatabase(SqliteDatabase):
+    """A file that another process writes, without writer and checkpointer; `refusal` says where to write instead."""
+
+    def __init__(self, file: Path, context: StoreContext, refusal: str, release: Callable[[], None]) -> None:
+        super().__init__(file, context, release=release)
+        self._refusal = refusal
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Starts nothing."""
+
+    def writer(self) -> NoReturn:
+        """Raises Fault("disabled")."""
+        raise Fault("disabled", self._refusal)
 
 
 def _nothing_due(_writer: Connection) -> None:

@@ -21,7 +21,6 @@ _MOST_LOG_PAGES = 4000  # 16 MB of log: from here on readers are waited for, so 
 
 
 def source_damaged(error: str) -> Fault:
-    """Return the Fault for a source that is not copied."""
     return Fault(
         "storage", f"The source is damaged: {error}. The copy stays as it was; run `quipu check` on the source."
     )

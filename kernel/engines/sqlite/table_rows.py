@@ -62,12 +62,10 @@ class TableRows:
         return self._columns[table]
 
     def key(self, table: str) -> list[str]:
-        """Return the columns of the primary key."""
         return [name for name, part in sorted(self._described(table), key=lambda column: column[1]) if part]
 
 
 def listed(columns: Sequence[str]) -> str:
-    """Names of columns in a statement."""
     return ", ".join(map(_quoted, columns))
 
 

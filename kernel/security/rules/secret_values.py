@@ -123,7 +123,6 @@ def _looks_random(value: str) -> bool:
 
 
 def is_random_value(match: re.Match[str]) -> bool:
-    """Return whether the value looks random."""
     return _looks_random(match["value"])
 
 

@@ -88,7 +88,6 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _matches(rule: SecretRule, text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches that are secrets."""
     for match in _compiled(rule.pattern, rule.fold).finditer(text):
         if not is_filler(match) if rule.check is None else rule.check(match):
             yield match

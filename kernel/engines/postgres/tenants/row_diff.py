@@ -29,7 +29,6 @@ class Table(NamedTuple):
         )
 
     def buckets(self, number: int) -> str:
-        """Return a digest of the rows of each bucket."""
         return (
             f"SELECT '{self.name}' AS name, left(k, {_BUCKET_DIGITS}) AS bucket, md5(string_agg(d, '' ORDER BY k)) "
             f"FROM ({self.rows(number)}) AS r GROUP BY 2"
