@@ -255,7 +255,7 @@ TOP_EXAMPLES = (
 )
 ENVIRONMENT = """environment:
   QUIPU_DATA, QUIPU_MODEL, HOST and PORT stand for --data, --model, --host and --port; every other setting is a
-  variable too, in docs/operations.md. NO_COLOR turns colours off."""
+  variable too, in docs/settings.md. NO_COLOR turns colours off."""
 
 
 class Help(NamedTuple):

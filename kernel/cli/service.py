@@ -29,7 +29,7 @@ _UNIT_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
 
 _NO_SESSION = (
     " In a container, or after `su`, this user has no session of systemd: log in anew, or allow it by `sudo loginctl "
-    "enable-linger USER`; else let the system start the server, by the units in docs/operations.md."
+    "enable-linger USER`; else let the system start the server, by the units in docs/deploy.md."
 )
 
 Commands = tuple[tuple[str, ...], ...]

@@ -194,8 +194,8 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_operations_lists_every_setting_and_command() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+def test_the_pages_list_every_setting_and_command() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     dialects = [file.read_text(encoding="utf-8") for file in ROOT.glob("handlers/*/README.md")]
     shown: set[str] = set()
     for cell in re.findall(r"^\| (`[A-Z][^|]*) \|", "\n".join([page, *dialects]), re.MULTILINE):
@@ -209,6 +209,7 @@ def test_operations_lists_every_setting_and_command() -> None:
     assert wanted - shown == set()
 
     commands: Any = next(action for action in parser()._actions if action.dest == "command")
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `quipu (\w+)", page, re.MULTILINE))
     assert set(commands.choices) == listed
 

@@ -118,7 +118,7 @@ class Replication:
     def __init__(self, data: Path, copy: Path) -> None:
         self.copy = copy
         self._config = copy.with_suffix(".yml")
-        page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs" / "backup.md").read_text(encoding="utf-8")
         (text,) = re.findall(r"```text\n# litestream\.yml\n(.*?)```", page, re.DOTALL)
         text = text.replace("/srv/quipu/quipu.db", str(data / "quipu.db")).replace("/mnt/copies/quipu", str(copy))
         self._config.write_text(text, encoding="utf-8")
