@@ -1,9 +1,14 @@
-"""Editing and forgetting by a person: memories, entities, notes, resources and links."""
+"""Editing and forgetting by a person: of notes, resources and immutable memories with tools beside the contract."""
 
+from handlers.brain import repository
+from handlers.brain.base import not_found, space
 from handlers.brain.immutability import lock_of
-from handlers.brain.index_text import resource_source
+from handlers.brain.index_text import note_source, resource_source, update_index
+from handlers.brain.memories import DeleteMemory, delete_row
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
+from kernel.calls.tools import Hints, Tool, write
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.store import history
 from kernel.store.transaction import Tx
 
 
@@ -48,3 +53,41 @@ def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:
     links = [Neighbour(link.relationship, True, f"brain:{db}", link.target_id) for link in outgoing]
     links += [Neighbour(link.relationship, False, f"brain:{db}", link.source_id) for link in incoming]
     return links[:MOST_LINKS]
+
+
+def forget_note(tx: Tx, request: DeleteMemory) -> str:
+    """Delete a note; notes below it stay."""
+    here = space(tx, request.db)
+    row = tx.one("brain.notes.delete", Note, db=request.db, id=request.id)
+    if row is None:
+        raise not_found("Note", request.id)
+    history.append(tx, here, row.id, "deleted", before=row.content)
+    update_index(tx, note_source(here, row), active=False)
+    return f"Deleted note '{row.id}'"
+
+
+def forget_resource(tx: Tx, request: DeleteMemory) -> str:
+    """Delete a resource."""
+    here = space(tx, request.db)
+    row = tx.one("brain.resources.delete", Resource, db=request.db, id=request.id)
+    if row is None:
+        raise not_found("Resource", request.id)
+    source = resource_source(here, row)
+    history.append(tx, here, row.id, "deleted", before=source.text)
+    update_index(tx, source, active=False)
+    return f"Deleted resource '{row.id}'"
+
+
+def forget_immutable_memory(tx: Tx, request: DeleteMemory) -> str:
+    """Delete a memory and its links, whatever protects it."""
+    space(tx, request.db)
+    row = repository.get(tx, request.db, request.id)
+    delete_row(tx, request.db, row, reason="its owner lifted the protection")
+    return f"Deleted memory '{row.id}'"
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(forget_note, Hints("Forget note", destructive=True), permission="write"),
+    write(forget_resource, Hints("Forget resource", destructive=True), permission="write"),
+    write(forget_immutable_memory, Hints("Forget immutable memory", destructive=True), permission="admin"),
+)

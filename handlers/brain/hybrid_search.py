@@ -24,8 +24,7 @@ from handlers.brain.scoring import (
     signals,
     total_score,
 )
-from handlers.brain.search import QueryText
-from handlers.brain.validity import valid
+from handlers.brain.search import QueryText, valid
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.core.errors import Fault
 from kernel.search import index

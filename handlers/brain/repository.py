@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import NO_PREFIX, embedding_columns, new_id, not_found, space, stored
+from handlers.brain.base import NO_PREFIX, embedding_columns, json_text, new_id, not_found, space, stored
 from handlers.brain.fields import check_fields, keep_fields
 from handlers.brain.index_text import ACTIVE, KINDS, Indexed, memory_source, update_index
 from handlers.brain.schemas import Memory
@@ -170,3 +171,39 @@ def link_successor(
     )
     history.append(tx, f"brain:{db}", key, "created", after=f"{new} {relationship} {old}", reason=context)
     return key
+
+
+_REASON = "supersede_reason"  # the key of the original
+
+
+class _Freed(NamedTuple):
+    id: str
+    content: str
+
+
+def check_not_replaced(tx: Tx, db: str, row: Memory) -> None:
+    """Raises Fault("conflict") for a memory with a successor, naming it: two successors would be two truths."""
+    if row.status != ACTIVE and row.superseded_by and exists(tx, db, row.superseded_by):
+        raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")
+
+
+def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
+    """Return the metadata of a successor: those of the memory, with the reason of this change instead of an earlier
+    one.
+    """
+    try:
+        metadata = msgspec.json.decode(row.metadata or "{}", type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return json_text({_REASON: reason}) if reason else row.metadata
+    if reason is None and _REASON not in metadata:
+        return row.metadata
+    rest = {key: value for key, value in metadata.items() if key != _REASON}
+    if reason is not None:
+        rest[_REASON] = msgspec.Raw(msgspec.json.encode(reason))
+    return json_text(rest) if rest else None
+
+
+def free_predecessors(tx: Tx, db: str, key: str) -> None:
+    """Takes a memory that is about to be deleted from those it replaced, which may then be replaced again."""
+    for freed in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
+        history.append(tx, f"brain:{db}", freed.id, "updated", before=freed.content, reason=f"Deleted {key}")

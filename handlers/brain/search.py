@@ -1,7 +1,7 @@
 """Full-text search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
@@ -11,11 +11,36 @@ from handlers.brain.base import databases, space
 from handlers.brain.fields import ALWAYS_KEPT, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
-from handlers.brain.validity import valid
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.store.transaction import Tx
+
+_Hit = TypeVar("_Hit")
+
+
+class Place(NamedTuple):
+    db: str
+    id: str
+
+
+def expired(tx: Tx, db: str, ids: Sequence[str]) -> set[str]:
+    """Return those of the ids that are memories whose validity has ended."""
+    return {key for _, key in tx.all("brain.expired", Place, keys=[(db, key) for key in ids], at=tx.now)}
+
+
+def valid(
+    tx: Tx, db: str, limit: int, search: Callable[[int], Sequence[_Hit]], id_of: Callable[[_Hit], str]
+) -> list[_Hit]:
+    """Return the hits of `search(width)` that are valid, for a width of which at least `limit` are, if there are."""
+    width = limit
+    while True:
+        hits = search(width)
+        ended = expired(tx, db, [id_of(hit) for hit in hits])
+        if width - len(ended) >= limit:
+            return [hit for hit in hits if id_of(hit) not in ended]
+        width = limit + 2 * len(ended)
+
 
 MAX_QUERY = 10_000
 RESULTS_PER_DATABASE = 10

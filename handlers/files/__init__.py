@@ -2,31 +2,51 @@
 
 from typing import Any
 
+import msgspec
+
 from handlers.files import memory_stores, stored_memories, versions
 from handlers.files.curation import compose, curate, erase
 from handlers.files.memories import TOOLS, sources, sources_of
-from handlers.files.records import past_sources
-from handlers.files.rest_replies import rest_fail, rest_reply
+from handlers.files.records import check_restored, past_sources
 from handlers.files.schemas import Answer
-from handlers.files.undo import check_restored
 from kernel.calls.dialect import Dialect, Files, Memories
 from kernel.calls.tools import Reply, Tool
-from kernel.core.errors import Fault
+from kernel.core.errors import Code, Fault
+from kernel.core.text import json_bytes
 from kernel.store.history import Past
 
 _TEXT = "text/plain"
+_JSON = "application/json"
+# The types of errors that the SDKs of the vendor know.
+_TYPES: dict[Code, str] = {
+    "invalid": "invalid_request_error",
+    "not_found": "not_found_error",
+    "conflict": "invalid_request_error",
+    "blocked": "permission_error",
+    "disabled": "invalid_request_error",
+    "busy": "overloaded_error",
+    "storage": "api_error",
+    "internal": "api_error",
+}
 
 
 def reply(tool: Tool, result: Any) -> Reply:
     """Return the text of the contract, or the JSON of a REST method."""
-    return Reply(result.text.encode(), _TEXT) if isinstance(result, Answer) else rest_reply(result)
+    if isinstance(result, Answer):
+        return Reply(result.text.encode(), _TEXT)
+    body = json_bytes(result)
+    return Reply(body, _JSON, None, body)
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the message as plain text, or the error of a REST method."""
-    if fault.tool in _REST:
-        return rest_fail(fault)
-    return Reply(fault.message.encode(), _TEXT, fault.code)
+    """Return the message as plain text; of a REST method `{"type", "message"}`, and what else is known of a conflict.
+
+    The edge wraps the error of a REST method with the id of the request.
+    """
+    if fault.tool not in _REST:
+        return Reply(fault.message.encode(), _TEXT, fault.code)
+    error = {"type": fault.label or _TYPES[fault.code], "message": fault.message, **fault.context}
+    return Reply(msgspec.json.encode(error), _JSON, fault.code)
 
 
 METHODS = (*memory_stores.METHODS, *stored_memories.METHODS, *versions.METHODS)

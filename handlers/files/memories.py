@@ -1,8 +1,9 @@
 """The tool `memory` with its six commands, over files that an agent keeps for itself."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from handlers.files import listing, records
+from handlers.files import records
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
 from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
@@ -10,6 +11,74 @@ from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
+
+_LEVELS = 2
+_HIDDEN = "node_modules"
+_MAX_LINES = 999_999
+_MAX_SHOWN = 16_000  # characters
+_UNITS = "BKMG"
+
+
+def _directory(path: str, sizes: Mapping[str, int]) -> str:
+    listed: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    files = set[tuple[str, ...]]()
+    for file, size in sizes.items():
+        segments = tuple(file[len(path) + 1 :].split("/"))
+        files.add(segments)
+        for depth in range(min(_LEVELS, len(segments)) + 1):
+            listed[segments[:depth]] += size
+    top = listed.pop((), 0)
+    where = shown(path)
+    lines = [
+        f"Here're the files and directories up to 2 levels deep in {where}, excluding hidden items and node_modules:",
+        f"{readable_size(top)}\t{where}",
+    ]
+    for segments in sorted(listed):
+        if not any(one.startswith(".") or one == _HIDDEN for one in segments):
+            end = "" if segments in files else "/"
+            lines.append(f"{readable_size(listed[segments])}\t{where}/{'/'.join(segments)}{end}")
+    return _cut(lines, "look into one of its directories to see more")
+
+
+def _file_lines(path: str, content: str, view_range: Sequence[int] | None) -> str:
+    """Return the lines of a file, or those of a range; raises Fault("invalid") for too many."""
+    lines = content.split("\n")
+    if len(lines) > _MAX_LINES:
+        raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
+    first, last = 1, len(lines)
+    if view_range:
+        if len(view_range) != 2:
+            allowed = "It should be the first line and the last, such as [1, 20], or -1 for the end"
+            raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {allowed}")
+        first = max(1, view_range[0])
+        last = last if view_range[1] == -1 else min(last, view_range[1])
+    header = f"Here's the content of {shown(path)} with line numbers:"
+    picked = _numbered(lines, first, last)
+    return _cut([header, *picked], "use view_range to see more") if picked else f"{header}\n"
+
+
+def _numbered(lines: Sequence[str], first: int, last: int) -> list[str]:
+    return [f"{number:>6}\t{lines[number - 1]}" for number in range(first, last + 1) if number <= len(lines)]
+
+
+def readable_size(size: int) -> str:
+    """Bytes, K, M or G with at most one decimal."""
+    unit = min((size.bit_length() - 1) // 10, len(_UNITS) - 1) if size else 0
+    value = size / 1024**unit
+    return f"{value:.0f}{_UNITS[unit]}" if value.is_integer() else f"{value:.1f}{_UNITS[unit]}"
+
+
+def _cut(lines: Sequence[str], hint: str) -> str:
+    """Return the lines that fit, at least the header and another, and a hint for the rest."""
+    length, kept = 0, list[str]()
+    for line in lines:
+        length += len(line) + 1
+        if length > _MAX_SHOWN and len(kept) > 1:
+            kept.append(f"[{len(lines) - len(kept)} more lines: {hint}]")
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
 
 STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
 _STORE_NAME = "memories"
@@ -52,11 +121,11 @@ def _view(tx: Tx, request: View) -> str:
     path = store_path(request.path)
     found = _file(tx, path)
     if found is not None:
-        return listing.file(path, found.content, request.view_range)
+        return _file_lines(path, found.content, request.view_range)
     sizes = dict(tx.all("files.memories.sizes_below", _pair, store=STORE, **below(path)))
     if path and not sizes:
         raise Fault("not_found", f"The path {shown(path)} does not exist. Please provide a valid path.")
-    return listing.directory(path, sizes)
+    return _directory(path, sizes)
 
 
 def _create(tx: Tx, request: Create) -> str:
@@ -90,7 +159,7 @@ def _str_replace(tx: Tx, request: StrReplace) -> str:
     content = f"{before}{request.new_str}{others[0]}"
     _set_content(tx, found, content)
     line = before.count("\n") + 1
-    snippet = listing.numbered(content.split("\n"), max(1, line - _AROUND), line + _AROUND)
+    snippet = _numbered(content.split("\n"), max(1, line - _AROUND), line + _AROUND)
     head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
     return "\n".join([head, *snippet])
 

@@ -1,10 +1,11 @@
 """Stores, their memories, and the versions of these, for the tool `memory` and the REST methods."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from handlers.files.file_paths import ancestors, below
+from kernel.calls.dialect import Restored
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
@@ -160,3 +161,26 @@ def _add_version(tx: Tx, record: Record, operation: str) -> None:
         created_by=tx.call_context.key or None,
         now=tx.now,
     )
+
+
+def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:
+    """Raises Fault("conflict") for a restored memory that a call could not put where it is now."""
+    for memory in restored:
+        store = memory.space.removeprefix(space_of(""))
+        record = by_id(tx, store, memory.key)
+        if record is None:
+            continue
+        found = in_the_way(tx, store, record.path, record.id)
+        if found is not None:
+            raise Fault("conflict", f"{record.path} cannot be restored: the memory {found.id} is at {found.path}")
+        if _archived_since(tx, store, memory):
+            raise Fault("conflict", f"{record.path} cannot be restored: its memory store {store} was archived since")
+
+
+def _archived_since(tx: Tx, store: str, memory: Restored) -> bool:
+    """Return whether the store was archived after the call: memories deleted from an archived store belong there."""
+    row = store_row(tx, store)
+    if row is None or row.archived_at is None:
+        return False
+    *_, last = history.read(tx, memory.space, memory.key)
+    return row.archived_at >= last.at

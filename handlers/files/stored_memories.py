@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 from handlers.files import records
 from handlers.files.file_paths import check_path, listed_prefix
-from handlers.files.lists import mark_of, page_size, token
-from handlers.files.memory_stores import existing
+from handlers.files.memory_stores import existing, mark_of, page_size, token
 from handlers.files.records import MAX_BYTES, Record
 from handlers.files.rest_schemas import (
     CreateMemory,

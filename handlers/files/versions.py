@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from handlers.files import records
-from handlers.files.lists import bounds, mark_of, page_size, token
-from handlers.files.memory_stores import existing
+from handlers.files.memory_stores import bounds, existing, mark_of, page_size, token
 from handlers.files.rest_schemas import Actor, ListVersions, MemoryVersion, OneVersion, RedactVersion, VersionPage
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import exclusive, read

@@ -5,8 +5,7 @@ from handlers.graph.curation import compose, curate
 from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
-from handlers.graph.replies import argument_fault, fail, reply
-from handlers.graph.resources import RESOURCES
+from handlers.graph.replies import RESOURCES, argument_fault, fail, reply
 from kernel.calls.dialect import Dialect, Exchange, Memories, Offers
 from kernel.memories.import_records import Export, Import
 

@@ -1,14 +1,17 @@
-"""Answers and errors of `graph`, byte for byte those of the contract."""
+"""Answers, errors and the one resource of `graph`, byte for byte those of the contract."""
 
 from typing import Any
 
 import msgspec
 
-from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults
+from handlers.graph.nodes import read_graph
+from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults, ReadGraph
 from kernel.calls.arguments import error_message
+from kernel.calls.resources import Resource, ResourceContents, Resources
 from kernel.calls.tools import ArgumentError, Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
+from kernel.store.transaction import Tx
 
 _JSON = "application/json"
 _TEXT = "text/plain"
@@ -50,3 +53,28 @@ def argument_fault(error: ArgumentError) -> Fault:
     return Fault(
         "invalid", f"MCP error -32602: Input validation error: Invalid arguments for tool {error.tool.name}: {what}"
     )
+
+
+URI = "memory://knowledge-graph"
+_MEDIA = "application/json"
+_GRAPH = Resource(
+    URI,
+    "knowledge-graph",
+    "Knowledge Graph",
+    "The full knowledge graph with all entities and relations",
+    _MEDIA,
+)
+
+
+def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
+    return [_GRAPH], None
+
+
+def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
+    """Return the graph as JSON, or None for another address."""
+    if uri != URI:
+        return None
+    return [ResourceContents(URI, _MEDIA, indented(read_graph(tx, ReadGraph())).decode())]
+
+
+RESOURCES = Resources(URI, resource_page, resource_read, whole=URI)

@@ -5,8 +5,18 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.memories import SPACE, TOOLS, brief, compose, curate, past_sources, sources, sources_of
-from handlers.paths.resources import RESOURCES, complete
+from handlers.paths.memories import (
+    RESOURCES,
+    SPACE,
+    TOOLS,
+    brief,
+    complete,
+    compose,
+    curate,
+    past_sources,
+    sources,
+    sources_of,
+)
 from kernel.calls.dialect import Dialect, Memories, Offers
 from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault

@@ -1,12 +1,13 @@
 """The tools of `paths`: memories under unique paths."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from handlers.paths.schemas import (
     MAX_PATH,
+    PAGE_SIZE,
     Added,
     AddMemory,
     Cleared,
@@ -22,6 +23,7 @@ from handlers.paths.schemas import (
     ReplaceMemory,
 )
 from kernel.calls.dialect import Concept, IndexSource, Keys
+from kernel.calls.resources import Resource, ResourceContents, Resources, ResourceTemplate
 from kernel.calls.tools import Hints, Hooks, InputRequired, Interaction, Tool, confirmation, exclusive, read, write
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
@@ -298,4 +300,41 @@ TOOLS: tuple[Tool, ...] = (
         Hints("List memories"),
         permission="read",
     ),
+)
+
+
+def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
+    """Return one page of the memories as resources; the cursor is the last path of the page before."""
+    entries = tx.all(
+        "paths.memories.page", ListedMemory, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE_SIZE + 1
+    )
+    page = [_resource(entry) for entry in entries[:PAGE_SIZE]]
+    return page, entries[PAGE_SIZE - 1].path if len(entries) > PAGE_SIZE else None
+
+
+def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
+    """Return the content of one memory, or None if there is none."""
+    memory = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
+    return None if memory is None else [ResourceContents(uri, "text/plain", memory.content)]
+
+
+def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
+    """Return paths that begin with a value."""
+    if argument != "path":
+        return []
+    low = unicodedata.normalize("NFC", value)
+    bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
+    return [entry.path for entry in tx.all("paths.memories.page", ListedMemory, after="", limit=PAGE_SIZE, **bounds)]
+
+
+def _resource(entry: ListedMemory) -> Resource:
+    uri = SCHEME + quote(entry.path)
+    return Resource(uri, entry.path, size=entry.content_size, modified=entry.updated_at)
+
+
+RESOURCES = Resources(
+    SCHEME,
+    resource_page,
+    resource_read,
+    (ResourceTemplate(SCHEME + "{+path}", "memory", about="The memory at a path"),),
 )

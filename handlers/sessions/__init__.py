@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, briefing, curation, graph, memories, removal, search
+from handlers.sessions import admin, briefing, graph, memories, removal, search
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
@@ -76,9 +76,9 @@ DIALECT = Dialect(
     memories=Memories(
         sources=sources,
         sources_of=sources_of,
-        curate=curation.curate,
+        curate=removal.curate,
         curating=removal.TOOLS,
-        compose=curation.compose,
+        compose=removal.compose,
         brief=briefing.brief,
         keep_handoff=briefing.keep_handoff,
         past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import files
-from handlers.files.listing import readable_size
-from handlers.files.memories import STORE
+from handlers.files.memories import STORE, readable_size
 from kernel.calls.tools import Reply
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.operations import consistency, undo

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import paths
-from handlers.paths.resources import resource_page, resource_read
+from handlers.paths.memories import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.resources import Resource, ResourceContents

@@ -200,7 +200,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "brain.succession.free_predecessors",
+            "brain.repository.free_predecessors",
             ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"],
         ),
         ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),

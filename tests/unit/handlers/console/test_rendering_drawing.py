@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlers.console.drawing import Spot, bars, circle, strip
+from handlers.console.rendering import Spot, bars, circle, strip
 
 
 def test_strip_has_a_column_for_each_week_from_monday_on() -> None:

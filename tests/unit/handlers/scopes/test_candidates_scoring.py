@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.scopes import scoring
+from handlers.scopes import candidates as scoring
 
 STALE = 30.0
 
