@@ -7,6 +7,7 @@ import msgspec
 
 from handlers.scopes.entry_kinds import Kind
 from handlers.scopes.field_types import normal_name
+from handlers.scopes.import_document import RelationItem
 from handlers.scopes.results import (
     ENTRY_COLUMNS,
     EntryRow,
@@ -15,6 +16,7 @@ from handlers.scopes.results import (
     Session,
     Tag,
     VersionRow,
+    grouped,
     loads,
     row_factory,
     to_entry,
@@ -45,21 +47,6 @@ class _EntryWithVersion(NamedTuple):
     row: EntryRow
     current: VersionRow
     deactivated_at: str | None
-
-
-class _TagName(NamedTuple):
-    entry_id: str
-    name: str
-
-
-class _RelationRow(NamedTuple):
-    source_id: str
-    target_type: str
-    target_id: str
-    relation_type: str
-    id: str
-    created_at: str
-    created_by: str | None
 
 
 def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -> Document:
@@ -106,9 +93,8 @@ def _entry_row(*columns: Any) -> _EntryWithVersion:
 def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
     ids = [item.row.id for item in found]
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
-    versions: dict[str, list[Any]] = {}
-    for row in tx.all("scopes.export.versions", VersionRow, ids=ids) if selection.versions else ():
-        versions.setdefault(row.entry_id, []).append(to_version(kind.name, row))
+    rows = tx.all("scopes.export.versions", VersionRow, ids=ids) if selection.versions else []
+    versions = grouped((row.entry_id, to_version(kind.name, row)) for row in rows)
     exported: list[Document] = []
     for item in found:
         shown: Document = msgspec.to_builtins(to_entry(item.row, item.current))
@@ -120,25 +106,19 @@ def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], se
 
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for mark in tx.all("scopes.export.tags", _TagName, kind=kind, ids=ids):
-        found.setdefault(mark.entry_id, []).append(mark.name)
-    return found
+    return grouped(tx.all("scopes.export.tags", _tag_name, kind=kind, ids=ids))
+
+
+def _tag_name(entry_id: str, name: str) -> tuple[str, str]:
+    return entry_id, name
 
 
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
-    found: dict[str, list[Document]] = {}
-    for link in tx.all("scopes.export.relations", _RelationRow, kind=kind, ids=ids):
-        relation = {
-            "targetType": link.target_type,
-            "targetId": link.target_id,
-            "relationType": link.relation_type,
-            "id": link.id,
-            "createdAt": link.created_at,
-            "createdBy": link.created_by,
-        }
-        found.setdefault(link.source_id, []).append(relation)
-    return found
+    return grouped(tx.all("scopes.export.relations", _relation, kind=kind, ids=ids))
+
+
+def _relation(source_id: str, *columns: Any) -> tuple[str, Document]:
+    return source_id, msgspec.to_builtins(RelationItem(*columns))
 
 
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:

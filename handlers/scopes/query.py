@@ -28,8 +28,7 @@ from handlers.scopes.query_schemas import (
     to_result,
 )
 from handlers.scopes.relations import check_known_target
-from handlers.scopes.results import VersionRow, entry_and_version
-from handlers.scopes.tags import id_by_name
+from handlers.scopes.results import VersionRow, entry_and_version, grouped
 from kernel.calls.tools import Hints, Tool, read
 from kernel.store.transaction import Tx
 
@@ -57,7 +56,7 @@ def memory_query(tx: Tx, request: Search | GetContext) -> SearchResults | ScopeC
 
 
 def _search(tx: Tx, request: Search) -> SearchResults:
-    query, unknown = _entry_query(tx, request), _unknown_tags(tx, request.tags)
+    query, unknown = _entry_query(tx, request)
     if query is None:
         return SearchResults([], Totals(0, 0, truncated=False, has_more=False, unknown_tags=unknown or UNSET))
     pool = candidates.find_candidates(tx, query)
@@ -91,16 +90,18 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
     return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
 
 
-def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
-    """Return the request as a query; None if no entry can match because a required tag does not exist."""
+def _entry_query(tx: Tx, request: Search) -> tuple[EntryQuery | None, list[str]]:
+    """Return the request as a query, None if a required tag does not exist and no entry can match; and the tags that do
+    not exist.
+    """
     at = timestamp("asOf", request.as_of)
     scopes, related_ids = _searched_scopes(tx, request.scope), _related_ids(tx, request.related_to)
-    tags = _tag_ids(tx, request.tags)
+    tags, unknown = _tag_ids(tx, request.tags) if request.tags else (TagIds(), [])
     if tags is None:
-        return None
+        return None, unknown
     kinds = [name for name, kind in KINDS.items() if not request.types or kind.plural in request.types]
     threshold = DEFAULT_THRESHOLD if request.semantic_threshold is None else request.semantic_threshold
-    return EntryQuery(
+    query = EntryQuery(
         kinds,
         scopes,
         at or tx.now,
@@ -113,6 +114,7 @@ def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
         text=(request.search or "").strip(),
         threshold=None if request.semantic_search is False else threshold,
     )
+    return query, unknown
 
 
 def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
@@ -125,33 +127,23 @@ def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
     return scope_chain(tx, scope_type, scope_id, inherit=scope.inherit is not False)
 
 
-def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
-    """Return the tags as ids; None if a required tag, or every tag to include, does not exist."""
-    if tags is None:
-        return TagIds()
-    include, require, exclude = _casefolded(tags.include), _casefolded(tags.require), _casefolded(tags.exclude)
-    ids: dict[str, set[str]] = {}
-    for tag in tx.all("scopes.query.tag_ids", _FoldedTag, folds=sorted(include | require | exclude)):
-        ids.setdefault(tag.fold, set()).add(tag.id)
-    if not require <= ids.keys() or (include and ids.keys().isdisjoint(include)):
-        return None
-    return TagIds(
-        _ids_of(ids, include) if include else None,
-        tuple(frozenset(ids[fold]) for fold in sorted(require)),
-        _ids_of(ids, exclude),
+def _tag_ids(tx: Tx, tags: TagFilter) -> tuple[TagIds | None, list[str]]:
+    """Return the tags as ids, None if a required tag or every tag to include does not exist; and those that do not."""
+    names = dict.fromkeys([*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())])
+    folds = {name: normal_name(name).casefold() for name in names}
+    rows = tx.all("scopes.query.tag_ids", _FoldedTag, folds=sorted(set(folds.values())))
+    ids = grouped((tag.fold, tag.id) for tag in rows)
+    unknown = [name for name, fold in folds.items() if fold not in ids]
+    include, require, exclude = (
+        {folds[name] for name in part or ()} for part in (tags.include, tags.require, tags.exclude)
     )
+    if not require <= ids.keys() or (include and ids.keys().isdisjoint(include)):
+        return None, unknown
+    required = tuple(frozenset(ids[fold]) for fold in sorted(require))
+    return TagIds(_ids_of(ids, include) if include else None, required, _ids_of(ids, exclude)), unknown
 
 
-def _unknown_tags(tx: Tx, tags: TagFilter | None) -> list[str]:
-    given = [*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())] if tags else []
-    return [name for name in dict.fromkeys(given) if id_by_name(tx, normal_name(name)) is None]
-
-
-def _casefolded(names: list[str] | None) -> set[str]:
-    return {normal_name(name).casefold() for name in names or ()}
-
-
-def _ids_of(ids: dict[str, set[str]], folds: set[str]) -> frozenset[str]:
+def _ids_of(ids: dict[str, list[str]], folds: set[str]) -> frozenset[str]:
     return frozenset(tag_id for fold in folds for tag_id in ids.get(fold, ()))
 
 
@@ -187,13 +179,10 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
         return []
     ids = [one.candidate.id for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=shown.at)}
-    tags: dict[str, list[TagRef]] = {}
-    for entry_id, tag in tx.all("scopes.query.tags", _tag_row, ids=ids):
-        tags.setdefault(entry_id, []).append(tag)
-    versions: dict[str, list[VersionRow]] = {}
-    if shown.versions and not shown.compact:
-        for row in tx.all("scopes.query.versions", VersionRow, ids=ids, at=shown.at):
-            versions.setdefault(row.entry_id, []).append(row)
+    tags = grouped(tx.all("scopes.query.tags", _tag_row, ids=ids))
+    with_versions = shown.versions and not shown.compact
+    version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=shown.at) if with_versions else []
+    versions = grouped((row.entry_id, row) for row in version_rows)
     return [
         to_result(
             *rows[key],

@@ -1,6 +1,6 @@
 """Result types that several tools share (seed 000), and the rows they are made from; absent values are null."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from handlers.scopes.entry_kinds import EntryType
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 
 
 class Organization(Struct, rename="camel"):
@@ -251,6 +252,14 @@ def loads(text: str | None) -> Any:
 def dumps(value: Any) -> str | None:
     """Return data as the text of a JSON column; None for None."""
     return None if value is None else msgspec.json.encode(value).decode()
+
+
+def grouped(rows: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Return the values of each key, in their order."""
+    values: dict[str, list[T]] = {}
+    for key, value in rows:
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
