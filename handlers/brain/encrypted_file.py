@@ -73,7 +73,7 @@ def _decrypt_file(library: _Ciphers, key: bytes, path: Path, size: int, target: 
 
 def _apply_wal(library: _Ciphers, key: bytes, log: Path, size: int, target: BinaryIO) -> None:
     """Writes the pages of every committed transaction of the write-ahead log, and cuts the file to its size."""
-    found, pending, pages = dict[int, int](), dict[int, int](), 0
+    committed_pages, pending, pages = dict[int, int](), dict[int, int](), 0
     with log.open("rb") as file:
         salts = file.read(_WAL_HEADER_BYTES)[16:24]
         while len(frame := file.read(_FRAME_HEADER_BYTES + size)) == _FRAME_HEADER_BYTES + size:
@@ -83,9 +83,9 @@ def _apply_wal(library: _Ciphers, key: bytes, log: Path, size: int, target: Bina
                 break
             pending[number] = file.tell() - size
             if commit:
-                found.update(pending)
+                committed_pages.update(pending)
                 pending, pages = {}, commit
-        for number, at in found.items():
+        for number, at in committed_pages.items():
             file.seek(at)
             target.seek((number - 1) * size)
             target.write(_decrypt_page(library, key, number, file.read(size)) or b"")

@@ -95,7 +95,7 @@ def importance(value: float | None) -> float:
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 
-def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
+def resolve_weights(own: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
     """Return the weights of a call: each as given, else as configured, else its default; a given 0 counts.
 
     `configured` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
@@ -103,8 +103,8 @@ def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, 
     """
     weights = Weights()
     for name in weights.__struct_fields__:
-        asked = given.get(name)
-        value = parse_weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if asked is None else asked
+        weight = own.get(name)
+        value = parse_weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if weight is None else weight
         if value is not None:
             setattr(weights, name, value)
     return weights

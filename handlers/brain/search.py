@@ -103,20 +103,20 @@ def search(tx: Tx, request: Search) -> DatabaseResults:
     hybrid_search finds more.
     """
     check_fields(request.fields, RankedMemory, RankedEntity)
-    found = _search_database(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
-    keep_fields(request.fields, [*(found.memories or []), *(found.entities or [])])
-    return found
+    results = _search_database(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
+    keep_fields(request.fields, [*(results.memories or []), *(results.entities or [])])
+    return results
 
 
 def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
     """Search memories and entities of several databases by their words; the answer has a key for each database."""
-    asked = dict.fromkeys(request.dbs or databases(tx))
-    for db in asked:
+    names = dict.fromkeys(request.dbs or databases(tx))
+    for db in names:
         space(tx, db, "dbs")
     check_fields(request.fields, RankedMemory, RankedEntity)
-    answer = {db: _search_database(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
-    for found in answer.values():
-        keep_fields(request.fields, [*(found.memories or []), *(found.entities or [])])
+    answer = {db: _search_database(tx, db, request.query, ["memory", "entity"], request.limit) for db in names}
+    for results in answer.values():
+        keep_fields(request.fields, [*(results.memories or []), *(results.entities or [])])
     return answer
 
 
@@ -130,13 +130,13 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
 
     hits = valid(tx, db, limit, best, lambda hit: hit.id)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
-    found = DatabaseResults()
+    results = DatabaseResults()
     if "memory" in types:
-        found.memories = _memories(tx, db, query, ranks, limit)
+        results.memories = _memories(tx, db, query, ranks, limit)
     if "entity" in types:
-        found.entities = _entities(tx, db, query, ranks, limit)
-    vars(found)["milliseconds"] = elapsed_ms(start)
-    return found
+        results.entities = _entities(tx, db, query, ranks, limit)
+    vars(results)["milliseconds"] = elapsed_ms(start)
+    return results
 
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
@@ -167,10 +167,10 @@ def _record_search_all(tx: Tx, request: SearchAll, result: dict[str, DatabaseRes
 
 
 def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
-    for db, found in result.items():
-        decay.record_access(tx, db, [row.id for row in found.memories or []])
-    ids = [row.id for found in result.values() for row in [*(found.memories or []), *(found.entities or [])]]
-    milliseconds = sum(vars(found)["milliseconds"] for found in result.values())
+    for db, part in result.items():
+        decay.record_access(tx, db, [row.id for row in part.memories or []])
+    ids = [row.id for part in result.values() for row in [*(part.memories or []), *(part.entities or [])]]
+    milliseconds = sum(vars(part)["milliseconds"] for part in result.values())
     querylog.log_query(tx, LoggedQuery(",".join(result), query, "fts", ids, milliseconds))
 
 

@@ -14,17 +14,19 @@ _DOTS = {".", ".."}
 _INVISIBLE = {"Cc", "Cf", "Zl", "Zp"}
 
 
-def store_path(given: str) -> str:
+def store_path(path: str) -> str:
     """Return the path in the store: NFC, without empty and `.` segments; empty for the root. Raises
     Fault("invalid").
     """
-    if given != ROOT and not given.startswith(f"{ROOT}/"):
-        raise Fault("invalid", f"Error: Path must start with /memories, got: {given}")
-    segments = [one for one in unicodedata.normalize("NFC", given[len(ROOT) :]).split("/") if one not in {"", "."}]
-    if any(_DOTS.intersection(unquote(one).split("/")) for one in segments):
-        raise Fault("invalid", f"Error: Path {given} would escape /memories directory")
-    _check(given, segments)
-    return "".join(f"/{one}" for one in segments)
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise Fault("invalid", f"Error: Path must start with /memories, got: {path}")
+    segments = [
+        segment for segment in unicodedata.normalize("NFC", path[len(ROOT) :]).split("/") if segment not in {"", "."}
+    ]
+    if any(_DOTS.intersection(unquote(segment).split("/")) for segment in segments):
+        raise Fault("invalid", f"Error: Path {path} would escape /memories directory")
+    _check(path, segments)
+    return "".join(f"/{segment}" for segment in segments)
 
 
 def shown(path: str) -> str:
@@ -61,10 +63,10 @@ def listed_prefix(prefix: str) -> tuple[str, str]:
     return bounds["low"], bounds["high"]
 
 
-def _check(given: str, segments: Sequence[str]) -> None:
+def _check(path: str, segments: Sequence[str]) -> None:
     if len(segments) > _MAX_SEGMENTS:
-        raise Fault("invalid", f"Path {given} has {len(segments)} segments, more than {_MAX_SEGMENTS}")
+        raise Fault("invalid", f"Path {path} has {len(segments)} segments, more than {_MAX_SEGMENTS}")
     if len("".join(segments).encode()) + len(segments) > _MAX_BYTES:
         raise Fault("invalid", f"The path has more than {_MAX_BYTES} bytes")
-    if any(unicodedata.category(letter) in _INVISIBLE for one in segments for letter in one):
-        raise Fault("invalid", f"Path {given!r} has control or format characters")
+    if any(unicodedata.category(letter) in _INVISIBLE for segment in segments for letter in segment):
+        raise Fault("invalid", f"Path {path!r} has control or format characters")

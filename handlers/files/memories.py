@@ -34,7 +34,7 @@ def _directory(path: str, sizes: Mapping[str, int]) -> str:
         f"{readable_size(top)}\t{where}",
     ]
     for segments in sorted(listed):
-        if not any(one.startswith(".") or one == _HIDDEN for one in segments):
+        if not any(segment.startswith(".") or segment == _HIDDEN for segment in segments):
             end = "" if segments in files else "/"
             lines.append(f"{readable_size(listed[segments])}\t{where}/{'/'.join(segments)}{end}")
     return _cut(lines, "look into one of its directories to see more")
@@ -70,14 +70,14 @@ def readable_size(size: int) -> str:
 
 def _cut(lines: Sequence[str], hint: str) -> str:
     """Return the lines that fit, at least the header and another, and a hint for the rest."""
-    length, kept = 0, list[str]()
+    length, fitting = 0, list[str]()
     for line in lines:
         length += len(line) + 1
-        if length > _MAX_SHOWN and len(kept) > 1:
-            kept.append(f"[{len(lines) - len(kept)} more lines: {hint}]")
+        if length > _MAX_SHOWN and len(fitting) > 1:
+            fitting.append(f"[{len(lines) - len(fitting)} more lines: {hint}]")
             break
-        kept.append(line)
-    return "\n".join(kept)
+        fitting.append(line)
+    return "\n".join(fitting)
 
 
 STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
@@ -112,16 +112,16 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the index content of some files."""
     for space, id_ in keys:
-        found = records.by_id(tx, space.partition(":")[2], id_)
-        if found is not None:
-            yield _source(found.store, id_, found.path, found.content)
+        record = records.by_id(tx, space.partition(":")[2], id_)
+        if record is not None:
+            yield _source(record.store, id_, record.path, record.content)
 
 
 def _view(tx: Tx, request: View) -> str:
     path = store_path(request.path)
-    found = _file(tx, path)
-    if found is not None:
-        return _file_lines(path, found.content, request.view_range)
+    record = _file(tx, path)
+    if record is not None:
+        return _file_lines(path, record.content, request.view_range)
     sizes = dict(tx.all("files.memories.sizes_below", _pair, store=STORE, **below(path)))
     if path and not sizes:
         raise Fault("not_found", f"The path {shown(path)} does not exist. Please provide a valid path.")
@@ -143,21 +143,21 @@ def _create(tx: Tx, request: Create) -> str:
 
 def _str_replace(tx: Tx, request: StrReplace) -> str:
     path = store_path(request.path)
-    found, old = _file(tx, path), request.old_str
-    if found is None:
+    record, old = _file(tx, path), request.old_str
+    if record is None:
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist. Please provide a valid path.")
     if not old:
         raise Fault("invalid", "Error: old_str must not be empty")
-    before, *others = found.content.split(old)
+    before, *others = record.content.split(old)
     if not others:
         message = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
         raise Fault("invalid", message)
     if len(others) > 1:
-        lines = _lines(found, old)
+        lines = _lines(record, old)
         message = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
         raise Fault("invalid", f"{message} Please ensure it is unique")
     content = f"{before}{request.new_str}{others[0]}"
-    _set_content(tx, found, content)
+    _set_content(tx, record, content)
     line = before.count("\n") + 1
     snippet = _numbered(content.split("\n"), max(1, line - _AROUND), line + _AROUND)
     head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
@@ -166,16 +166,16 @@ def _str_replace(tx: Tx, request: StrReplace) -> str:
 
 def _insert(tx: Tx, request: Insert) -> str:
     path = store_path(request.path)
-    found = _file(tx, path)
-    if found is None:
+    record = _file(tx, path)
+    if record is None:
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
-    lines = found.content.removesuffix("\n").split("\n") if found.content else []
+    lines = record.content.removesuffix("\n").split("\n") if record.content else []
     at = request.insert_line
     if not 0 <= at <= len(lines):
         allowed = f"It should be within the range of lines of the file: [0, {len(lines)}]"
         raise Fault("invalid", f"Error: Invalid `insert_line` parameter: {at}. {allowed}")
     inserted = [*lines[:at], request.insert_text.removesuffix("\n"), *lines[at:]]
-    _set_content(tx, found, "\n".join(inserted) + "\n")
+    _set_content(tx, record, "\n".join(inserted) + "\n")
     return f"The file {shown(path)} has been edited."
 
 
@@ -185,9 +185,9 @@ def _delete(tx: Tx, request: Delete) -> str:
         raise Fault("invalid", f"Error: Cannot delete the {ROOT} directory itself")
     if not _exists(tx, path):
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
-    for gone in records.slices(tx, STORE, path):
-        for one in gone:
-            records.remove(tx, one)
+    for part in records.slices(tx, STORE, path):
+        for record in part:
+            records.remove(tx, record)
     return f"Successfully deleted {shown(path)}"
 
 
@@ -202,11 +202,11 @@ def _rename(tx: Tx, request: Rename) -> str:
     if new.startswith(f"{old}/"):
         raise Fault("invalid", f"Error: The path {shown(new)} lies inside {shown(old)}")
     _check_ancestors(tx, new)
-    for found in records.slices(tx, STORE, old):
-        for one in found:
-            moved = new + one.path[len(old) :]
+    for part in records.slices(tx, STORE, old):
+        for record in part:
+            moved = new + record.path[len(old) :]
             store_path(shown(moved))  # a longer path may leave the limits
-            records.change(tx, one, moved, one.content)
+            records.change(tx, record, moved, record.content)
     return f"Successfully renamed {shown(old)} to {shown(new)}"
 
 
@@ -223,9 +223,9 @@ def _exists(tx: Tx, path: str) -> bool:
 
 def _check_ancestors(tx: Tx, path: str) -> None:
     """Raises Fault("conflict") if a file stands in the way of a directory."""
-    found = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
-    if found is not None:
-        raise Fault("conflict", f"Error: The path {shown(found)} is a file")
+    ancestor = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
+    if ancestor is not None:
+        raise Fault("conflict", f"Error: The path {shown(ancestor)} is a file")
 
 
 def _check_size(content: str) -> None:
@@ -234,14 +234,14 @@ def _check_size(content: str) -> None:
         raise Fault("invalid", f"Error: The file would have {size} bytes, more than {MAX_BYTES}")
 
 
-def _set_content(tx: Tx, found: Record, content: str) -> None:
+def _set_content(tx: Tx, record: Record, content: str) -> None:
     _check_size(content)
-    records.change(tx, found, found.path, content)
+    records.change(tx, record, record.path, content)
 
 
-def _lines(found: Record, part: str) -> str:
+def _lines(record: Record, part: str) -> str:
     """Return the numbers of the lines in which a text begins, each once."""
-    pieces = found.content.split(part)[:-1]
+    pieces = record.content.split(part)[:-1]
     numbers, line = dict[int, None](), 1
     for piece in pieces:
         line += piece.count("\n")

@@ -47,12 +47,12 @@ def mark_of(page: str | None, first: Mark) -> Mark:
         return first
     try:
         padded = page.encode() + b"=" * (-len(page) % 4)
-        found = msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=type(first))
+        mark = msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=type(first))
     except (binascii.Error, UnicodeError, msgspec.MsgspecError):
-        found = None
-    if found is None or (isinstance(found, int) and found > first):
+        mark = None
+    if mark is None or (isinstance(mark, int) and mark > first):
         raise Fault("invalid", "page: is not the next_page of a page before")
-    return found
+    return mark
 
 
 def bounds(since: str | None, until: str | None) -> dict[str, str | None]:
@@ -60,13 +60,13 @@ def bounds(since: str | None, until: str | None) -> dict[str, str | None]:
     return {"since": _time("gte", since), "until": _time("lte", until)}
 
 
-def _time(name: str, given: str | None) -> str | None:
-    if given is None:
+def _time(name: str, text: str | None) -> str | None:
+    if text is None:
         return None
-    found = utc_time(given)
-    if found is None:
-        raise Fault("invalid", f"created_at[{name}]: {given[:64]!r} is not an ISO 8601 time")
-    return found
+    time = utc_time(text)
+    if time is None:
+        raise Fault("invalid", f"created_at[{name}]: {text[:64]!r} is not an ISO 8601 time")
+    return time
 
 
 _MAX_PAIRS = 16
@@ -78,9 +78,9 @@ _STORE = f"{_ROOT}/{{memory_store_id}}"
 def create_memory_store(tx: Tx, request: CreateStore) -> MemoryStore:
     """Create a memory store."""
     _check_name(request.name)
-    made = tx.new_id("memstore")
-    records.add_store(tx, made, request.name, request.description, msgspec.json.encode(request.metadata).decode())
-    return _shown(existing(tx, made))
+    store_id = tx.new_id("memstore")
+    records.add_store(tx, store_id, request.name, request.description, msgspec.json.encode(request.metadata).decode())
+    return _shown(existing(tx, store_id))
 
 
 def list_memory_stores(tx: Tx, request: ListStores) -> StorePage:
@@ -125,10 +125,10 @@ def archive_memory_store(tx: Tx, request: OneStore) -> MemoryStore:
 def delete_memory_store(tx: Tx, request: OneStore) -> DeletedStore:
     """Delete a memory store with all its memories and versions."""
     store = existing(tx, request.memory_store_id).id
-    for found in records.slices(tx, store, ""):
-        for record in found:
+    for part in records.slices(tx, store, ""):
+        for record in part:
             records.drop_document(tx, record)
-        tx.run("files.memory_stores.delete_memories", ids=[record.id for record in found])
+        tx.run("files.memory_stores.delete_memories", ids=[record.id for record in part])
     tx.run("files.memory_stores.delete_versions", store=store)
     tx.run("files.memory_stores.delete", id=store)
     return DeletedStore(store)
@@ -136,10 +136,10 @@ def delete_memory_store(tx: Tx, request: OneStore) -> DeletedStore:
 
 def existing(tx: Tx, id_: str) -> StoreRow:
     """Return the store of this id; raises Fault("not_found")."""
-    found = records.store_row(tx, id_)
-    if found is None:
+    row = records.store_row(tx, id_)
+    if row is None:
         raise Fault("not_found", f"There is no memory store {id_[:64]}")
-    return found
+    return row
 
 
 def _put(tx: Tx, row: StoreRow, changed: StoreRow) -> StoreRow:

@@ -65,8 +65,8 @@ def by_id(tx: Tx, store: str, id_: str) -> Record | None:
 
 def slices(tx: Tx, store: str, path: str) -> Iterator[list[Record]]:
     """Yield the memories at a path and below it, some at a time; the caller removes them from there before the next."""
-    while found := tx.all("files.records.slice", Record, store=store, path=path, bytes=SLICE_BYTES, **below(path)):
-        yield found
+    while part := tx.all("files.records.slice", Record, store=store, path=path, bytes=SLICE_BYTES, **below(path)):
+        yield part
 
 
 def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Place | None:
@@ -77,8 +77,8 @@ def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Pla
 
 def add(tx: Tx, store: str, path: str, content: str) -> Record:
     """Return a new memory at a path where nothing is; raises Fault for too large a content."""
-    made = Record(tx.new_id("mem"), store, path, "", content, "", 0, tx.now, tx.now)
-    return _put(tx, made, "created", "created", None)
+    record = Record(tx.new_id("mem"), store, path, "", content, "", 0, tx.now, tx.now)
+    return _put(tx, record, "created", "created", None)
 
 
 def change(tx: Tx, record: Record, path: str, content: str) -> Record:
@@ -106,7 +106,7 @@ def drop_document(tx: Tx, record: Record) -> None:
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the indexed texts of versions; the text of a redacted version is empty."""
-    return [PastSource(scope_of(one.text.partition("\n")[0]), one.text) if one.text else None for one in texts]
+    return [PastSource(scope_of(text.text.partition("\n")[0]), text.text) if text.text else None for text in texts]
 
 
 def space_of(store: str) -> str:
@@ -147,7 +147,7 @@ def _put(tx: Tx, record: Record, operation: str, event: str, before: str | None)
 
 
 def _add_version(tx: Tx, record: Record, operation: str) -> None:
-    kept = None if operation == "deleted" else record
+    present = None if operation == "deleted" else record
     tx.run(
         "files.records.add_version",
         id=record.version,
@@ -155,9 +155,9 @@ def _add_version(tx: Tx, record: Record, operation: str) -> None:
         store=record.store,
         operation=operation,
         path=record.path,
-        content=kept and kept.content,
-        sha256=kept and kept.sha256,
-        size=None if kept is None else kept.size,
+        content=present and present.content,
+        sha256=present and present.sha256,
+        size=None if present is None else present.size,
         created_by=tx.call_context.key or None,
         now=tx.now,
     )
@@ -170,9 +170,9 @@ def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:
         record = by_id(tx, store, memory.key)
         if record is None:
             continue
-        found = in_the_way(tx, store, record.path, record.id)
-        if found is not None:
-            raise Fault("conflict", f"{record.path} cannot be restored: the memory {found.id} is at {found.path}")
+        obstacle = in_the_way(tx, store, record.path, record.id)
+        if obstacle is not None:
+            raise Fault("conflict", f"{record.path} cannot be restored: the memory {obstacle.id} is at {obstacle.path}")
         if _archived_since(tx, store, memory):
             raise Fault("conflict", f"{record.path} cannot be restored: its memory store {store} was archived since")
 

@@ -53,7 +53,7 @@ def list_stored_memories(tx: Tx, request: ListMemories) -> MemoryPage:
     store, view = existing(tx, request.memory_store_id).id, request.view
     low, high = listed_prefix(request.path_prefix)
     size = page_size(request.limit, view)
-    asked = {
+    bounds = {
         "store": store,
         "low": max(low, mark_of(request.page, low)),
         "high": high,
@@ -61,11 +61,11 @@ def list_stored_memories(tx: Tx, request: ListMemories) -> MemoryPage:
         "whole": view == "full",
     }
     if request.depth:
-        found = tx.all("files.stored_memories.children", _Item, prefix=len(request.path_prefix), **asked)
+        rows = tx.all("files.stored_memories.children", _Item, prefix=len(request.path_prefix), **bounds)
     else:
-        found = tx.all("files.stored_memories.below", _Item, **asked)
-    items = [MemoryPrefix(one.path) if one.id is None else _memory(store, one.id, one) for one in found]
-    return MemoryPage(items[:size], token(found[size].path) if len(found) > size else None)
+        rows = tx.all("files.stored_memories.below", _Item, **bounds)
+    items = [MemoryPrefix(row.path) if row.id is None else _memory(store, row.id, row) for row in rows]
+    return MemoryPage(items[:size], token(rows[size].path) if len(rows) > size else None)
 
 
 def get_stored_memory(tx: Tx, request: OneMemory) -> Memory:
@@ -96,19 +96,19 @@ def delete_stored_memory(tx: Tx, request: DeleteMemory) -> DeletedMemory:
 
 
 def _existing(tx: Tx, store: str, id_: str) -> Record:
-    found = records.by_id(tx, existing(tx, store).id, id_)
-    if found is None:
+    record = records.by_id(tx, existing(tx, store).id, id_)
+    if record is None:
         raise Fault("not_found", f"There is no memory {id_[:64]} in the store {store}")
-    return found
+    return record
 
 
 def _check_place(tx: Tx, store: str, path: str, besides: str | None = None) -> None:
     """Raise Fault for a text that is no path, and if a memory is at it, above it or below it."""
     check_path(path)
-    found = records.in_the_way(tx, store, path, besides)
-    if found is not None:
-        context = {"conflicting_memory_id": found.id, "conflicting_path": found.path}
-        raise Fault("conflict", f"path: the memory {found.id} is at {found.path}", PATH_TAKEN, context)
+    obstacle = records.in_the_way(tx, store, path, besides)
+    if obstacle is not None:
+        context = {"conflicting_memory_id": obstacle.id, "conflicting_path": obstacle.path}
+        raise Fault("conflict", f"path: the memory {obstacle.id} is at {obstacle.path}", PATH_TAKEN, context)
 
 
 def _check_content(record: Record, expected: str) -> None:

@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
     """List the versions of the memories of a store, the newest first."""
     size = page_size(request.limit, request.view)
-    found = tx.all(
+    rows_read = tx.all(
         "files.versions.list",
         _Row,
         store=existing(tx, request.memory_store_id).id,
@@ -48,8 +48,8 @@ def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
         whole=request.view == "full",
         **bounds(request.since, request.until),
     )
-    rows = found[:size]
-    return VersionPage([_shown(row) for row in rows], token(rows[-1].seq) if len(found) > size else None)
+    rows = rows_read[:size]
+    return VersionPage([_shown(row) for row in rows], token(rows[-1].seq) if len(rows_read) > size else None)
 
 
 def get_memory_version(tx: Tx, request: OneVersion) -> MemoryVersion:
@@ -79,10 +79,10 @@ def _redact_history(tx: Tx, row: _Row) -> None:
 
 
 def _existing(tx: Tx, store: str, id_: str, view: str) -> _Row:
-    found = tx.one("files.versions.get", _Row, store=existing(tx, store).id, id=id_, whole=view == "full")
-    if found is None:
+    row = tx.one("files.versions.get", _Row, store=existing(tx, store).id, id=id_, whole=view == "full")
+    if row is None:
         raise Fault("not_found", f"There is no memory version {id_[:64]} in the store {store}")
-    return found
+    return row
 
 
 def _shown(row: _Row) -> MemoryVersion:

@@ -36,19 +36,22 @@ class _Decision(NamedTuple):
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
     roots = [project.root, f"{project.root}/"] if project.root else []
-    found = tx.one("scopes.briefing.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
-    own = f"project:{found.id}" if found else ""
-    scopes = [GLOBAL, f"org:{found.org_id}" if found and found.org_id else "", own]
+    own_project = tx.one("scopes.briefing.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
+    own = f"project:{own_project.id}" if own_project else ""
+    scopes = [GLOBAL, f"org:{own_project.org_id}" if own_project and own_project.org_id else "", own]
     rules = tx.all("scopes.briefing.rules", _Rule, chain=[scope for scope in scopes if scope], limit=_MOST_READ)
     nearest = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.nearness)}
-    kept = sorted(nearest.values(), key=lambda rule: -rule.priority)[:_MOST_RULES]
+    first_rules = sorted(nearest.values(), key=lambda rule: -rule.priority)[:_MOST_RULES]
     decisions = tx.all("scopes.briefing.decisions", _Decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
     return [
         *(
             _rule(rule, whole=rule.priority > _WHOLE_ABOVE)
-            for rule in sorted(kept, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
+            for rule in sorted(first_rules, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
         ),
-        *(Remark("decision", KNOWLEDGE.space, one.id, named(one.title, one.content)) for one in decisions),
+        *(
+            Remark("decision", KNOWLEDGE.space, decision.id, named(decision.title, decision.content))
+            for decision in decisions
+        ),
     ]
 
 

@@ -191,8 +191,8 @@ def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
         return _find_by_text(tx, query)
     if _is_unfiltered(query) and not query.include_inactive:
         return _find_top(tx, query) if query.as_of is None else _find_top_as_of(tx, query, query.as_of)
-    found, tag_counts = _visible(tx, query, _narrowest_ids(tx, query))
-    return CandidateSet(found, len(found), tag_counts)
+    items, tag_counts = _visible(tx, query, _narrowest_ids(tx, query))
+    return CandidateSet(items, len(items), tag_counts)
 
 
 def _is_unfiltered(query: EntryQuery) -> bool:
@@ -207,13 +207,13 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     """
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
     params = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excluded, "limit": query.limit}
-    found = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
+    items = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
-        found += tx.all("scopes.query.by_priority", Candidate, **params)
+        items += tx.all("scopes.query.by_priority", Candidate, **params)
     # Expired entries rank last, so they are read only if the others do not fill the page.
-    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
-        found += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **params)
-    return CandidateSet(list(dict.fromkeys(found)), _count(tx, query))
+    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
+        items += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **params)
+    return CandidateSet(list(dict.fromkeys(items)), _count(tx, query))
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
@@ -224,11 +224,11 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
     params = {**where, "excluded": excluded, "limit": query.limit}
     top = (stored_time(at) - EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY + _ROUNDING_DAYS
-    found = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
+    items = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
     if "guideline" in query.kinds:
-        found += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
-    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
-        found += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
+        items += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
+    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
+        items += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
     gone = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
     total = tx.one("scopes.query.count_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
     if not query.include_shadowed:
@@ -236,7 +236,7 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
     total += len(_visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
     changed = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
-    return CandidateSet(list(dict.fromkeys([*found, *_visible(tx, query, [*gone, *changed])[0]])), total)
+    return CandidateSet(list(dict.fromkeys([*items, *_visible(tx, query, [*gone, *changed])[0]])), total)
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:
@@ -277,13 +277,13 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     while True:
         best = ranked(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, whole=True)
         similar = _similar_ids((one.hit for one in best), query.threshold)
-        found, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
-        found = [item for item in found if item.indexed]
+        items, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
+        items = [item for item in items if item.indexed]
         truncated = len(similar) >= width
-        if not truncated or sum(item.id in similar for item in found) >= query.limit:
+        if not truncated or sum(item.id in similar for item in items) >= query.limit:
             break
         width *= _WIDENING_FACTOR
-    pool = CandidateSet(found, len(found), tag_counts, _relevance(best, ranks), truncated)
+    pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), truncated)
     return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=bool(ranks))
 
 
@@ -291,9 +291,9 @@ def _relevance(best: Sequence[index.Scored], ranks: Mapping[str, float]) -> dict
     """Return the evidence of each entry: that of all signals for the best, for the others that of their words, and no
     more.
     """
-    known = {one.hit.id: one.score for one in best}
-    most = index.Weights().words * min(known.values(), default=1.0) / max(ranks.values(), default=1.0)
-    return {key: most * rank for key, rank in ranks.items()} | known
+    scores = {item.hit.id: item.score for item in best}
+    most = index.Weights().words * min(scores.values(), default=1.0) / max(ranks.values(), default=1.0)
+    return {key: most * rank for key, rank in ranks.items()} | scores
 
 
 def _partitions(query: EntryQuery) -> list[tuple[str, str | None]]:
@@ -323,10 +323,10 @@ def _add_substring_matches(
         return pool
     more, tag_counts = _visible(tx, query, [*unindexed | indexed])
     more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
-    known = {item.id for item in pool.candidates}
-    found = [*pool.candidates, *(item for item in more if item.id not in known)]
+    ids = {item.id for item in pool.candidates}
+    items = [*pool.candidates, *(item for item in more if item.id not in ids)]
     relevance = {item.id: _ALL_WORDS for item in more} | dict(pool.relevance)
-    return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
+    return CandidateSet(items, len(items), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 
 
 def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, words: Sequence[str]) -> set[str]:
@@ -348,13 +348,13 @@ def _folded_text(entry_id: str, kind: str, name: str, *version: Any) -> tuple[st
 
 def _visible(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
     """Return the candidates that pass every filter but the text, and the number of tags of `include` that each has."""
-    found = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
+    items = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
     tags = query.tags
     if tags == TagIds():
-        return found, {}
-    held = _tags_of_entries(tx, tags, [item.id for item in found])
-    found = [item for item in found if _matches_tags(tags, held[item.id])]
-    return found, {item.id: len(held[item.id].intersection(tags.include or ())) for item in found}
+        return items, {}
+    tags_of = _tags_of_entries(tx, tags, [item.id for item in items])
+    items = [item for item in items if _matches_tags(tags, tags_of[item.id])]
+    return items, {item.id: len(tags_of[item.id].intersection(tags.include or ())) for item in items}
 
 
 def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
@@ -372,15 +372,15 @@ def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
 
 def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
     relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
-    held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
+    tags_of: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
     for entry_id, tag_id in tx.all("scopes.query.matching_tags", _TagOfEntry, ids=ids, tags=relevant):
-        held[entry_id].add(tag_id)
-    return held
+        tags_of[entry_id].add(tag_id)
+    return tags_of
 
 
-def _matches_tags(tags: TagIds, held: Collection[str]) -> bool:
+def _matches_tags(tags: TagIds, ids: Collection[str]) -> bool:
     return (
-        tags.exclude.isdisjoint(held)
-        and all(not one.isdisjoint(held) for one in tags.require)
-        and (tags.include is None or not tags.include.isdisjoint(held))
+        tags.exclude.isdisjoint(ids)
+        and all(not choices.isdisjoint(ids) for choices in tags.require)
+        and (tags.include is None or not tags.include.isdisjoint(ids))
     )

@@ -48,7 +48,7 @@ def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
     outgoing = tx.all("scopes.relations.from_source", Relation, **page | {"source_type": kind, "source_id": key})
     incoming = tx.all("scopes.relations.to_target", Relation, **page | {"target_type": kind, "target_id": key})
     # A project has no space, since it is no memory.
-    spaces = {name: known.space for name, known in KINDS.items()}
+    spaces = {name: kind.space for name, kind in KINDS.items()}
     ends = [(link.relation_type, True, link.target_type, link.target_id) for link in outgoing]
     ends += [(link.relation_type, False, link.source_type, link.source_id) for link in incoming]
     return [Neighbour(relation, is_outgoing, spaces.get(kind, ""), id_) for relation, is_outgoing, kind, id_ in ends]

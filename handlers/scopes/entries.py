@@ -181,8 +181,8 @@ def record(
 def keep_replaced(tx: Tx, before: EntryRow, after: EntryRow) -> None:
     """Keeps the category and the priority of an entry that has others now, for reads as of an earlier time."""
     if (before.category, before.priority) != (after.category, after.priority):
-        kept = {"category": before.category, "priority": before.priority}
-        tx.run("scopes.entries.keep_replaced", id=before.id, now=tx.now, **kept)
+        standing = {"category": before.category, "priority": before.priority}
+        tx.run("scopes.entries.keep_replaced", id=before.id, now=tx.now, **standing)
 
 
 def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
@@ -199,12 +199,12 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
     none.
     """
     if at is None:
-        found = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
+        pair = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
     else:
-        found = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
-    if found is None:
+        pair = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
+    if pair is None:
         raise errors.not_found(kind.full_label, entry_id)
-    return found
+    return pair
 
 
 def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> EntryPair | None:
@@ -239,8 +239,8 @@ def list_page(
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[AnyVersion]:
     """Return the versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
     row, _ = get(tx, kind, entry_id)
-    found = tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
-    return to_versions(row, found, tx.all("scopes.entries.replaced", Standing, ids=[entry_id]))
+    rows = tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
+    return to_versions(row, rows, tx.all("scopes.entries.replaced", Standing, ids=[entry_id]))
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
@@ -253,9 +253,9 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the documents of some entries, as far as they are active."""
     names = {kind.space: kind.name for kind in KINDS.values()}
     for space, key in keys:
-        found = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
-        if found is not None and found[0].is_active:
-            yield _source(*found)
+        pair = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
+        if pair is not None and pair[0].is_active:
+            yield _source(*pair)
 
 
 def _source(row: EntryRow, current: VersionRow) -> IndexSource:
@@ -301,8 +301,8 @@ def _name(request: Any) -> str:
 
 def _given_or_default(request: Any, field: str) -> Any:
     """Return the value of a field of a new entry: the argument, or its default for null."""
-    given = getattr(request, field, None)
-    return _DEFAULTS.get(field) if given is None and hasattr(request, field) else given
+    argument = getattr(request, field, None)
+    return _DEFAULTS.get(field) if argument is None and hasattr(request, field) else argument
 
 
 def _version_columns(
@@ -311,13 +311,13 @@ def _version_columns(
     """Return the columns of a new version: the arguments, completed from the previous version."""
     columns: dict[str, Any] = {}
     for field in kind.version_fields:
-        given = getattr(request, field)
-        if given is None:
+        argument = getattr(request, field)
+        if argument is None:
             columns[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            columns[field] = end_time("validUntil", given)
+            columns[field] = end_time("validUntil", argument)
         else:
-            columns[field] = dumps(given) if field in JSON_COLUMNS else given
+            columns[field] = dumps(argument) if field in JSON_COLUMNS else argument
     return columns
 
 

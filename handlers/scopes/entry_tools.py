@@ -77,12 +77,12 @@ def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
 def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryAnswer:
     at = timestamp("asOf", request.as_of)
     if request.id is not None:
-        found = entries.get(tx, kind, request.id, at)
+        pair = entries.get(tx, kind, request.id, at)
     else:
         name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
-        found = _find_by_name(tx, kind, name, request, at)
-    shown: dict[str, Any] = {kind.name: _with_expiry(to_entry(*found), at or tx.now)}
-    return EntryAnswer(**shown)
+        pair = _find_by_name(tx, kind, name, request, at)
+    entry: dict[str, Any] = {kind.name: _with_expiry(to_entry(*pair), at or tx.now)}
+    return EntryAnswer(**entry)
 
 
 def _with_expiry(entry: AnyEntry, now: str) -> AnyEntry:
@@ -103,10 +103,10 @@ def _find_by_name(
     scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     # As given too: an imported name is stored as it is.
-    found = entries.find(tx, kind, normal_name(name), scopes, at) or entries.find(tx, kind, name, scopes, at)
-    if found is None:
+    pair = entries.find(tx, kind, normal_name(name), scopes, at) or entries.find(tx, kind, name, scopes, at)
+    if pair is None:
         raise errors.not_found(kind.full_label, name, kind.name_field)
-    return found
+    return pair
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:

@@ -51,18 +51,20 @@ class _EntryWithVersion(NamedTuple):
 
 def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -> Document:
     """Everything an import needs to restore these entries; of equal data only `exportedAt` differs."""
-    found = {kind.plural: _entries(tx, kind, selection) for kind in selection.kinds}
-    exported = {kind.plural: _exported_entries(tx, kind, found[kind.plural], selection) for kind in selection.kinds}
-    shown = {many: exported.get(many, []) for many in ("tools", "guidelines", "knowledge")}
+    rows_by_kind = {kind.plural: _entries(tx, kind, selection) for kind in selection.kinds}
+    exported = {
+        kind.plural: _exported_entries(tx, kind, rows_by_kind[kind.plural], selection) for kind in selection.kinds
+    }
+    lists = {many: exported.get(many, []) for many in ("tools", "guidelines", "knowledge")}
     scopes = _scopes(
-        tx, None if _is_unfiltered(selection) else [item.row for items in found.values() for item in items]
+        tx, None if _is_unfiltered(selection) else [item.row for items in rows_by_kind.values() for item in items]
     )
-    tagged = [*(item for items in shown.values() for item in items), *scopes["projects"]]
+    tagged = [*(item for items in lists.values() for item in items), *scopes["projects"]]
     return {
         "version": FORMAT,
         "exportedAt": tx.now,
         "metadata": dict(metadata),
-        "entries": shown,
+        "entries": lists,
         "scopes": scopes,
         "tags": _custom_tags(
             tx, None if _is_unfiltered(selection) else {name for item in tagged for name in item["tags"]}
@@ -97,11 +99,11 @@ def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], se
     versions = grouped((row.entry_id, to_version(kind.name, row)) for row in rows)
     exported: list[Document] = []
     for item in found:
-        shown: Document = msgspec.to_builtins(to_entry(item.row, item.current))
-        shown["deactivatedAt"] = item.deactivated_at
+        document: Document = msgspec.to_builtins(to_entry(item.row, item.current))
+        document["deactivatedAt"] = item.deactivated_at
         if selection.versions:
-            shown["versions"] = msgspec.to_builtins(versions.get(item.row.id, []))
-        exported.append({**shown, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
+            document["versions"] = msgspec.to_builtins(versions.get(item.row.id, []))
+        exported.append({**document, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
     return exported
 
 
@@ -128,7 +130,7 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
         if rows is None:
             return None
         held = {row.scope_id for row in rows if row.scope_type == scope_type}
-        return sorted(found for found in {*held, *above} if found is not None)
+        return sorted(scope_id for scope_id in {*held, *above} if scope_id is not None)
 
     # Bottom up: sessions add their projects, and projects their organizations.
     sessions = tx.all("scopes.export.sessions", _session_row, ids=ids_of("session"))

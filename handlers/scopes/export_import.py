@@ -146,20 +146,20 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
         versions=bool(request.include_versions),
         inactive=bool(request.include_inactive),
     )
-    found = export_document(tx, selection, metadata)
+    document = export_document(tx, selection, metadata)
     shape = request.format or "json"
-    count = sum(len(items) for items in found["entries"].values())
+    count = sum(len(items) for items in document["entries"].values())
     summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, request.scope_id or UNSET)
-    return ExportResult(True, shape, render(found, shape), summary)
+    return ExportResult(True, shape, render(document, shape), summary)
 
 
-def render(found: Mapping[str, Any], shape: Format) -> str:
+def render(document: Mapping[str, Any], shape: Format) -> str:
     """Return a document as text."""
     if shape == "markdown":
-        return markdown.render_page(found)
+        return markdown.render_page(document)
     if shape == "yaml":
-        return f"# Agent Memory Export\n{yaml_block(found)}"
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+        return f"# Agent Memory Export\n{yaml_block(document)}"
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def memory_import(tx: Tx, request: Import) -> ImportResult | Steps[ImportResult]:
@@ -176,37 +176,37 @@ def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
         _mapping_key(source): (target.type, _checked_scope_id(tx, source, target))
         for source, target in (request.scope_mapping or {}).items()
     }
-    found = _read(content, request.format or "json", _max_separators(tx, request))
-    if isinstance(found, Problem):
-        return _import_result([found], None)
-    _check_mapping_keys(found, request.scope_mapping or {})
+    document = _read(content, request.format or "json", _max_separators(tx, request))
+    if isinstance(document, Problem):
+        return _import_result([document], None)
+    _check_mapping_keys(document, request.scope_mapping or {})
     options = ImportOptions(
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
-    merging = merge_document(tx, found, options)
+    merging = merge_document(tx, document, options)
     # A document that is taken back as a whole if none of its entries fits: in slices its scopes would stay.
-    state = run_steps(tx, merging) if is_small(found) else (yield from merging)
-    state.problems.extend(_problems(found))
+    state = run_steps(tx, merging) if is_small(document) else (yield from merging)
+    state.problems.extend(_problems(document))
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
-    done = _import_result(state.problems, state, dry_run=bool(request.dry_run))
-    if request.dry_run or not done.success:
-        raise faults.rolled_back(done, _reasons(state.problems))
-    return done
+    result = _import_result(state.problems, state, dry_run=bool(request.dry_run))
+    if request.dry_run or not result.success:
+        raise faults.rolled_back(result, _reasons(state.problems))
+    return result
 
 
 def _mapping_key(source: str) -> str:
     return source if ":" in source else f"{source}:"
 
 
-def _check_mapping_keys(document: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_mapping_keys(document: Mapping[str, Any], mapping: Mapping[str, Any]) -> None:
     """Raises a Fault for a key of `scopeMapping` that no scope of the document has: its entries would not be moved."""
-    present = scope_keys(document) if given else set[str]()
-    for source in given:
+    present = scope_keys(document) if mapping else set[str]()
+    for source in mapping:
         if _mapping_key(source) not in present:
-            shown = ", ".join(sorted(present)[:MAX_SCOPES_SHOWN]) or "none"
-            hint = f"write it as type:id; the document has {shown}"
+            names = ", ".join(sorted(present)[:MAX_SCOPES_SHOWN]) or "none"
+            hint = f"write it as type:id; the document has {names}"
             raise faults.invalid(f"scopeMapping.{source}", "is no scope of the document", hint)
 
 
@@ -215,7 +215,7 @@ def import_file(source: Source) -> Steps[Imported]:
     path = source.path
     shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
     try:
-        done = yield from _import_steps(Import("import", "", shape), _content(path, shape))
+        result = yield from _import_steps(Import("import", "", shape), _content(path, shape))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -224,10 +224,10 @@ def import_file(source: Source) -> Steps[Imported]:
         if fault.label != faults.ROLLED_BACK:
             raise
         raise Fault("invalid", f"{path.name} was not imported: {fault.message}") from None
-    if not done.success:
-        raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
-    counts = {"created": done.created, "updated": done.updated, "skipped": done.skipped}
-    return Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
+    if not result.success:
+        raise Fault("invalid", f"{path.name} is no export: {result.errors[0].error}")
+    counts = {"created": result.created, "updated": result.updated, "skipped": result.skipped}
+    return Imported(counts, [f"{left.entry}: {left.error}" for left in result.errors])
 
 
 def _content(path: Path, shape: Format) -> str | mmap:
@@ -242,9 +242,9 @@ def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
     field = f"scopeMapping.{source}"
     if "\0" in source or "\0" in (target.id or ""):
         raise faults.invalid("scopeMapping", "must not hold NUL characters")
-    found = required_scope_id(target.type, target.id, f"{field}.id")
-    check_scope(tx, target.type, found, f"{field}.id")
-    return found
+    scope_id = required_scope_id(target.type, target.id, f"{field}.id")
+    check_scope(tx, target.type, scope_id, f"{field}.id")
+    return scope_id
 
 
 def _max_separators(tx: Tx, request: Import) -> int | None:
@@ -270,15 +270,15 @@ def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, An
         return Problem("parsing", _TOO_LARGE)
     try:
         if shape == "yaml":
-            found: Any = yaml.read(str(content), limit and limit * _NODES_PER_SEPARATOR)
+            data: Any = yaml.read(str(content), limit and limit * _NODES_PER_SEPARATOR)
         else:
-            found = _read_json(content)
+            data = _read_json(content)
     except _DECODE_ERRORS as error:
         return Problem("parsing", f"Not readable as {shape.upper()}: {error}")
-    held = as_object(found).get("entries")
-    if not isinstance(held, dict):
+    lists = as_object(data).get("entries")
+    if not isinstance(lists, dict):
         return Problem("structure", "Missing entries object")
-    return _structure_problem(as_object(found)) or as_object(found)
+    return _structure_problem(as_object(data)) or as_object(data)
 
 
 def _structure_problem(document: Mapping[str, Any]) -> Problem | None:
@@ -296,9 +296,9 @@ def _read_json(content: str | mmap) -> Any:
     parts = _members(content)
     if not isinstance(parts, dict):
         return None
-    found = {name: msgspec.json.decode(part) for name, part in parts.items() if name != "entries"}
+    document = {name: msgspec.json.decode(part) for name, part in parts.items() if name != "entries"}
     lists = _members(parts["entries"]) if "entries" in parts else None
-    return {**found, "entries": lists and {name: _items(part) for name, part in lists.items()}}
+    return {**document, "entries": lists and {name: _items(part) for name, part in lists.items()}}
 
 
 def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None:
@@ -328,23 +328,25 @@ def _import_result(problems: list[Problem], state: ImportState | None, *, dry_ru
 
 def _strict_refusal(state: ImportState) -> Fault:
     """Return the fault of a strict import, with the first reasons; raising it rolls the import back."""
-    found = [*state.conflicts, *state.problems]
+    problems = [*state.conflicts, *state.problems]
     context = {
         "field": "content",
-        "errors": [problem._asdict() for problem in found[:MAX_REASONS_SHOWN]],
-        "count": len(found),
+        "errors": [problem._asdict() for problem in problems[:MAX_REASONS_SHOWN]],
+        "count": len(problems),
     }
-    reasons = _reasons(found)
+    reasons = _reasons(problems)
     if state.conflicts:
         return Fault("conflict", f"Nothing was imported, {reasons}", faults.EXISTS, context)
     return Fault("invalid", f"Nothing was imported, {reasons}", faults.MISSING, context)
 
 
-def _reasons(found: Sequence[Problem]) -> str:
+def _reasons(problems: Sequence[Problem]) -> str:
     """Return the first problem, and the number of the others."""
-    if not found:
+    if not problems:
         return ""
-    return f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
+    return f"{problems[0].entry}: {problems[0].error}" + (
+        f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    )
 
 
 IMPORT = import_records.Import(

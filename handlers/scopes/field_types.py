@@ -63,7 +63,7 @@ def nested_deeper(value: Any, levels: int) -> bool:
     """Return whether objects and lists are nested more than `levels` deep."""
     level = [value]
     for _ in range(levels):
-        level = [part for one in level for part in _children(one) if isinstance(part, dict | list)]
+        level = [part for child in level for part in _children(child) if isinstance(part, dict | list)]
         if not level:
             return False
     return True

@@ -65,10 +65,10 @@ def check_scope_filter(tx: Tx, scope_type: ScopeType | None, scope_id: str | Non
 
 def scope_to_read(tx: Tx, scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
     """Return the id of a scope to read: None for global; raises a Fault for an invalid scope and for an unknown one."""
-    found = required_scope_id(scope_type, scope_id, field)
-    if found is not None:
-        check_known_scope(tx, scope_type, found, field)
-    return found
+    own_id = required_scope_id(scope_type, scope_id, field)
+    if own_id is not None:
+        check_known_scope(tx, scope_type, own_id, field)
+    return own_id
 
 
 def check_known_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str = "scopeId") -> None:

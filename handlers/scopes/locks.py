@@ -143,9 +143,9 @@ def memory_file_lock(
         return _checkin(tx, path, request)
     if isinstance(request, ForceUnlock):
         return _force_unlock(tx, path, request)
-    held = _active_lock(tx, path)
-    broken = tx.all("scopes.locks.forced_unlocks", ForcedUnlock, path=path, limit=FORCED_UNLOCKS_SHOWN)
-    return LockStatus(True, held is not None, held, broken or UNSET)
+    lock = _active_lock(tx, path)
+    unlocks = tx.all("scopes.locks.forced_unlocks", ForcedUnlock, path=path, limit=FORCED_UNLOCKS_SHOWN)
+    return LockStatus(True, lock is not None, lock, unlocks or UNSET)
 
 
 def _path_of(tx: Tx, sent: str) -> str:
@@ -217,8 +217,8 @@ def _checkout(tx: Tx, path: str, request: Checkout) -> Lock:
     columns = {**asdict(request), **stored, "id": tx.new_id("lock"), "path": path, "fence": fence}
     lock = tx.one("scopes.locks.acquire", _lock_row, **columns)
     if lock is None:
-        held = _active_lock(tx, path)
-        raise _locked_fault(f"File {path} is already locked by {_holder(held, request.agent_id)}", held)
+        current = _active_lock(tx, path)
+        raise _locked_fault(f"File {path} is already locked by {_holder(current, request.agent_id)}", current)
     return lock
 
 
@@ -260,11 +260,11 @@ def _check_own(path: str, lock: Lock, request: Checkin) -> None:
 
 
 def _force_unlock(tx: Tx, path: str, request: ForceUnlock) -> LockReleased:
-    held = _active_lock(tx, path)
-    if held is None:
+    lock = _active_lock(tx, path)
+    if lock is None:
         raise _not_locked_fault(path)
     tx.run("scopes.locks.release", path=path)
-    _add_event(tx, path, "force_unlock", request.agent_id, held.checked_out_by, held.fencing_token, request.reason)
+    _add_event(tx, path, "force_unlock", request.agent_id, lock.checked_out_by, lock.fencing_token, request.reason)
     return LockReleased(True, f"File {path} force unlocked by {request.agent_id}")
 
 
@@ -292,12 +292,12 @@ def _expiry(now: str, seconds: float | None) -> str | None:
     return utc_time(expires_at.isoformat()) if wanted else None
 
 
-def _holder(held: Lock | None, agent: str) -> str:
+def _holder(lock: Lock | None, agent: str) -> str:
     """Return the holder in words; the session too if it alone distinguishes the holder from the caller."""
-    if held is None:
+    if lock is None:
         return "another agent"
-    session = f" in session {held.session_id}" if held.checked_out_by == agent else ""
-    return f"agent {held.checked_out_by}{session}"
+    session = f" in session {lock.session_id}" if lock.checked_out_by == agent else ""
+    return f"agent {lock.checked_out_by}{session}"
 
 
 def _locked_fault(message: str, lock: Lock | None, by_force: ForcedUnlock | None = None) -> Fault:

@@ -54,7 +54,7 @@ def _entry(kind: Kind, item: Mapping[str, Any]) -> Iterator[str]:
         if current.get(field):
             yield from ("", f"**{label}:**", "", *_json_block(current[field]))
     if item.get("versions"):
-        yield from ("", "**Versions:**", "", *(_version_line(one) for one in item["versions"]))
+        yield from ("", "**Versions:**", "", *(_version_line(version) for version in item["versions"]))
 
 
 def _properties(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -82,9 +82,9 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
     pool = candidates.find_candidates(tx, query)
     ranked = candidates.rank(query, pool)
     pages = [
-        _page([one for one in ranked if one.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
+        _page([item for item in ranked if item.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
     ]
-    every = _to_results(tx, [one for _, page in pages for one in page], _View(bool(request.compact), at=at))
+    every = _to_results(tx, [item for _, page in pages for item in page], _View(bool(request.compact), at=at))
     totals = _totals(pool, sum(skipped for skipped, _ in pages), len(every))
     lists = {KINDS[kind].plural: [result for result in every if result.type == kind] for kind in KINDS}
     return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
@@ -177,7 +177,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
     """Return the results of a page, with one statement for each part of it instead of one for each entry."""
     if not page:
         return []
-    ids = [one.candidate.id for one in page]
+    ids = [item.candidate.id for item in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=shown.at)}
     tags = grouped(tx.all("scopes.query.tags", _tag_row, ids=ids))
     with_versions = shown.versions and not shown.compact

@@ -295,17 +295,17 @@ class Standing(NamedTuple):
 
 def to_versions(row: EntryRow, versions: Sequence[VersionRow], replaced: Sequence[Standing]) -> list[AnyVersion]:
     """Return versions of an entry, of which each has the category and priority of its time if any are `replaced`."""
-    made = [to_version(row.kind, version) for version in versions]
-    for version in made if replaced else ():
-        then = next((one for one in replaced if one.until > version.created_at), row)
+    results = [to_version(row.kind, version) for version in versions]
+    for version in results if replaced else ():
+        then = next((standing for standing in replaced if standing.until > version.created_at), row)
         version.category = then.category
         if isinstance(version, GuidelineVersion):
             version.priority = _priority(then.priority)
-    return made
+    return results
 
 
-def _priority(stored: int | None) -> int:
-    return 50 if stored is None else stored
+def _priority(priority: int | None) -> int:
+    return 50 if priority is None else priority
 
 
 def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
