@@ -130,7 +130,7 @@ def _import_project_brain(source: Source) -> Steps[Imported]:
     return import_files(source)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[bool | str]:
+def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
     from handlers.brain.intake import take  # for the command only, so that a server starts without it
 
     return take(tx, records)

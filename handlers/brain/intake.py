@@ -9,10 +9,12 @@ from msgspec.structs import astuple
 from handlers.brain.base import databases, embedding_columns, json_text
 from handlers.brain.immutability import is_immutable
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
+from handlers.brain.repository import Successor, retire
 from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
-from kernel.memories.import_records import KEPT, UPDATED, Record, stable_id
+from kernel.core.text import stored_object
+from kernel.memories.import_records import KEPT, PARTS, UPDATED, Record, outcome_of_change, stable_id
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -26,7 +28,7 @@ _INSERTS = {
 }
 _DEFAULT_IMPORTANCE = 3
 _CREATED = "created"
-_IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
+_ARCHIVED = Successor("archived", "archived", None, "No longer in its source")
 
 
 class _Row(NamedTuple):
@@ -56,16 +58,22 @@ class _Key(NamedTuple):
     created_at: str = ""
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
     """Add the records whose id is neither there nor deleted, and update notes; a read changes nothing."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
-    taken: list[bool | str] = [False] * len(records)
+    taken: list[int | str] = [False] * len(records)
     for (kind, db), numbers in sorted(
         groups.items(), key=lambda group: group[0][0] == "link"
     ):  # links after their ends
         own = [records[number] for number in numbers]
+        if kind == PARTS:
+            taken = [
+                _archive_others(tx, db, one) if one in own else before
+                for one, before in zip(records, taken, strict=True)
+            ]
+            continue
         rows = _rows(tx, kind, db, own)
         here = _known(tx, kind, db, rows)
         present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
@@ -83,7 +91,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
 
 def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | str:
     """Update a row that has changed in its source, unless somebody has edited it here."""
-    if kind == "note" and record.details.get("root"):
+    if kind == "note":
         return _changed_note(tx, db, new)
     return _changed_memory(tx, db, record, new) if kind == "memory" else False
 
@@ -94,7 +102,7 @@ def _changed_note(tx: Tx, db: str, new: _Row) -> bool | str:
     if old is None or _told(old, now.project_id) == _told(now, old.project_id):
         return False
     space = f"brain:{db}"
-    outcome = _outcome(tx, space, new)
+    outcome = outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
         columns = (
             "title",
@@ -123,7 +131,7 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     if record.updated_at and record.updated_at < old.updated_at:
         return False
     space = f"brain:{db}"
-    outcome = KEPT if is_immutable(old) else _outcome(tx, space, new)
+    outcome = KEPT if is_immutable(old) else outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
         kept = {"subcategory": None, "status": None, "importance": None, "valid_until": None}
         changes = {"content": now.content, "category": now.category, "tags": now.tags, "metadata": now.metadata, **kept}
@@ -133,16 +141,24 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     return outcome
 
 
-def _outcome(tx: Tx, space: str, new: _Row) -> bool | str:
-    """Return UPDATED for a row whose last change was an import or its undo, KEPT for what somebody has edited here,
-    and False for that if the source is as it was imported.
-    """
-    events = history.read(tx, space, new.id)
-    imported = [event for event in events if event.tool.startswith(_IMPORT)]
-    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
-    if events[-1:] == imported[-1:] or is_undone:
-        return UPDATED
-    return False if imported and imported[-1].after == new.text else KEPT
+def _archive_others(tx: Tx, db: str, record: Record) -> int:
+    """Archives what an import made of other observations of a page than those of a record; how many."""
+    root = record.details["root"]
+    (entity,), ids = (
+        _ids(tx, kind, db, [_Key(key, root) for key in keys])
+        for kind, keys in (("entity", [record.details["entity"]]), ("memory", record.details["keys"]))
+    )
+    page = {name: record.origin.get(name) for name in ("system", "file")}
+    others = [
+        row
+        for row in tx.all("brain.intake.observations", Memory, db=db, entity=entity)
+        if row.id not in ids
+        and page.items() <= stored_object(row.metadata).get("from", {}).items()
+        and outcome_of_change(tx, f"brain:{db}", row.id, row.content) == UPDATED
+    ]
+    for row in [] if tx.readonly else others:
+        retire(tx, db, row, _ARCHIVED)
+    return len(others)
 
 
 def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
@@ -154,7 +170,7 @@ def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
 
 def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
     """Return the content of a note to compare; the text alone if one of two was imported before rows had a root."""
-    is_whole = note.project_id is not None and other_root is not None
+    is_whole = (note.project_id is None) == (other_root is None)
     return (note.content, *((note.title, note.summary, note.tags) if is_whole else ()))
 
 

@@ -35,7 +35,7 @@ class Successor(NamedTuple):
 
     status: str
     operation: str
-    id: str
+    id: str | None
     reason: str
 
 

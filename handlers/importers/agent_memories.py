@@ -59,7 +59,7 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
         if isinstance(name, LeftOut):
             yield name
         elif name.rpartition("/")[2] == _INDEX:
-            yield LeftOut("a list of other memories")
+            yield LeftOut("a list of other memories", name)
         elif name in labels:
             yield from note_items(CLAUDE_CODE, read_or_name(folder, name, labels[name]), vaults[_project(labels[name])])
         elif name == "CLAUDE.md":
@@ -89,7 +89,7 @@ def _codex_items(folder: Path) -> Iterator[Item]:
         elif _is_of_codex(name):
             yield from note_items(CODEX, read_or_name(folder, name), vault)
         else:
-            yield LeftOut("derived from other files")
+            yield LeftOut("derived from other files", name)
 
 
 def _is_of_codex(name: str) -> bool:

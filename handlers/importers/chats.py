@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
-from handlers.importers.archives import UNREADABLE, Part, head_of, is_zip, parts_of, rows_of
+from handlers.importers.archives import UNREADABLE, Part, head_of, is_zip, parts_of, rows_of, unknown_member
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
@@ -114,6 +114,8 @@ def _export_items(system: str, parts: Sequence[Part | LeftOut], name: str) -> It
         for element in rows_of(part, _MEMBERS):
             if isinstance(element, LeftOut):
                 yield element
+            elif element.member not in {"", *_MEMBERS}:
+                yield from unknown_member(element)
             else:
                 yield from (make or _conversation)(system, element.row, f"{name}, {part.name}" if part.name else name)
 
@@ -126,7 +128,9 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
     if is_deleted(row):
         yield LeftOut("deleted there")
     else:
-        yield from _exchanges(system, number or title, title, at, messages, name)
+        updated = time_in(row, "update_time", "updated_at")
+        for item in _exchanges(system, number or title, title, at, messages, name):
+            yield item._replace(updated_at=updated) if isinstance(item, Record) else item
 
 
 def _exchanges(
@@ -156,7 +160,7 @@ def _exchanges(
             category="conversation",
             created_at=group[0].at or at or earliest,
             origin=filled({"system": system, "id": number, "exchange": place + 1, "file": name}),
-            details={"priority": _PRIORITY},
+            details={"priority": _PRIORITY, "has_own_id": bool(number)},
         )
     if not groups:
         yield LeftOut("a conversation without a question")

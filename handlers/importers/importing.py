@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
-from handlers.importers.records import MAX_TEXT, Item, LeftOut, damaged, without_private
-from kernel.memories.import_records import KEPT, UPDATED, Imported, Record, Remarks, Source
-from kernel.security.rules.secrets import find_secret
+from handlers.importers.records import MAX_TEXT, REDACTED, SECRET, Item, LeftOut, damaged, without_private
+from kernel.memories.import_records import KEPT, PARTS, UPDATED, Imported, Record, Remarks, Source
+from kernel.security.rules.secrets import find_secret, redact
 from kernel.store.long_work import Steps, run_steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
@@ -20,8 +20,9 @@ Open = Callable[[Source, ExitStack], Read]
 
 _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small one keeps slices short
 _BATCH_CHARACTERS = 64 << 10
-_EMPTY, _LARGE, _SECRET = "empty", "larger than a memory may be", "holds a password or key"
-_ALREADY = "already there"
+_EMPTY, _LARGE = "empty", "larger than a memory may be"
+_ALREADY, _ARCHIVED = "already there", "archived"
+_WITHOUT_TEXT = {"entity", "link", "relation", PARTS}
 _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory blocks"}
 
 
@@ -84,7 +85,7 @@ def _count(source: Source, read: Read) -> int:
     """Reads the source to its end, so that its damage is reported before the first write; the number of its items."""
     total, found = 0, Remarks()
     for item in read():
-        total += 1
+        total += not isinstance(item, Record) or item.kind != PARTS
         if isinstance(item, LeftOut):
             found.add(item)
     found.check(source, total - found.damaged)
@@ -103,25 +104,32 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
         for record, taken in zip(records, source.take[dialect](tx, records), strict=True):
-            if taken == KEPT:
+            if record.kind == PARTS:
+                tally.counts.update({_ARCHIVED: int(taken)} if taken else {})
+            elif taken == KEPT:
                 tally.remarks.add(LeftOut(KEPT, record.title))
             else:
                 kind = UPDATED if taken == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
                 tally.counts[kind if taken else _ALREADY] += 1
 
 
-def _screened(record: Item) -> Item:
-    """Return a record without private text, or why it is left out."""
+def _screened(record: Item) -> Iterator[Item]:
+    """Yield a record without private text and secrets, and where a secret was; or why it is left out."""
     if isinstance(record, LeftOut):
-        return record
-    text = without_private(record.text)
-    if not text.strip() and record.kind not in {"entity", "link", "relation"}:
-        return LeftOut(_EMPTY)
+        yield record
+        return
+    text, title, tags = without_private(record.text), without_private(record.title), record.tags
+    if not text.strip() and record.kind not in _WITHOUT_TEXT:
+        yield LeftOut(_EMPTY)
+        return
     if len(text) > MAX_TEXT or (record.dialect == "paths" and len(text.encode()) > MAX_TEXT):
-        return LeftOut(_LARGE)
-    if find_secret([text, record.title, *record.tags]):
-        return LeftOut(_SECRET)
-    return record._replace(text=text, title=without_private(record.title))
+        yield LeftOut(_LARGE, title)
+        return
+    if find_secret([text, title, *tags]):
+        text, title = redact(text, REDACTED), redact(title, REDACTED)
+        tags = tuple(tag for tag in tags if not find_secret([tag]))
+        yield LeftOut(SECRET, title or str(record.origin.get("id", "")))
+    yield record._replace(text=text, title=title, tags=tags)
 
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:
@@ -142,7 +150,7 @@ def _identity(record: Record) -> tuple[Hashable, ...]:
 
 def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
     batch, size = list[Item](), 0
-    for item in map(_screened, items):
+    for item in chain.from_iterable(map(_screened, items)):
         own = len(item.text) if isinstance(item, Record) else 0
         if batch and (len(batch) == _BATCH_RECORDS or size + own > _BATCH_CHARACTERS):
             yield batch

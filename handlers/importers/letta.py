@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from handlers.importers.archives import unknown_member
 from handlers.importers.records import Item, LeftOut, Values, filled, list_in, mapping_in, tags_of, text_of, time_in
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Record
@@ -45,6 +46,8 @@ def _others(element: Element, single: str, name: str) -> Iterator[Item]:
         yield _message(element.row, single, name)
     elif element.member == "agents":
         yield from (_message(mapping_in(row), _name(element.row), name) for row in _list(element.row, "messages"))
+    else:
+        yield from unknown_member(element)
 
 
 def _elements(path: Path) -> Iterator[Element | LeftOut]:
@@ -99,5 +102,5 @@ def _message(row: Values, agent: str, name: str) -> Item:
         category=role,
         created_at=time_in(row, "created_at"),
         origin=filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}),
-        details={"priority": _PRIORITY},
+        details={"priority": _PRIORITY, "has_own_id": bool(text_of(row, "id"))},
     )

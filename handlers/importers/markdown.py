@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from handlers.importers.records import LeftOut, clean_line, without_private
+from handlers.importers.records import REDACTED, SECRET, LeftOut, clean_line, without_private
 from kernel.core import yaml
 from kernel.core.lazy_regex import regex
 from kernel.security.rules.secrets import redact
@@ -12,7 +12,6 @@ from kernel.security.rules.secrets import redact
 MAX_FRONT_MATTER = 64 << 10  # characters
 _MAX_NODES = 2000
 _MAX_DEPTH = 50
-_REDACTED = "[redacted]"
 _MOST_NAMED = 100  # characters of a heading in a remark
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
@@ -69,13 +68,13 @@ def screened(name: str, text: str) -> tuple[Page, list[LeftOut]]:
     Both are taken out before it is divided: its parts lack the marks, and the name before a value.
     """
     public = without_private(text)
-    safe = redact(public, _REDACTED)
+    safe = redact(public, REDACTED)
     whole = page(safe)
     if safe == public:
         return whole, []
-    headings = [part.heading for part in sections(whole.body) if _REDACTED in f"{part.heading}{part.text}"]
+    headings = [part.heading for part in sections(whole.body) if REDACTED in f"{part.heading}{part.text}"]
     places = [f"{name}: {heading[:_MOST_NAMED]}" if heading else name for heading in headings or [""]]
-    return whole, [LeftOut(clean_line(f"a password or key in {place}")) for place in places]
+    return whole, [LeftOut(SECRET, clean_line(place)) for place in places]
 
 
 def page(text: str) -> Page:

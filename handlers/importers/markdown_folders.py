@@ -30,7 +30,7 @@ from handlers.importers.rules import is_rules
 from handlers.importers.text_files import TextFile, files_below, names_below, opened, read_or_name, root_of
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import PARTS, Record, Source
 
 SUFFIXES = (".md", ".markdown")
 _RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
@@ -99,7 +99,7 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
         if isinstance(name, LeftOut):
             yield name
         elif _is_reserved(system, name):
-            yield LeftOut("a list of other pages")
+            yield LeftOut("a list of other pages", name)
         else:
             yield from note_items(system, read_or_name(folder, name), vault)
 
@@ -150,7 +150,10 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
     observations, links = [*markdown.observations(page.body)], [*markdown.links(page.body)]
     if observations or any(link.target for link in links):
         yield _entity(note, entity, name)
-    yield from _observations(note, page, observations, entity)
+    told = [*_observations(note, page, observations, entity)]
+    yield from told
+    keys = [record.key for record in told if record.kind == "memory"]
+    yield note._replace(kind=PARTS, text="", details={**_root(note), "entity": entity, "keys": keys})
     yield from _links(note, file.name, vault, links)
 
 
@@ -169,7 +172,7 @@ def _texts(value: object, system: str) -> list[str]:
 
 def _observations(
     note: Record, page: markdown.Page, observations: Iterable[markdown.Observation], entity: str
-) -> Iterator[Item]:
+) -> Iterator[Record]:
     """Yield a memory for each observation, and a link from it to the subject of the page."""
     head = _unknown(page.head)
     for observation in observations:

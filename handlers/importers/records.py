@@ -20,6 +20,7 @@ _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, 
 # A date as one number, by its length: of front matter, and of the names of many notes.
 _COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
+REDACTED, SECRET = "[redacted]", "a password or key"
 _OPEN, _CLOSE = "<private>", "</private>"
 
 Values = Mapping[str, Any]

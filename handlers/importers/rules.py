@@ -31,7 +31,7 @@ from handlers.importers.text_files import (
 )
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import PARTS, Record, Source
 
 SYSTEM = "rules"
 FILES = (
@@ -132,7 +132,7 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
         for names in (FILES, _FOLDERS)
     )
     links = dict.fromkeys(link for name in (*files, *folders) if (link := _first_link(root, name)))
-    yield from (LeftOut(LINK) for _ in links)  # such as CLAUDE.md, if it leads to AGENTS.md
+    yield from (LeftOut(LINK, name) for name in links)  # such as CLAUDE.md, if it leads to AGENTS.md
     for name in files:
         if not _first_link(root, name):
             yield from file_items(root, name, owner, folder.prefix)
@@ -169,7 +169,9 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
         yield from secrets
         parts = markdown.sections(page.body, empty=True)
         sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
-        yield from _guidelines(file, page, sections, owner, prefix)
+        guidelines = [*_guidelines(file, page, sections, owner, prefix)]
+        yield from guidelines
+        yield _parts(file, owner, guidelines)
         imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
         for there in imports:
             if there.name not in names:
@@ -180,13 +182,13 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
 def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:
     """Return a file, or why it is left out; None for a rules file that a project does not have."""
     if here.name.startswith("../"):
-        return LeftOut(_NO_IMPORT)
+        return LeftOut(_NO_IMPORT, here.name)
     file = read_or_leave_out(root, here.name)
     if isinstance(file, TextFile) and has_controls(file.text):
-        return LeftOut("a text with control characters")
-    if file == LeftOut(SPECIAL) and not here.depth:
+        return LeftOut("a text with control characters", here.name)
+    if file == LeftOut(SPECIAL, here.name) and not here.depth:
         return left_out(damaged(here.name, f"is {SPECIAL}"))
-    return LeftOut(_NO_IMPORT) if file is None and here.depth else file
+    return LeftOut(_NO_IMPORT, here.name) if file is None and here.depth else file
 
 
 def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Waiting]:
@@ -200,7 +202,7 @@ def _imported(here: _Waiting, sections: list[markdown.Section]) -> Iterator[_Wai
 
 def _guidelines(
     file: TextFile, page: markdown.Page, sections: list[markdown.Section], owner: Owner, prefix: str
-) -> Iterator[Item]:
+) -> Iterator[Record]:
     scopes = {"folder": prefix.rstrip("/")} if prefix else {}
     scopes |= {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
     scope = "; ".join(f"{key}: {', '.join(texts_in(value)) or value}" for key, value in scopes.items())
@@ -229,6 +231,13 @@ def _guidelines(
                 "is_named": owner.is_named,
             },
         )
+
+
+def _parts(file: TextFile, owner: Owner, guidelines: list[Record]) -> Record:
+    """Return the record of all sections of a file."""
+    details = {"root": owner.root, "keys": [record.key for record in guidelines]}
+    origin = {"system": SYSTEM, "file": file.name}
+    return Record("scopes", PARTS, f"{SYSTEM}:{file.name}", "", place=owner.name, origin=origin, details=details)
 
 
 def _path(name: str, section: markdown.Section) -> str:

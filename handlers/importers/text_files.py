@@ -57,7 +57,7 @@ def read_or_leave_out(folder: Path, name: str) -> TextFile | LeftOut | None:
         with os.fdopen(open_file(str(folder), name), "rb") as file:
             return _text(file, name)
     except Refused as refused:
-        return LeftOut(str(refused))
+        return LeftOut(str(refused), name)
     except Fault as fault:
         return left_out(fault)
     except (FileNotFoundError, NotADirectoryError):
@@ -129,7 +129,7 @@ def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator
         if _SURROGATE.search(entry.name):
             yield left_out(damaged(name, "has a name that is no text"))
         elif _is_link(entry):
-            yield LeftOut(LINK)
+            yield LeftOut(LINK, name)
         elif entry.is_dir(follow_symlinks=False):
             yield folder / entry.name
         elif entry.name.lower().endswith(suffixes):
@@ -148,7 +148,7 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
 def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
     if not entry.is_file(follow_symlinks=False):
         return left_out(damaged(name, "is no ordinary file"))
-    return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK)
+    return name if entry.stat(follow_symlinks=False).st_nlink <= 1 else LeftOut(HARD_LINK, name)
 
 
 def is_own_folder(entry: os.DirEntry[str]) -> bool:

@@ -47,7 +47,7 @@ def fail(fault: Fault) -> Reply:
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> list[bool]:
+def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
     from handlers.paths.intake import take  # for the command only, so that a server starts without it
 
     return take(tx, records)

@@ -1,10 +1,10 @@
-"""Takes memories of other programs into `paths`; a path that is taken stays as it is."""
+"""Takes memories of other programs into `paths`; what somebody has written at a path stays."""
 
 import unicodedata
 from collections.abc import Sequence
 
-from handlers.paths.memories import INVISIBLE, SPACE, checked_size, get_memory, index_text
-from kernel.memories.import_records import Record
+from handlers.paths.memories import INVISIBLE, SPACE, checked_size, index_text
+from kernel.memories.import_records import UPDATED, Record, outcome_of_change
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -12,25 +12,31 @@ from kernel.store.transaction import Tx
 _MAX_SEGMENT, _MAX_SEGMENTS = 60, 4
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool]:
-    """Adds the records whose path is free, and was always; a read only says which these are."""
+def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+    """Adds the records whose path is free, and was always, and updates those that have changed in their source."""
     return [_take(tx, record) for record in records]
 
 
-def _take(tx: Tx, record: Record) -> bool:
+def _take(tx: Tx, record: Record) -> bool | str:
     path, size = path_of(record.place, record.key), checked_size(record.text)
-    created_at = record.created_at or tx.now
-    if history.known(tx, SPACE, [path]):
-        return False
-    if tx.readonly:
-        return get_memory(tx, path) is None
-    if tx.one("paths.memories.add", str, path=path, content=record.text, content_size=size, now=created_at) is None:
-        return False
-    writer = (SPACE, *tx.call_context.writer[1:])
-    origin = index.Origin(writer, created_at, record.updated_at or created_at)
-    history.append(tx, SPACE, path, "created", after=record.text, at=created_at, by=writer)
+    before = tx.one("paths.memories.content", str, path=path)
+    if before is None:
+        outcome = not history.known(tx, SPACE, [path])
+    else:
+        outcome = before != record.text and outcome_of_change(tx, SPACE, path, record.text)
+    if tx.readonly or outcome not in {True, UPDATED}:
+        return outcome
+    at, writer, origin = tx.now, (SPACE, *tx.call_context.writer[1:]), None
+    if before is None:
+        at, operation = record.created_at or tx.now, "created"
+        origin = index.Origin(writer, at, record.updated_at or at)
+        tx.one("paths.memories.add", str, path=path, content=record.text, content_size=size, now=at)
+    else:
+        operation = "replaced"
+        tx.run("paths.memories.replace", path=path, content=record.text, content_size=size, now=at)
+    history.append(tx, SPACE, path, operation, before=before, after=record.text, at=at, by=writer)
     index.put(tx, SPACE, path, index_text(path, record.text), origin=origin)
-    return True
+    return outcome
 
 
 def path_of(place: str, key: str) -> str:

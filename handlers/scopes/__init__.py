@@ -73,7 +73,7 @@ def _import_agent_memory(source: Source) -> Steps[Imported]:
     return import_database(source)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[bool | str]:
+def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
     from handlers.scopes.intake import take  # for the command only, so that a server starts without it
 
     return take(tx, records)

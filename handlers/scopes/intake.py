@@ -9,7 +9,7 @@ from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.inheritance import GLOBAL, scope_exists
 from handlers.scopes.tags import attach, create, id_by_name
-from kernel.memories.import_records import KEPT, UPDATED, Record, stable_id
+from kernel.memories.import_records import KEPT, PARTS, UPDATED, Record, stable_id
 from kernel.search import index
 from kernel.store.transaction import Tx
 
@@ -37,8 +37,25 @@ class _Known(NamedTuple):
     imported: str | None
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
+def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
     """Adds the guidelines whose id is not there, and versions of those that have changed in their source."""
+    parts = [record for record in records if record.kind == PARTS]
+    taken = iter(_take(tx, [record for record in records if record.kind != PARTS]))
+    return [_deactivate_others(tx, record) if record in parts else next(taken) for record in records]
+
+
+def _deactivate_others(tx: Tx, record: Record) -> int:
+    """Deactivates what imports made of other sections of a file than those of a record; how many."""
+    keys = [record._replace(key=key) for key in record.details["keys"]]
+    named = {number for key in keys for number in _ids(key)}
+    found = tx.all("scopes.intake.of_file", str, reason=_reason(record))
+    others = [number for number in found if number not in named]
+    for number in [] if tx.readonly else others:
+        entries.deactivate(tx, GUIDELINE, number)
+    return len(others)
+
+
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     every = [number for record in records for number in _ids(record)]
     known = {row.id: row for row in tx.all("scopes.intake.known", _Known, ids=every)}
     ids = [_id(record, known) for record in records]

@@ -57,7 +57,7 @@ def _import_code_memory(source: Source) -> Steps[Imported]:
     return code_memory(source)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[bool | str]:
+def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
     from handlers.sessions.intake import take  # for the command only, so that a server starts without it
 
     return take(tx, records)

@@ -64,8 +64,8 @@ def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
 
 def _origin_part(record: Record) -> str:
     """Return the beginning of the origin as the metadata holds it."""
-    named = {name: record.origin[name] for name in ("system", "id")}
-    return msgspec.json.encode(named).decode().removesuffix("}")
+    named = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
+    return f"{msgspec.json.encode(named).decode().removesuffix('}')},"  # the name of a file follows
 
 
 def _row(tx: Tx, record: Record) -> memories.MemoryRow:

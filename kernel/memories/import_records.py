@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
+from kernel.store import history
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
@@ -103,11 +104,27 @@ def shown(name: str) -> str:
 
 
 UPDATED, KEPT = "updated", "changed in the source, and edited here since"
-Take = Callable[[Tx, Sequence[Record]], Sequence[bool | str]]
+PARTS = "parts"
+"""The kind of a record with the keys of all parts of a file: what an import made of others is archived."""
+_IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
+Take = Callable[[Tx, Sequence[Record]], Sequence[int | str]]
 """Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing.
 
-A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it.
+A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it. Of PARTS it returns
+how many others are archived.
 """
+
+
+def outcome_of_change(tx: Tx, space: str, key: str, text: str) -> bool | str:
+    """Return UPDATED for a memory whose last change was an import or its undo, KEPT for what somebody has edited here,
+    and False for that if the source is as it was imported.
+    """
+    events = history.read(tx, space, key)
+    imported = [event for event in events if event.tool.startswith(_IMPORT)]
+    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
+    if events[-1:] == imported[-1:] or is_undone:
+        return UPDATED
+    return False if imported and imported[-1].after == text else KEPT
 
 
 class Ahead(Struct):

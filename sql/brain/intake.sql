@@ -14,6 +14,20 @@ SELECT id, project_id, content, created_at
 FROM brain_note
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
+-- name: observations
+-- The active memories that are part of an entity.
+SELECT {memory}
+FROM brain_memory
+WHERE
+    db = :db AND status = 'active'
+    AND id IN (
+        SELECT source_id FROM brain_link
+        WHERE
+            db = :db AND target_id = :entity AND target_type = 'entity' AND source_type = 'memory'
+            AND relationship = 'part_of'
+    )
+ORDER BY id;
+
 -- name: known_links
 -- Rows are (id, source_type, source_id, target_type, target_id, relationship). Returns the ids of those whose link is
 -- there, under any id.

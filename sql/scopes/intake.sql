@@ -21,6 +21,14 @@ INNER JOIN scopes_version AS c ON c.id = e.current_version_id
 LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE e.id IN (SELECT value FROM json_each(:ids));
 
+-- name: of_file
+-- The active guidelines of a file, by the reason of their version, of which the last is of an import.
+SELECT e.id
+FROM scopes_entry AS e
+INNER JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.change_reason = :reason AND v.created_by = 'import'
+ORDER BY e.seq;
+
 -- name: project
 -- The project of a root, or of a name without a root; of a name whatever its root, if that was named.
 SELECT id, root_path

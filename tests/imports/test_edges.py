@@ -398,7 +398,7 @@ def test_a_linked_folder_of_rules_is_left_out(link: str, shell: Shell, tmp_path:
     (project / "AGENTS.md").write_text("# Style\nUse tabs.\n", encoding="utf-8")
     done = shell.bring(project)
     assert done["counts"] == {"guidelines": 1, "already there": 0, "left out": 1}
-    assert done["remarks"] == ["left out: 1 a link"]
+    assert done["remarks"] == [f"left out: 1 {link}: a link"]
     assert b"CANARY" not in shell.export().read_bytes()
 
 
@@ -414,9 +414,9 @@ def test_an_import_through_a_link_is_left_out(shell: Shell, tmp_path: Path) -> N
     done = shell.bring(project)
     assert done["counts"] == {"guidelines": 1, "already there": 0, "left out": 4}
     assert sorted(done["remarks"]) == [
-        "left out: 1 a hard link",
-        "left out: 1 a link",
-        "left out: 1 a text with control characters",
-        "left out: 1 an import from outside the project, or of a file that is not there",
+        "left out: 1 ../private/a.md: an import from outside the project, or of a file that is not there",
+        "left out: 1 docs/a.md: a link",
+        "left out: 1 esc.md: a text with control characters",
+        "left out: 1 hard.md: a hard link",
     ]
     assert b"CANARY" not in shell.export().read_bytes()

@@ -75,7 +75,7 @@ def test_no_link_leads_out_and_other_repositories_keep_their_rules(shell: Shell,
     done = shell.bring(project)
     assert (done["counts"], sorted(done["remarks"])) == (
         {"guidelines": 1, "already there": 0, "left out": 3},
-        ["left out: 1 vendor/lib/: another repository", "left out: 2 a link"],
+        ["left out: 1 vendor/lib/: another repository", "left out: 2 web/AGENTS.md, web/.clinerules: a link"],
     )
     assert b"CANARY" not in shell.export().read_bytes()
 

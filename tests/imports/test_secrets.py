@@ -23,7 +23,7 @@ def test_a_rule_keeps_all_but_the_secret_in_it(shell: Shell, tmp_path: Path) -> 
     done = shell.bring(text_files("web", {"CLAUDE.md": PAGE})(tmp_path))
     assert (done["counts"], done["remarks"]) == (
         {"guidelines": 3, "already there": 0, "left out": 1},
-        ["left out: 1 a password or key in CLAUDE.md: Staging"],
+        ["left out: 1 CLAUDE.md: Staging: a password or key"],
     )
     assert [row["content"] for row in rows(shell, "scopes_version")] == [
         GRAPHQL,
@@ -47,7 +47,7 @@ def test_a_note_keeps_all_but_the_secret_in_it(
 ) -> None:
     done = shell.bring(text_files("source", files)(tmp_path))
     assert (done["kind"], done["counts"]["notes"]) == (kind, 1)
-    assert f"left out: 1 a password or key in {name}: Staging" in done["remarks"]
+    assert f"left out: 1 {name}: Staging: a password or key" in done["remarks"]
     (note,) = rows(shell, "brain_note")
     assert note["content"] == PAGE.replace(REAL, "[redacted]").strip()
 
@@ -57,5 +57,5 @@ def test_a_secret_in_front_matter_is_left_out(member: str, shell: Shell, tmp_pat
     key = "kX9mQ2vLpR7tW4yZ8bN3"
     page = f"---\ntitle: Login\n{member.format(key)}\n---\nUse tabs.\n"
     done = shell.bring(text_files("vault", {"a.md": page})(tmp_path))
-    assert (done["counts"]["notes"], done["remarks"]) == (1, ["left out: 1 a password or key in a.md"])
+    assert (done["counts"]["notes"], done["remarks"]) == (1, ["left out: 1 a.md: a password or key"])
     assert key not in shell.export().read_text(encoding="utf-8")
