@@ -1,7 +1,7 @@
 """Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +24,26 @@ _EPSILON = 1e-12  # avoids division by zero
 _SAME = 0.999  # the cosine of a token and itself, but for rounding
 
 
+class Interaction(NamedTuple):
+    """The scores of some texts for a query, the share of the query's subject that each holds, and the same with its
+    likest tokens in place of equal ones; the heavier a token, the more it counts, by the square.
+    """
+
+    scores: "Floats"
+    exact: "Floats"
+    near: "Floats"
+
+
 def interaction(
-    query: "Ids", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float = 0.0
-) -> "tuple[Floats, Floats]":
-    """Return a score of at most 1 for each text, and the share of the query's tokens, by the same weights, that it
-    holds. `tokens` are the ids of all texts in turn, of which each has `sizes`.
+    query: "Ids",
+    tokens: "Ids",
+    sizes: "Sizes",
+    token_vectors: "VectorLookup",
+    opening_share: float = 0.0,
+    subject: "Ids | Sequence[int]" = (),
+) -> Interaction:
+    """Return a score of at most 1 for each text, and the shares of the query's `subject` that it holds, by default of
+    all its tokens. `tokens` are the ids of all texts in turn, of which each has `sizes`.
 
     MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
     query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
@@ -37,13 +52,17 @@ def interaction(
     """
     import numpy as np
 
-    scores, exact = np.zeros((2, len(sizes)), np.float32)
+    found = np.zeros((3, len(sizes)), np.float32)
     vectors, weights = token_vectors(query)
     if len(query) > MAX_QUERY_TOKENS:
         kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
-        vectors, weights = vectors[kept], weights[kept]
+        query, vectors, weights = query[kept], vectors[kept], weights[kept]
     if not sizes.any() or not weights.sum() > _EPSILON:
-        return scores, exact
+        return Interaction(*found)
+    shares, about = weights**2, np.isin(query, subject)
+    if about.any():
+        shares *= about
+    shares /= max(float(shares.sum()), _EPSILON)
     # Every distinct token is compared once: texts of one query share many of them.
     known = np.zeros(int(tokens.max()) + 1, np.bool_)
     known[tokens] = True
@@ -56,9 +75,9 @@ def interaction(
         # A row for each position, a column for each text.
         table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
         table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
-        batch = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
-        scores[texts], exact[texts] = batch
-    return scores, exact
+        best, found[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
+        found[1, texts], found[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
+    return Interaction(*found)
 
 
 def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
@@ -106,8 +125,8 @@ def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", length
 
 
 def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "tuple[Array, Array]":
-    """Return the score of each text and the share of the query that it holds; `cosines` are by position, text and query
-    token.
+    """Return the best cosine of each text (a row) and query token, and the score of each text; `cosines` are by
+    position, text and query token.
     """
     import numpy as np
 
@@ -123,8 +142,7 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
         opening = _scores(begun, pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
-    exact: Array = (found > _SAME) @ weights / weights.sum()
-    return scores, exact
+    return found, scores
 
 
 def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel.embed.late_interaction import interaction, unmatched
+from kernel.embed.late_interaction import Interaction, interaction, unmatched
 from kernel.embed.tokenizer import ModelTokenizer, id_width
 from kernel.embed.wordpiece import MoreKeys
 
@@ -27,7 +27,9 @@ FILES = ("config.json", "tokenizer.json", "model.safetensors")
 MORE_KEYS = ("more_keys", "more_ids", "more_beginnings", "more_lengths")  # tensors, the columns of MoreKeys
 _INTEGERS = {"I8": "i1", "U8": "u1", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
 _DTYPES = _INTEGERS | {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
-_FOREIGN_SHARE = 0.1  # of its tokens; of 9,019 English texts 4 have as many, of 360 others 11 fewer
+# Of its tokens, and two or half of them: a name alone is none. Of 9,019 English texts 4 have as many, of 360 others 11
+# fewer.
+_FOREIGN_SHARE = 0.1
 _SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
 _TEXTS_AT_ONCE = 8  # looked up together; 16 are no faster
 _MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
@@ -113,13 +115,16 @@ class Embedder:
         _, vectors = self._loaded or self._load()
         return vectors.rows(vectors.ids(tokens)[:most])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "tuple[Array, Array]":
-        """Return the late-interaction score of each text for the query, and the share of the query that it holds.
+    def interaction(
+        self, query: bytes, texts: Sequence[bytes], opening: float = 0.0, subject: bytes = b""
+    ) -> Interaction:
+        """Return the late interaction of each text and the query, and the shares of the query's subject that it holds.
 
-        Both are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
+        All are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)
+        ids, counts = vectors.ids, self.counts(texts)
+        return interaction(ids(query), ids(b"".join(texts)), counts, vectors.rows, opening, ids(subject))
 
     def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
         """Return the number of tokens of each text, given as the `tokens` of an `Embedding`."""
@@ -136,7 +141,7 @@ class Embedder:
         counts = self.counts(texts)
         foreign = np.flatnonzero(vectors.are_foreign(b"".join(texts)))
         sums = np.bincount(counts.cumsum().searchsorted(foreign, "right"), minlength=len(texts))
-        return (sums > 0) & (sums >= _FOREIGN_SHARE * counts)
+        return (sums > 0) & (sums >= np.maximum(_FOREIGN_SHARE * counts, np.minimum(counts / 2, 2)))
 
     def _identify(self) -> str:
         with suppress(OSError):  # raised again if the identity is used

@@ -13,7 +13,7 @@ from kernel.search.hits import Candidates, Reading
 from kernel.search.lexical import Ranks, information, word_starts
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
-from kernel.search.vectors import embed_texts
+from kernel.search.vectors import embed_question, embed_texts
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -171,21 +171,24 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     none = float("nan")
     rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
     docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
-    late, exact = np.full((2, len(kept)), none)
+    late, exact, share = np.full((3, len(kept)), none)
     embedder = tx.context.embedder
     held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
-    if embedder and held and weights.late > 0:
+    question = embed_question(tx, query) if held and weights.late > 0 else None
+    if embedder and question:
         tokens = [vectors[kept[at] + 1].tokens for at in held]
-        late[held], exact[held] = embedder.interaction(vectors[0].tokens, tokens, _OPENING_SHARE)
+        found = embedder.interaction(question.whole.tokens, tokens, _OPENING_SHARE, question.subject)
+        late[held], exact[held], share[held] = found
     near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
     long = [at for at in held if len(texts[kept[at]]) > passages.READ_CHARS and by_words[at] > 0]
-    if long and weights.late > 0 and weights.meaning > 0:
-        judged = passages.judge(tx, query, vectors[0], [passages.Body(texts[kept[at]], "") for at in long])
+    if long and question and weights.meaning > 0:
+        judged = passages.judge(tx, query, question, [passages.Body(texts[kept[at]], "") for at in long])
         if judged is not None:
             at = np.array(long)[judged.at]
-            near, late, exact = map(passages.raised, (near, late, exact), (at, at, at), judged[1:])
-    evidence = by_words, near, late, exact
-    return Candidates(np.array(docs, np.int64), *evidence, Reading(query, information(tx, query)))
+            values = near, late, exact, share
+            near, late, exact, share = map(passages.raised, values, (at,) * len(values), judged[1:])
+    evidence = by_words, near, late, exact, share
+    return Candidates(np.array(docs, np.int64), *evidence, query=Reading(query, information(tx, query)))
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:

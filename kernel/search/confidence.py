@@ -13,29 +13,28 @@ if TYPE_CHECKING:
     Kinds = NDArray[np.int64]
 
 Verdict = Literal["strong", "weak", "none"]
-# A logistic of the cosine and the share of the query's tokens that the text holds; of BM25 over `information`
+# A logistic of the cosine and the share of the query's subject that the text nearly holds; of BM25 over `information`
 # if nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
-BIAS, MEANING, EXACT = -9.5, 20.1, 4.2
+BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
+# No hit is stronger than the best of the page is for its query and store: the more words of the query it holds, the
+# less chance has put them there, and the more documents there are, the likelier is one that is like any query.
+HELD, DOCUMENTS, PAGE = 7.2, -1.44, 3.3
 # Of texts in English; of a question and a text of which one is in English; of those in other languages. Cosines of
 # translations are lower: .2 to .45; fitted by hand to languages.py and checked with 48 facts in six other languages.
-_BIASES, _MEANINGS = (BIAS, -6.7, -5.5), (MEANING, 19.8, 13.4)
+_BIASES, _MEANINGS, _NEARS = (BIAS, -7.6, -10.0), (MEANING, 14.0, 14.0), (NEAR, 15.0, 13.0)
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
-_USUAL_EXACT = 0.3  # if the tokens of no hit were compared
+_USUAL_SHARE = 0.3  # if the tokens of no hit were compared
 _MOST_WORDS = 1.5  # of `information`: short texts score more
-_FAR = 9.0  # log odds behind the best hit from which on a hit counts nothing; at 8 LoCoMo loses 1.7 % of its answers
-_MUCH = 0.5  # of the query; a hit that holds so much of it always counts
-# Of the query, by weight; a text with so much of it may answer: of other questions none came so far. So may a text
-# with a part or a form of a query of a single word.
-_SOME = 0.4
+# Of the query's subject: a text with so much of it may answer. So may a text with a part or a form of a single word.
+_MOST = 0.8
 _WHOLE = 0.9  # of a query that is a number, a date or a digest: pieces of it are another
 _DIGITS = 0.4  # of the characters of such a query; a digest has five of eight
 
 
 def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats":
-    """Return the strength of each candidate, in [0, 1]; 0 for a candidate far behind the best that does not hold the
-    query.
+    """Return the strength of each candidate, in [0, 1].
 
     `languages` is 0 for a text in English if the query is, 2 if neither is, and 1 otherwise; by default 0.
     """
@@ -44,25 +43,33 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     if unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
-    known_exact = np.sort(matches.exact[~np.isnan(matches.exact)])
-    usual_exact = known_exact[len(known_exact) // 2] if len(known_exact) else _USUAL_EXACT  # the median, as in fusion
-    exact = np.where(np.isnan(matches.exact), usual_exact, matches.exact)
-    bias, meaning = BIAS, MEANING
-    if languages is not None:
-        bias, meaning = np.array(_BIASES).take(languages), np.array(_MEANINGS).take(languages)
-    odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + EXACT * exact
-    far = (odds < odds.max(initial=-np.inf) - _FAR) & (exact < _MUCH)
-    by_meaning = np.where(far, 0.0, _logistic(odds))
-    query = matches.query.text
-    in_part = ~np.isnan(matches.words) & ((matches.exact >= _SOME) | _is_word(query))
-    by_meaning[in_part] = np.maximum(by_meaning[in_part], WEAK)
-    if _is_number(query):
-        whole = ~np.isnan(matches.words) & ((matches.exact >= _WHOLE) | query.isalnum())
+    query, is_word = matches.query, _is_word(matches.query.text)
+    # The likeness of a single word to other languages is chance if the vocabulary has only pieces of it.
+    kinds = np.zeros(len(unread), np.int64) if languages is None or is_word else languages
+    bias, meaning, near = np.array((_BIASES, _MEANINGS, _NEARS)).take(kinds, 1)
+    odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + near * _filled(matches.near)
+    held = HELD * np.log1p(_filled(matches.exact) * query.words)
+    page = np.where(np.isnan(matches.near), -np.inf, odds + held).max(initial=-np.inf)
+    if np.isfinite(page):
+        odds = np.minimum(odds, page + DOCUMENTS * np.log(max(query.documents, 1)) + PAGE)
+    found, by_meaning = ~np.isnan(matches.words), _logistic(odds)
+    may = found & ((matches.exact >= _MOST) | is_word)
+    by_meaning[may] = np.maximum(by_meaning[may], WEAK)
+    if _is_number(query.text):
+        whole = found & ((matches.exact >= _WHOLE) | query.text.isalnum())
         return np.where(whole, by_meaning, 0.0)
     if not unread.any():
         return by_meaning
-    by_words = np.where(np.isnan(matches.words), 0.0, _logistic(WORDS_BIAS + WORDS * _words(matches)))
-    return np.where(unread, by_words, by_meaning)
+    return np.where(unread, np.where(found, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
+
+
+def _filled(shares: "Floats") -> "Floats":
+    """Return shares with the median, as in fusion, for candidates whose tokens were not compared."""
+    import numpy as np
+
+    compared = np.sort(shares[~np.isnan(shares)])
+    usual = compared[len(compared) // 2] if len(compared) else _USUAL_SHARE
+    return np.where(np.isnan(shares), usual, shares)
 
 
 def _words(matches: Candidates) -> "Floats":

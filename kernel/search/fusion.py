@@ -61,7 +61,7 @@ class Fused(NamedTuple):
 
     def scored(self, count: int) -> list[Scored]:
         """Return the first `count` as records; `space`, `id` and `distance` of their hits are not set."""
-        evidence = zip(*(column[:count].tolist() for column in self.found.columns[:-1]), strict=True)
+        evidence = zip(*(column[:count].tolist() for column in self.found.columns[:4]), strict=True)
         hits = [
             Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
             for doc, words, meaning, late in evidence

@@ -31,15 +31,19 @@ class Hit(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A query as it was read, and the BM25 of a text of mean length that holds each of its words once."""
+    """A query as it was read, the BM25 of a text of mean length that holds each of its words once, the number of its
+    words but for function words, and that of the documents searched.
+    """
 
     text: str = ""
     information: float = 0.0
+    words: int = 1
+    documents: int = 1
 
 
 class Candidates(NamedTuple):
-    """Documents in rising order of their ids, with BM25, cosine, late interaction and the share of the query's tokens,
-    by weight, that they hold; NaN if a signal found none.
+    """Documents in rising order of their ids, with BM25, cosine, late interaction and the shares of the query's subject
+    that they hold, exactly and nearly; NaN if a signal found none.
     """
 
     docs: "Ids"
@@ -47,25 +51,26 @@ class Candidates(NamedTuple):
     meaning: "Floats"
     late: "Floats"
     exact: "Floats"
+    near: "Floats"
     query: Reading = Reading()
 
     @property
-    def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats]":
+    def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats, Floats]":
         """Return ids and evidence, without the query that they share."""
-        return self.docs, self.words, self.meaning, self.late, self.exact
+        return self.docs, self.words, self.meaning, self.late, self.exact, self.near
 
     def take(self, at: "Array | Sequence[int]") -> "Candidates":
         """Return the documents at these positions or of a mask."""
-        evidence = self.words[at], self.meaning[at], self.late[at], self.exact[at]
-        return Candidates(self.docs[at], *evidence, self.query)
+        evidence = (column[at] for column in self.columns[1:])
+        return Candidates(self.docs[at], *evidence, query=self.query)
 
     def joined(self, more: "Candidates") -> "Candidates":
         """Both, in rising order of their ids."""
         import numpy as np
 
         pairs: Any = zip(self.columns, more.columns, strict=True)
-        docs, words, meaning, late, exact = map(np.concatenate, pairs)
-        return Candidates(docs, words, meaning, late, exact, self.query).sorted()
+        docs, *evidence = map(np.concatenate, pairs)
+        return Candidates(docs, *evidence, query=self.query).sorted()
 
     def sorted(self) -> "Candidates":
         """Return the same in rising order of their ids."""
@@ -80,8 +85,7 @@ def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: 
 
     docs, missing = sorted({*ranks, *cosines}), repeat(math.nan)
     words, meaning = (np.fromiter(map(evidence.get, docs, missing), np.float64) for evidence in (ranks, cosines))
-    late, exact = np.full((2, len(docs)), math.nan)
-    return Candidates(np.array(docs, np.int64), words, meaning, late, exact, query)
+    return Candidates(np.array(docs, np.int64), words, meaning, *np.full((3, len(docs)), math.nan), query=query)
 
 
 def positions(docs: "Ids", ids: "Ids") -> "Ids":

@@ -33,14 +33,13 @@ from kernel.search.partitions import (
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import ask_vectors, l2_distance, vector_search
-from kernel.search.trigrams import MIN_PART_LENGTH, containing
+from kernel.search.trigrams import containing
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.rules.injection import matched_rule
 from kernel.store.transaction import Tx
 
 __all__ = [
     "CANDIDATES",
-    "MIN_PART_LENGTH",
     "Candidates",
     "Document",
     "Hit",
@@ -53,7 +52,6 @@ __all__ = [
     "Verdict",
     "Weights",
     "Within",
-    "candidates",
     "character_pairs",
     "clear",
     "containing",
@@ -243,9 +241,12 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near, respelling = dict[int, float](), dict[int, float](), text
+    ranks, near, respelling, searched = dict[int, float](), dict[int, float](), text, len(docs or ())
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
+        if docs is None:
+            few = partitions and not partitions.large
+            searched = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).doc
         feed = ask_vectors(tx) if semantic else None
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
@@ -253,9 +254,8 @@ def find(
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
     # The share of words is needed for documents without a vector.
-    return candidates(
-        ranks, near, Reading(respelling, 0.0 if ranks.keys() <= near.keys() else information(tx, respelling))
-    )
+    told = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
+    return candidates(ranks, near, Reading(respelling, told, documents=searched))
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

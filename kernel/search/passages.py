@@ -11,9 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.core.lazy_regex import regex
-from kernel.embed.model import Embedding
 from kernel.search.lexical import word_starts
-from kernel.search.vectors import embed_texts
+from kernel.search.vectors import Question, embed_texts
 from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:
@@ -42,15 +41,16 @@ class Body(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The evidence of passages, each of the document at a position: cosine, late interaction, share of the query."""
+    """The evidence of passages, each of the document at a position: cosine, late interaction, shares of the query."""
 
     at: list[int]
     meaning: "Floats"
     late: "Floats"
     exact: "Floats"
+    near: "Floats"
 
 
-def judge(tx: Tx, text: str, query: Embedding, bodies: Sequence[Body]) -> Judged | None:
+def judge(tx: Tx, text: str, query: Question, bodies: Sequence[Body]) -> Judged | None:
     """Return the evidence of the passages of documents; None if no beginning leaves out a word of the query."""
     import numpy as np
 
@@ -60,9 +60,11 @@ def judge(tx: Tx, text: str, query: Embedding, bodies: Sequence[Body]) -> Judged
     if not embeddings or embedder is None:
         return None
     tx.drop_embeddings(texts)
-    late, exact = embedder.interaction(query.tokens, [embedding.tokens for embedding in embeddings])
-    cosines = [query.cosine(embedding) for embedding in embeddings]
-    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, late, exact)))
+    found = embedder.interaction(
+        query.whole.tokens, [embedding.tokens for embedding in embeddings], subject=query.subject
+    )
+    cosines = [query.whole.cosine(embedding) for embedding in embeddings]
+    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *found)))
 
 
 def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:

@@ -106,6 +106,11 @@ def query_grams(text: str) -> list[Term]:
     return [Term(term, term, len(term) == 1) for term in dict.fromkeys((*pairs, *singles))]
 
 
+def without_function_words(text: str) -> str:
+    """Return a text with blanks for the function words of Chinese and Japanese."""
+    return text if text.isascii() else _CJK_FUNCTION_WORDS.sub(" ", text)
+
+
 def query_words(
     text: str, tokens: Sequence[tuple[int, int, str]], stop_words: Collection[str] = frozenset()
 ) -> list[Term]:

@@ -9,7 +9,7 @@ from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_or
 from kernel.search.hits import Candidates, positions
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
 from kernel.search.semantic import unit_vectors
-from kernel.search.vectors import embed_texts, model_id
+from kernel.search.vectors import Question, embed_question, model_id
 from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def rerank(
     order = preliminary_order(matches, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
-    query = embed_texts(tx, [text]) if model else None
-    if embedder is None or not query or not query[0].scale:
+    query = embed_question(tx, text) if model else None
+    if embedder is None or query is None:
         windows = _windows(_rows(tx, model, matches.docs[order[: settings.pool]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
         return Ranking(fuse_candidates(matches, weights, windows, neighbours), {})
@@ -96,35 +96,37 @@ def rerank(
         if share:
             mask = np.isin(neighbour_ids, [*passing(neighbour_ids.tolist())]) if passing else slice(None)
             matches = _with_neighbours(
-                matches, neighbour_ids[mask], units[mask], query[0] if weights.meaning > 0 else None
+                matches, neighbour_ids[mask], units[mask], query.whole if weights.meaning > 0 else None
             )
     if weights.late > 0:
-        matches = _with_late(matches, embedder, query[0], pool, _OPENING_SHARE * (1 - share))
-    matches = _with_passages(tx, text, matches, query[0], pool, weights)
-    languages = _languages(matches, embedder, query[0], pool)
+        matches = _with_late(matches, embedder, query, pool, _OPENING_SHARE * (1 - share))
+    matches = _with_passages(tx, text, matches, query, pool, weights)
+    languages = _languages(matches, embedder, query.whole, pool)
     ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages)
     return Ranking(ranking, pool.duplicates.leaders)
 
 
-def _with_late(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool, opening: float) -> Candidates:
+def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _Pool, opening: float) -> Candidates:
     """Return the candidates with the late interaction of those in the pool.
 
     A near-duplicate that has no place in the pool takes the values of the first of its group.
     """
     places = [at for at, tokens in enumerate(pool.tokens) if tokens]
-    scores, exact = embedder.interaction(query.tokens, [pool.tokens[at] for at in places], opening)
-    matches = matches._replace(late=matches.late.copy(), exact=matches.exact.copy())
+    found = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
+    late, exact, near = (values.copy() for values in matches.columns[3:])
+    matches = matches._replace(late=late, exact=exact, near=near, query=matches.query._replace(words=query.words))
     at = matches.docs.searchsorted(pool.windows[places, 2])
-    matches.late[at], matches.exact[at] = scores, exact
+    late[at], exact[at], near[at] = found
     leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
     duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
     at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
-    matches.late[at], matches.exact[at] = matches.late[of], matches.exact[of]
+    for values in matches.columns[3:]:
+        values[at] = values[of]
     return matches
 
 
 def _with_passages(
-    tx: Tx, text: str, matches: Candidates, query: Embedding, pool: _Pool, weights: Weights
+    tx: Tx, text: str, matches: Candidates, query: Question, pool: _Pool, weights: Weights
 ) -> Candidates:
     """Return the candidates with the evidence of a passage if that is better than that of the whole text."""
     import numpy as np
@@ -141,6 +143,7 @@ def _with_passages(
         matches = matches._replace(
             late=passages.raised(matches.late, at, evidence.late),
             exact=passages.raised(matches.exact, at, evidence.exact),
+            near=passages.raised(matches.near, at, evidence.near),
         )
     return matches
 
@@ -261,4 +264,4 @@ def _with_neighbours(matches: Candidates, docs: "Ids", units: "Matrix", query: E
 
     missing = np.full(len(docs), np.nan)
     cosines = missing if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    return matches.joined(Candidates(docs, missing, cosines, missing, missing))
+    return matches.joined(Candidates(docs, missing, cosines, missing, missing, missing))

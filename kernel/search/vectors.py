@@ -2,12 +2,14 @@
 
 import zlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedding
 from kernel.search import ann_storage
 from kernel.search.cache import SearchCache
 from kernel.search.query import STOP_WORDS
+from kernel.search.word_forms import subject_of
 from kernel.store.transaction import Tx
 
 COMMON_TEXT = " ".join(sorted(STOP_WORDS))
@@ -41,6 +43,21 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
         if fault.code != "disabled":
             raise
         return None
+
+
+class Question(NamedTuple):
+    """The embedding of a query, and the tokens and the number of its words but for function words."""
+
+    whole: Embedding
+    subject: bytes
+    words: int
+
+
+def embed_question(tx: Tx, text: str) -> Question | None:
+    """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
+    subject = subject_of(text)
+    embedded = embed_texts(tx, [text, subject])
+    return Question(embedded[0], embedded[1].tokens, len(subject.split())) if embedded and embedded[0].scale else None
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:

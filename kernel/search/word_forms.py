@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
 from kernel.core.lazy_regex import regex
-from kernel.search.query import STOP_WORDS
+from kernel.search.query import STOP_WORDS, without_function_words
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
@@ -28,6 +28,7 @@ _WORD = regex(
     "|(?P<greek>[\u0370-\u03ff\u1f00-\u1fff]+)|(?P<arabic>[\u0620-\u064a\u066e-\u06d3]+)|(?P<hebrew>[\u05d0-\u05ea]+)"
     "|(?P<hindi>[\u0900-\u0963\u0971-\u097f]+)|(?P<tamil>[\u0b80-\u0bff]+)|(?P<armenian>[\u0531-\u0587]+)"
 )
+_AROUND_WORDS = "?!.,;:()\"'¿¡…«»“”„‚‘’؟،؛।？！。、，"
 _PERSIAN_LETTERS = frozenset("پچژگکی")
 # Function words tell the language of a text in Latin letters, and no question searches by them.
 _LATIN_WORDS = {
@@ -165,6 +166,13 @@ def query_forms(text: str) -> QueryForms:
         own = _STOP_WORDS.get(language, ())
         stop_words.update(map(private, own) if language in _WITH_VOWEL_SIGNS else own)
     return QueryForms(_stems_of(words), stop_words)
+
+
+def subject_of(text: str) -> str:
+    """Return a query without its function words; all of it if it has no others."""
+    stop_words = STOP_WORDS | query_forms(text).stop_words
+    words = [(word, word.strip(_AROUND_WORDS).lower()) for word in without_function_words(text).split()]
+    return " ".join(word for word, bare in words if not {bare, private(bare)} & stop_words) or text
 
 
 def as_written(word: str) -> str:

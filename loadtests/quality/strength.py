@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 class Evidence(NamedTuple):
-    """Cosine and exact share of the first ten hits of each question: `question` numbers them, `right` marks answers."""
+    """Cosine and near share of the first ten hits of each question: `question` numbers them, `right` marks answers."""
 
     question: Array
     right: Array
@@ -48,7 +48,7 @@ def leave_one_out(collections: Sequence[Collection]) -> None:
     header = ("left out", "AUC", "fitted too", "strong: precision", "recall", "weak: lost", "without an answer")
     table("strength, fitted on the other collections", header, rows)
     bias, *weights = _fit([one for name, one in found.items() if name not in _NOT_FITTED])
-    print(f"fitted on all: bias {bias:.2f}, meaning {weights[0]:.2f}, exact {weights[1]:.2f}")
+    print(f"fitted on all: bias {bias:.2f}, meaning {weights[0]:.2f}, near {weights[1]:.2f}")
 
 
 def auc(answered: Array, others: Array) -> float:
@@ -65,17 +65,15 @@ def _evidence(collection: Collection, collections: Sequence[Collection]) -> Evid
     rows: list[tuple[float, ...]] = []
     with in_process.filled(collection) as (kernel, ids):
         for number, (text, scope, relevant) in enumerate([*asked, *strange]):
-            for doc, meaning, exact in kernel.store.read_sync(
-                lambda tx, text=text, scope=scope: _hits(tx, text, scope)
-            ):
-                rows.append((number, ids[doc] in relevant, meaning, exact, bool(relevant)))
+            for doc, meaning, near in kernel.store.read_sync(lambda tx, text=text, scope=scope: _hits(tx, text, scope)):
+                rows.append((number, ids[doc] in relevant, meaning, near, bool(relevant)))
     whole = np.nan_to_num(np.array(rows, np.float64))
     return Evidence(whole[:, 0], whole[:, 1], whole[:, 2:4], whole[:, 4])
 
 
 def _hits(tx: Tx, text: str, scope: str) -> list[tuple[int, float, float]]:
     best = index.rerank(tx, text, in_process.candidates(tx, text, scope), index.Weights()).fused.found
-    columns = best.docs[:CUT].tolist(), best.meaning[:CUT].tolist(), best.exact[:CUT].tolist()
+    columns = best.docs[:CUT].tolist(), best.meaning[:CUT].tolist(), best.near[:CUT].tolist()
     return [*zip(*columns, strict=True)]
 
 

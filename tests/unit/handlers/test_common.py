@@ -513,7 +513,7 @@ def test_page_of_ten_memories_takes_less_than_900_tokens_and_is_memory_text_for_
     for number in range(10):
         put("brain:core", f"mem_1m8267ympq03972cq7gs{number}", f"{TYPICAL[number % 2]} Rule {number}.")
 
-    answer = recall(query="rules of the team and the database", alike=0)
+    answer = recall(query="rules of the team and the database", alike=0, floor="none")
 
     assert len(answer.memories) == 10
     assert answer.tokens == spent(answer) <= 900

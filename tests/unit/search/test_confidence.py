@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernel.core.config import MODEL
 from kernel.search import index
+from kernel.search.confidence import strengths
+from kernel.search.hits import Candidates, Reading
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
@@ -116,3 +119,90 @@ def test_a_part_of_a_word_another_spelling_or_language_may_answer(parts: Indexed
 )
 def test_another_number_date_or_digest_is_no_answer(parts: IndexedStore, query: str) -> None:
     assert answers(parts, query) == []
+
+
+FACTS = """
+My sister Nora is allergic to shellfish.
+The nightly backup starts at half past two.
+We moved from Oslo to Lisbon last autumn.
+The wifi password is changed every ninety days.
+Grandfather turns eighty in February.
+The orders are stored in PostgreSQL.
+The car goes to the garage on Thursday.
+Peter plays the cello in an orchestra.
+The spare key is with the neighbour on the third floor.
+Anna drinks her coffee without sugar.
+The meeting with the bank was postponed to Friday.
+The dog must not eat chocolate.
+Tomatoes and basil grow on the balcony.
+The library closes at eight in the evening.
+We use tabs instead of spaces in the code.
+Tickets for the concert cost forty euros.
+The washing machine broke down on Sunday.
+The tests run on every commit.
+The museum is closed on Mondays.
+Logs are deleted after two weeks.
+""".strip().splitlines()
+ANSWERED = {
+    "When is grandfather's birthday?": 4,
+    "Which database holds the orders?": 5,
+    "When is the car being repaired?": 6,
+    "What instrument does Peter play?": 7,
+    "Who has our second key?": 8,
+    "How does Anna like her coffee?": 9,
+    "Which plants are on the balcony?": 12,
+    "How is our code indented?": 14,
+    "How much do we pay for the concert?": 15,
+    "On which day can we not visit the museum?": 18,
+}
+UNANSWERED = """
+What is the capital of Peru?
+How do I bake sourdough bread?
+Who was the first emperor of Rome?
+Which airline lost our luggage?
+How do I reset my VPN token?
+What is the retry policy of the payment webhook?
+Where did we park the caravan?
+When is the piano tuner coming?
+How much does the gym membership cost?
+What is Elena's phone number?
+Why is the sky blue?
+Which wine goes with salmon?
+Is it safe to eat raw mushrooms?
+How tall is the Christmas tree?
+Who is on call this weekend?
+What was the score of the chess tournament?
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    with open_indexed_store(tmp_path_factory.mktemp("facts"), MODEL) as opened:
+        opened.put(FACTS)
+        yield opened
+
+
+def test_natural_questions_about_other_things_are_met_with_silence(facts: IndexedStore) -> None:
+    assert [query for query, number in ANSWERED.items() if answers(facts, query)[:1] != [number]] == []
+    assert sum(not answers(facts, query) for query in UNANSWERED) >= 2 / 3 * len(UNANSWERED)
+
+
+def candidates(meaning: list[float], near: list[float], exact: list[float], documents: int) -> Candidates:
+    """Documents found by meaning and by words."""
+    size = len(meaning)
+    columns = np.ones(size), np.array(meaning), np.zeros(size), np.array(exact), np.array(near)
+    return Candidates(np.arange(size), *columns, query=Reading("two words", 1.0, 2, documents))
+
+
+def test_the_same_evidence_says_less_among_more_documents() -> None:
+    evidence = [0.45], [0.4], [0.0]
+    strong = [float(strengths(candidates(*evidence, documents))[0]) for documents in (5, 500, 50_000)]
+    assert strong == sorted(strong, reverse=True)
+    assert index.verdict(strong[0]) == "weak"
+    assert index.verdict(strong[-1]) == "none"
+
+
+def test_no_hit_is_stronger_than_its_page_and_a_faint_one_stays_beside_a_clear_one() -> None:
+    alone = strengths(candidates([0.38], [0.35], [0.0], 2000))
+    beside = strengths(candidates([0.38, 0.7], [0.35, 0.9], [0.0, 0.9], 2000))
+    assert [index.verdict(strength) for strength in (*alone, *beside)] == ["none", "weak", "strong"]
