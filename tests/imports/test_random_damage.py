@@ -1,0 +1,149 @@
+"""Random damage to the source of each importer: nothing raises, no good record is lost, and the counts add up."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.core.errors import Fault
+from tests.imports.harness import Shell
+from tests.imports.sources import text_files
+from tests.imports.test_damage import ROWS, written
+
+ROUNDS = 2  # of each importer; each is a store of its own steps
+
+
+def nulled(row: Any, source: random.Random) -> Any:
+    """A row of which some member is null."""
+    return {**row, source.choice([*row]): None}
+
+
+def huge(row: Any, _source: random.Random) -> Any:
+    """A row with a text beyond what a memory may hold."""
+    return {**row, "padding": "x" * 1_100_000}
+
+
+def deep(_row: Any, _source: random.Random) -> Any:
+    """Lists in lists."""
+    value: Any = []
+    for _ in range(200):
+        value = [value]
+    return {"deep": value}
+
+
+DAMAGE: tuple[Callable[[Any, random.Random], Any], ...] = (
+    nulled,
+    huge,
+    deep,
+    lambda _row, _source: None,
+    lambda row, _source: [row],
+    lambda _row, source: source.choice(["", "text", 7, True, {}]),
+    lambda row, source: dict(source.sample(list(row.items()), len(row))),
+)
+
+
+def mangled(data: bytes, source: random.Random) -> bytes:
+    """The bytes, cut off, with some of them doubled or changed, or in another encoding."""
+    at = source.randrange(len(data))
+    return source.choice(
+        [
+            data,
+            data[:at],
+            data[:at] + data[max(0, at - 40) :],
+            data[:at] + bytes([source.randrange(256)]) + data[at + 1 :],
+            data.decode("utf-8").encode("utf-16"),
+            b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"),
+        ]
+    )
+
+
+def run(shell: Shell, kind: str, path: Path) -> dict[str, Any] | None:
+    """The result of an import, which its dry run told; None if it is refused with a printable reason."""
+    try:
+        dry = json.loads(shell.run("import", kind, str(path), "--dry-run", "--json"))
+    except Fault as fault:
+        return None if fault.code == "invalid" and fault.message.isprintable() else pytest.fail(fault.message)
+    done = json.loads(shell.run("import", kind, str(path), "--json"))
+    assert dry == {**done, "dry_run": True}
+    return done
+
+
+def check_counts(done: dict[str, Any]) -> None:
+    """The remarks count what is left out, each once."""
+    told = [int(remark.split()[2]) for remark in done["remarks"] if remark.startswith("left out: ")]
+    assert sum(told) == done["counts"]["left out"]
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_damaged_rows_cost_no_good_row(kind: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(kind)
+    path = tmp_path / "export.json"
+    before = shell.export().read_bytes()
+    for _ in range(ROUNDS):
+        bad = [change({**source.choice(ROWS[kind])}, source) for change in source.sample(DAMAGE, 4)]
+        rows: list[Any] = [
+            *ROWS[kind],
+            *({**row, "id": f"x{at}"} if isinstance(row, dict) else row for at, row in enumerate(bad)),
+        ]
+        path.write_text(written(kind, source.sample(rows, len(rows))), encoding="utf-8")
+        done = run(shell, kind, path)
+        assert done is not None
+        check_counts(done)
+        assert done["counts"]["memories"] >= len(ROWS[kind]), done
+        again = run(shell, kind, path)
+        assert again is not None
+        assert again["counts"].get("memories", 0) == 0, again
+        shell.run("undo", str(shell.audit()[0]["id"]))
+        assert shell.export().read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_mangled_bytes_raise_nothing(kind: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(kind)
+    path = tmp_path / "export.json"
+    for _ in range(ROUNDS * 3):
+        path.write_bytes(mangled(written(kind, ROWS[kind]).encode(), source))
+        if done := run(shell, kind, path):
+            check_counts(done)
+            shell.run("undo", str(shell.audit()[0]["id"]))
+
+
+PAGE = (
+    "---\ntitle: Tea\ntags: [a, b]\n---\n# Tea\n\n- [fact] Sencha is green #tea\n\n## Milk\n\nSee [[Other]]. No milk.\n"
+)
+FOLDERS = {
+    "obsidian": {".obsidian/app.json": "{}"},
+    "basic-memory": {"more.md": "---\npermalink: more\n---\nMore.\n"},
+    "okf": {"index.md": "---\nokf_version: '0.2'\n---\n"},
+    "codex": {"memory_summary.md": "-", "MEMORY.md": "Use uv.\n"},
+    "claude-code": {"web/memory/MEMORY.md": "-", "web/memory/deploy.md": "Never on Friday.\n"},
+    "rules": {"AGENTS.md": "# Build\nUse make.\n"},
+}
+DAMAGED_FILE = {
+    "codex": "rollout_summaries/N.md",
+    "claude-code": "web/memory/N.md",
+    "rules": "CLAUDE.md",
+}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_damaged_page_costs_no_other(kind: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(kind)
+    folder = text_files(
+        "source", {**FOLDERS[kind], "good.md" if kind != "rules" else ".clinerules": "# Good\nGood.\n"}
+    )(tmp_path)
+    page = folder / DAMAGED_FILE.get(kind, "N.md")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(ROUNDS):
+        page.write_bytes(mangled(PAGE.encode(), source))
+        done = run(shell, kind, folder)
+        assert done is not None
+        check_counts(done)
+        exported = shell.export().read_text(encoding="utf-8")
+        assert {"rules": "Use make.", "codex": "Use uv.", "claude-code": "Never on Friday."}.get(
+            kind, "Good."
+        ) in exported
+        shell.run("undo", str(shell.audit()[0]["id"]))
