@@ -29,7 +29,7 @@ _CJK = (
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
 # Question words, pronouns and forms of politeness of Chinese and Japanese: none of them names the subject.
-_CJK_FUNCTION_WORDS = regex(
+CJK_FUNCTION_WORDS = regex(
     "什么时候|什麼時候|为什么|為什麼|什么|什麼|时候|時候|哪个|哪個|哪些|哪里|哪裡|哪儿|怎么样|怎麼樣|怎么|怎麼|多少|多久|几个|幾個|我们|我們|你们|你們"
     "|他们|他們|这个|這個|那个|那個|どこ|いつ|なぜ|どう|どの|どれ|どんな|だれ|ください|でしょう|ですか|ますか|ました|ません|です|ます"
 )
@@ -100,15 +100,10 @@ def query_grams(text: str) -> list[Term]:
     if text.isascii():
         return []
     runs = _CJK_RUN.findall(_normalized(text))
-    pieces = [piece for run in runs for piece in _CJK_FUNCTION_WORDS.split(run) if piece] or runs
+    pieces = [piece for run in runs for piece in CJK_FUNCTION_WORDS.split(run) if piece] or runs
     pairs = [piece[at : at + 2] for piece in pieces for at in range(len(piece) - 1)]
     singles = [run for run in runs if len(run) == 1] if pairs else pieces
     return [Term(term, term, len(term) == 1) for term in dict.fromkeys((*pairs, *singles))]
-
-
-def without_function_words(text: str) -> str:
-    """Return a text with blanks for the function words of Chinese and Japanese."""
-    return text if text.isascii() else _CJK_FUNCTION_WORDS.sub(" ", text)
 
 
 def query_words(

@@ -55,8 +55,7 @@ class Question(NamedTuple):
 
 def embed_question(tx: Tx, text: str) -> Question | None:
     """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
-    subject = subject_of(text)
-    embedded = embed_texts(tx, [text, subject])
+    embedded = embed_texts(tx, [text, subject := subject_of(text)])
     return Question(embedded[0], embedded[1].tokens, len(subject.split())) if embedded and embedded[0].scale else None
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
 from kernel.core.lazy_regex import regex
-from kernel.search.query import STOP_WORDS, without_function_words
+from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
@@ -171,7 +171,7 @@ def query_forms(text: str) -> QueryForms:
 def subject_of(text: str) -> str:
     """Return a query without its function words; all of it if it has no others."""
     stop_words = STOP_WORDS | query_forms(text).stop_words
-    words = [(word, word.strip(_AROUND_WORDS).lower()) for word in without_function_words(text).split()]
+    words = [(word, word.strip(_AROUND_WORDS).lower()) for word in CJK_FUNCTION_WORDS.sub(" ", text).split()]
     return " ".join(word for word, bare in words if not {bare, private(bare)} & stop_words) or text
 
 

@@ -206,3 +206,56 @@ def test_no_hit_is_stronger_than_its_page_and_a_faint_one_stays_beside_a_clear_o
     alone = strengths(candidates([0.38], [0.35], [0.0], 2000))
     beside = strengths(candidates([0.38, 0.7], [0.35, 0.9], [0.0, 0.9], 2000))
     assert [index.verdict(strength) for strength in (*alone, *beside)] == ["none", "weak", "strong"]
+
+
+ALONE = """
+fastapi|Fast API serves the public routes.
+Versicherung|Die Krankenversicherungskarte liegt in der Schublade.
+Arzttermin|Der Zahnarzttermin ist am Montag.
+sourdough|My sour dough starter lives in the fridge.
+postgres|We chose PostgreSQL for the orders.
+elastic|Elasticsearch indexes the product catalogue.
+datadog|Data Dog alerts go to the on-call phone.
+whatsapp|Send the photos by Whats App to Leo.
+javascript|The frontend is plain Java Script without a framework.
+typescript|All new services use Type Script.
+github|Git Hub hosts the mirror of the repository.
+onboarding|The on-boarding takes two days.
+email|Write an e-mail to the landlord.
+website|The web site is down for maintenance.
+healthcheck|The health check runs every minute.
+loadbalancer|The load balancer drops idle connections.
+dishwasher|The dish washer leaks at the door.
+Fahrrad|Das Fahrradschloss ist im Keller.
+Schlüssel|Der Kellerschlüssel hängt am Haken.
+getUser|The function getUserById caches for a minute.
+user_id|The column user_id is indexed.
+HttpServer|The class HTTPServer listens on port 80.
+a1b2c3d|The regression began with a1b2c3d4e5f60718293a4b5c6d7e8f9012345678.
+4711|Invoice 4711 is paid.
+2024-07-15|The contract was signed on 2024-07-15.
+v2.3.1|Release v2.3.1 fixes the login.
+10.0.0.12|The printer has the address 10.0.0.12.
+Terraform|terraform's state lies in the bucket.
+kubectl|Run kubectl get pods before the upgrade.
+backups|The backup runs at two.
+dentist|The dentists are closed in August.
+allergies|Her allergy is to pollen.
+snowboarding|He broke his snowboard last winter.
+parking|The car park code is 4412.
+réunion|La reunion est reportée à jeudi.
+собака|Собаку кормят утром и вечером.
+Müller|Frau Mueller leitet die Buchhaltung.
+naive|The naïve approach takes an hour.
+colour|The fence gets a new color in spring.
+macbook|Her Mac Book is in repair.
+powerpoint|The Power Point slides are due on Friday.
+screenshot|Attach a screen shot to the ticket.
+""".strip().splitlines()
+
+
+def test_the_memory_that_a_single_word_asks_for_is_first_and_not_silent(tmp_path: Path) -> None:
+    asked = [line.split("|") for line in ALONE]
+    with open_indexed_store(tmp_path, MODEL) as opened:
+        opened.put([text for _, text in asked])
+        assert [word for number, (word, _) in enumerate(asked) if answers(opened, word)[:1] != [number]] == []
