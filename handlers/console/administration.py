@@ -56,8 +56,8 @@ class Health(Struct):
     model_state: str
     reads_waiting: int
     writes_waiting: int
-    read_limit: int
-    write_limit: int
+    read_seconds: float
+    write_seconds: float
     file_bytes: int
     log_bytes: int
     data: str
@@ -128,8 +128,8 @@ async def _health(site: Site, dispatch: Dispatch, visit: Visit, findings: list[F
         "none" if embedder is None else "ready" if ready else "loading",
         load.reads,
         load.writes,
-        load.read_limit,
-        load.write_limit,
+        load.oldest[1],
+        load.oldest[0],
         load.file_bytes,
         load.wal_bytes,
         str(context.data or ""),

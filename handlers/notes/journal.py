@@ -5,7 +5,7 @@ or are deleted, under the write lock; the same transaction deletes the rows. The
 call does the rest after a crash, and doing it twice changes nothing. A call that fails deletes its staged files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -91,11 +91,16 @@ def settle(tx: Tx, project: Project) -> None:
         raise files.file_fault(error, str(project.root)) from None
 
 
-def recover(tx: Tx) -> None:
-    """Makes all changes that an earlier process left, if that is possible now."""
-    for project in projects(tx):
-        with suppress(Fault):
-            settle(tx, project)
+def recover(tx: Tx) -> Callable[[Tx], None] | None:
+    """Return the work that makes all changes that an earlier process left, if that is possible now; None for none."""
+    left = [project for project in projects(tx) if is_waiting(tx, project)]
+
+    def make(tx: Tx) -> None:
+        for project in left:
+            with suppress(Fault):
+                settle(tx, project)
+
+    return make if left else None
 
 
 def _record(tx: Tx, project: Project, change: Change) -> None:

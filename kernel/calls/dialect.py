@@ -113,13 +113,14 @@ class Files(NamedTuple):
 
     `folders(settings, data)` lists the folders by name; reads notice changes there by the precheck `follow`.
     `after_undo(tx, restored)` restores the files, and raises a Fault for a memory that cannot be restored;
-    `recover(tx)` finishes the work of a killed process. `outside` maps tables to their form in an export.
+    `recover(tx)` returns the work that a killed process left, for the writer; None for none. `outside` maps tables to
+    their form in an export.
     """
 
     folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     follow: Precheck | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
-    recover: Callable[[Tx], None] | None = None
+    recover: Callable[[Tx], Callable[[Tx], None] | None] | None = None
     outside: Mapping[str, Outside] = MappingProxyType({})
 
 

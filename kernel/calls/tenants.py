@@ -1,8 +1,10 @@
-"""The stores of all tenants: the main one is always open, the others while they are used, up to a maximum."""
+"""The stores of all tenants: the main one is always open, the others while they are used, as far as memory allows."""
 
 import asyncio
 import logging
+import math
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 
 _log = logging.getLogger("quipu")
+_CLOSED_FOR_ONE = 2  # that one is opened for while memory is short: so it falls
 
 
 class OpenTenant(NamedTuple):
@@ -21,42 +24,50 @@ class OpenTenant(NamedTuple):
     close: Callable[[], None]
 
 
+class Bounds(NamedTuple):
+    """How many tenants may be open, and from how many bytes of their vectors on unused ones are closed."""
+
+    most: int
+    most_bytes: float = math.inf
+
+
 class _Seat:
     """An open tenant, the number of calls that use it, and when it was last used.
 
-    While it is `wanted` by another tenant, new calls queue behind that one.
+    While it is `leaving` for another tenant, new calls queue behind that one.
     """
 
     def __init__(self, opened: OpenTenant) -> None:
         self.opened = opened
         self.users = 0
         self.used = time.monotonic()
-        self.wanted = False
-
-
-_Ticket = asyncio.Future[_Seat]
+        self.leaving = False
 
 
 class Tenants:
-    """Opens tenants by name; `open_tenant` runs in a thread. All methods but `close` belong to the event loop."""
+    """Opens tenants by name, side by side; `open_tenant` runs in threads. All methods but `close` belong to the event
+    loop.
+    """
 
     def __init__(
         self,
         main: Dispatch,
         open_tenant: Callable[[str], OpenTenant],
-        max_open: int,
+        bounds: Bounds,
         idle_seconds: float = 300.0,
         wait_seconds: float = 2.0,
     ) -> None:
         self.main = main
         self._open_tenant = open_tenant
-        self._max_open = max_open
+        self._bounds = bounds
         self._idle = idle_seconds
         self._wait = wait_seconds
         self._seats: dict[str, _Seat] = {}
-        self._waiting: dict[str, list[_Ticket]] = {}
-        self._opening: dict[str, asyncio.Task[None]] = {}
-        self._lock = asyncio.Lock()
+        self._opening: dict[str, asyncio.Task[_Seat | Fault]] = {}
+        self._closing: dict[str, asyncio.Task[Fault | None]] = {}
+        self._begun = 0  # openings that have a place
+        self._wanted: Counter[str] = Counter()  # calls that wait for a tenant
+        self._turn = asyncio.Lock()  # of an opening that needs a place
         self._freed = asyncio.Event()
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -65,7 +76,7 @@ class Tenants:
         if name == MAIN:
             return self.main
         seat = self._seats.get(name)
-        if seat is None or seat.wanted:
+        if seat is None or seat.leaving:
             return None
         seat.used = time.monotonic()
         return seat.opened.dispatch
@@ -93,85 +104,112 @@ class Tenants:
 
     async def _acquire(self, name: str) -> _Seat:
         seat = self._seats.get(name)
-        if seat is not None and not seat.wanted:
+        if seat is not None and not seat.leaving:
             seat.users += 1
             return seat
-        ticket: _Ticket = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, []).append(ticket)
+        self._wanted[name] += 1
         if name not in self._opening:
             self._opening[name] = asyncio.create_task(self._admit(name))
+        opening = self._opening[name]
         try:
-            return await ticket
+            admitted = await asyncio.shield(opening)
         except asyncio.CancelledError:
-            if ticket.done() and not ticket.cancelled() and ticket.exception() is None:
-                self._leave(ticket.result())
+            if not opening.done():
+                self._wanted[name] -= 1
+            elif not opening.cancelled() and isinstance(seat := opening.result(), _Seat):
+                self._leave(seat)
             raise
+        if isinstance(admitted, Fault):
+            raise Fault(admitted.code, admitted.message)
+        return admitted
 
     def _leave(self, seat: _Seat) -> None:
         seat.users -= 1
         seat.used = time.monotonic()
-        if not seat.users:
-            self._freed.set()
+        self._freed.set()
 
-    async def _admit(self, name: str) -> None:
-        """Gives those who wait for a tenant its seat, or the Fault; they are its users before another may want it."""
-        found: _Seat | Fault
+    async def _admit(self, name: str) -> _Seat | Fault:
+        """Return the seat of a tenant, of which those who wait are users before another may want it."""
+        admitted: _Seat | Fault | None = None
         try:
-            async with self._lock:
-                found = self._seats.get(name) or await self._open(name)
-        except Fault as fault:
-            found = fault
+            admitted = await self._open(name)
+            return admitted
         finally:
             del self._opening[name]
-            tickets = self._waiting.pop(name, [])
-        for ticket in tickets:
-            if ticket.done():
-                continue
-            if isinstance(found, Fault):
-                ticket.set_exception(found)
-            else:
-                found.users += 1
-                ticket.set_result(found)
+            waiting = self._wanted.pop(name, 0)
+            if isinstance(admitted, _Seat):
+                admitted.users += waiting
 
-    async def _open(self, name: str) -> _Seat:
-        if len(self._seats) >= self._max_open:
-            await self._close(await self._free_seat())
-        opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
+    async def _open(self, name: str) -> _Seat | Fault:
+        """Return the seat of a tenant, which it may have kept, or the reason that it has none."""
+        async with self._turn:
+            if (kept := self._seats.get(name)) is not None:
+                return kept
+            if not await self._has_place():
+                return Fault("busy", "Too many tenants are in use, try again.")
+            self._begun += 1
+        try:
+            if (closing := self._closing.get(name)) is not None:
+                await closing
+            opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
+        finally:
+            self._begun -= 1
+            self._freed.set()
         if isinstance(opened, Fault):
             _log.error("tenant %s: %s", name, opened.message)  # the words may name folders
-            raise Fault(opened.code, "The data of this tenant cannot be opened.")
-        self._seats[name] = seat = _Seat(opened)
+            return Fault(opened.code, "The data of this tenant cannot be opened.")
+        seat = self._seats[name] = _Seat(opened)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())
         return seat
 
-    async def _free_seat(self) -> str:
-        """Return the tenant without users that was used least recently; the one open longest takes no new ones
-        meanwhile.
+    async def _has_place(self) -> bool:
+        """Return whether one more tenant may be open, after the time that it may wait for others.
+
+        The one open longest takes no new calls meanwhile.
         """
-        longest = next(iter(self._seats.values()))
-        longest.wanted = True
+        vectors = sum(one.store.context.search_cache.vectors.size for one in self.open_dispatches().values())
+        if vectors > self._bounds.most_bytes:
+            for name in sorted(self._unused(), key=lambda name: self._seats[name].used)[:_CLOSED_FOR_ONE]:
+                self._begin_to_close(name)
+        deadline = time.monotonic() + self._wait
+        longest: _Seat | None = None
         try:
-            async with asyncio.timeout(self._wait):
-                while not (free := {name: seat.used for name, seat in self._seats.items() if not seat.users}):
-                    self._freed.clear()
+            while len(self._seats) + self._begun + len(self._closing) >= self._bounds.most:
+                if not self._closing and (unused := self._unused()):
+                    self._begin_to_close(min(unused, key=lambda name: self._seats[name].used))
+                elif not self._closing and self._seats and longest is None:
+                    longest = next(iter(self._seats.values()))
+                    longest.leaving = True
+                self._freed.clear()
+                async with asyncio.timeout(deadline - time.monotonic()):
                     await self._freed.wait()
         except TimeoutError:
-            raise Fault("busy", "Too many tenants are in use, try again.") from None
+            return False
         finally:
-            longest.wanted = False
-        return min(free, key=free.__getitem__)
+            if longest is not None:
+                longest.leaving = False
+        return True
 
-    async def _close(self, name: str) -> None:
-        """Closes a tenant in a thread; new calls no longer find it, and queued ones are answered first."""
+    def _unused(self) -> list[str]:
+        return [name for name, seat in self._seats.items() if not seat.users]
+
+    def _begin_to_close(self, name: str) -> None:
+        """Closes a tenant in a thread; new calls no longer have it, and queued ones are answered first."""
+
+        def closed(_task: object) -> None:
+            del self._closing[name]
+            self._freed.set()
+
         seat = self._seats.pop(name)
-        await asyncio.to_thread(catch_faults, seat.opened.close)
+        closing = self._closing[name] = asyncio.create_task(asyncio.to_thread(catch_faults, seat.opened.close))
+        closing.add_done_callback(closed)
 
     async def _sweep(self) -> None:
         while self._seats:
             await asyncio.sleep(self._idle / 2)
-            async with self._lock:
-                before = time.monotonic() - self._idle
-                for name in [name for name, seat in self._seats.items() if not seat.users and seat.used < before]:
-                    await self._close(name)
+            before = time.monotonic() - self._idle
+            for name in self._unused():
+                if self._seats[name].used < before:
+                    self._begin_to_close(name)
         self._sweeper = None

@@ -55,19 +55,18 @@ class OAuth(NamedTuple):
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how long queues may be.
 
-    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps nothing. `read_wait`
-    is how many milliseconds a read may have waited before new ones are refused while others wait. `injection_mode` is
-    the treatment of memories that match a rule of `kernel.security.rules.injection`. `idle_exit` is the number of
-    seconds without a request after which the server ends; 0 is never. `environment` is the mapping itself, for the
-    settings of dialects. `tenant` is the tenant of callers whose key names none, `tenants` how many others may be open
-    at once. Every `backup_every` seconds everything is copied into the folder `backup_to`, if the newest `backup_keep`
-    copies stay. With `follow` the data directory is a copy that `quipu replica` keeps, and only read. `workers` is how
-    many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics` serves /metrics,
-    `traces` sends spans, `log_calls` logs a line for each call, `log_slow`
-    for those that take so many milliseconds, `ui` serves the console at /ui, and `ui_calls` is the
-    detail of calls that it keeps in memory. `store` is the address of a PostgreSQL database, empty for the file in the
-    data directory, `read_store` that of a replica for reads, and `store_wait` for how many seconds a start waits for
-    the database.
+    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps nothing. `queue_wait`
+    is how many milliseconds a call may wait in a queue before it is refused. `injection_mode` is the treatment of
+    memories that match a rule of `kernel.security.rules.injection`. `idle_exit` is the number of seconds without a
+    request after which the server ends; 0 is never. `environment` is the mapping itself, for the settings of dialects.
+    `tenant` is the tenant of callers whose key names none, and `tenant_megabytes` the memory from which on unused
+    tenants are closed. Every `backup_every` seconds everything is copied into the folder `backup_to`, if the newest
+    `backup_keep` copies stay. With `follow` the data directory is a copy that `quipu replica` keeps, and only read.
+    `workers` is how many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics`
+    serves /metrics, `traces` sends spans, `log_calls` logs a line for each call, `log_slow` for those that take so many
+    milliseconds, `ui` serves the console at /ui, and `ui_calls` is the detail of calls that it keeps in memory. `store`
+    is the address of a PostgreSQL database, empty for the file in the data directory, `read_store` that of a replica
+    for reads, and `store_wait` for how many seconds a start waits for the database.
     """
 
     data: Path
@@ -76,9 +75,7 @@ class Config(NamedTuple):
     model: Path | None = MODEL
     dialects: tuple[str, ...] = ()
     readers: int = 2
-    write_queue: int = 1024
-    read_queue: int = 256
-    read_wait: int = 2000
+    queue_wait: int = 10_000
     group: int = 256
     durable: bool = True
     idle_exit: int = 0
@@ -89,7 +86,7 @@ class Config(NamedTuple):
     limits: Limits = Limits()
     environment: Mapping[str, str] = MappingProxyType({})
     tenant: str = MAIN
-    tenants: int = 16
+    tenant_megabytes: int = 160
     workers: int = 1
     open: bool = False
     public: str = ""
@@ -128,9 +125,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         model=None if model == "none" else Path(model) if model else MODEL,
         dialects=_names(values, "QUIPU_DIALECTS"),
         readers=_number(values, "QUIPU_READERS", 2, 1, 64),
-        write_queue=_number(values, "QUIPU_WRITE_QUEUE", 1024, 1, 1_000_000),
-        read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
-        read_wait=_number(values, "QUIPU_READ_WAIT", 2000, 1, 3_600_000),
+        queue_wait=_number(values, "QUIPU_QUEUE_WAIT", 10_000, 1, 3_600_000),
         group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
         durable=_choice(values, "QUIPU_DURABILITY", "full", "normal") == "full",
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
@@ -140,7 +135,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         limits=_limits(values),
         environment=values,
-        tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
+        tenant_megabytes=_number(values, "QUIPU_TENANT_MEGABYTES", 160, 1, 1_000_000),
         workers=_number(values, "QUIPU_WORKERS", 1, 1, MOST_WORKERS),
         open=_flag(values, "QUIPU_OPEN"),
         metrics=_flag(values, "QUIPU_METRICS"),

@@ -1,6 +1,7 @@
 """Migrates a file to the newest schema, or refuses it with a reason."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
     return True
 
 
-def _verify(applied: dict[str, str], files: list[Path]) -> None:
+def _verify(applied: dict[str, str], files: Sequence[Path]) -> None:
     """Raises Fault if the applied migrations are not these."""
     known = {file.stem: _sha256(file) for file in files}
     others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))

@@ -154,7 +154,7 @@ class Snapshot(NamedTuple):
 
     def counters(self) -> Self:
         """Return what only grows, and so is added to the numbers of the process that takes the place of this one."""
-        idle = {"writes": 0, "reads": 0, "write_limit": 0, "read_limit": 0, "file_bytes": 0, "wal_bytes": 0}
+        idle = {"writes": 0, "reads": 0, "oldest": (0.0, 0.0), "file_bytes": 0, "wal_bytes": 0, "is_open": False}
         return self._replace(
             loads={tenant: load._replace(**idle) for tenant, load in self.loads.items()},
             connections=0,
@@ -184,12 +184,12 @@ def _sum_of_loads(left: Load, right: Load) -> Load:
     return Load(
         writes=left.writes + right.writes,
         reads=left.reads + right.reads,
-        write_limit=left.write_limit + right.write_limit,
-        read_limit=left.read_limit + right.read_limit,
         groups=tuple(_sums(left.groups, right.groups)),
         calls=left.calls + right.calls,
         file_bytes=max(left.file_bytes, right.file_bytes),
         wal_bytes=max(left.wal_bytes, right.wal_bytes),
+        oldest=(max(left.oldest[0], right.oldest[0]), max(left.oldest[1], right.oldest[1])),
+        is_open=left.is_open or right.is_open,
         taken=(left.taken[0] + right.taken[0], left.taken[1] + right.taken[1]),
         waited=(left.waited[0] + right.waited[0], left.waited[1] + right.waited[1]),
     )
@@ -248,7 +248,7 @@ class MetricsRegistry:
 
 def render(snapshot: Snapshot, info: Labels, memories: Mapping[str, int] = _NONE) -> bytes:
     """Return all metrics: calls, stores by tenant, the server and its processes; `memories` are counted by tenant."""
-    open_tenants = sum(load.write_limit > 0 for load in snapshot.loads.values())
+    open_tenants = sum(load.is_open for load in snapshot.loads.values())
     statuses = [Sample("", {"status": str(status)}, count) for status, count in sorted(snapshot.statuses.items())]
     parts = [
         _info(info),
@@ -316,20 +316,18 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
     def by_tenant(read: str) -> list[Sample]:
         return [Sample("", {"tenant": tenant}, getattr(load, read)) for tenant, load in loads.items()]
 
-    def by_queue(writes: str, reads: str) -> list[Sample]:
-        return [
-            Sample("", {"tenant": tenant, "queue": queue}, getattr(load, read))
-            for tenant, load in loads.items()
-            for queue, read in (("write", writes), ("read", reads))
-        ]
-
+    waiting = [
+        Sample("", {"tenant": tenant, "queue": queue}, calls)
+        for tenant, load in loads.items()
+        for queue, calls in (("write", load.writes), ("read", load.reads))
+    ]
     sizes = [float(1 << power) for power in range(len(next(iter(loads.values())).groups) - 1)]
     groups = [
         sample
         for tenant, load in loads.items()
         for sample in _histogram({"tenant": tenant}, sizes, load.groups, load.calls)
     ]
-    yield _family("quipu_queue_calls", "gauge", "Calls that wait.", by_queue("writes", "reads"))
+    yield _family("quipu_queue_calls", "gauge", "Calls that wait.", waiting)
     taken = [
         sample
         for tenant, load in loads.items()
@@ -340,7 +338,12 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
         )
     ]
     yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", taken)
-    yield _family("quipu_queue_limit_calls", "gauge", "Calls that may wait.", by_queue("write_limit", "read_limit"))
+    ages = [
+        Sample("", {"tenant": tenant, "queue": queue}, age)
+        for tenant, load in loads.items()
+        for queue, age in zip(("write", "read"), load.oldest, strict=True)
+    ]
+    yield _family("quipu_queue_oldest_seconds", "gauge", "Seconds that the oldest waiting call has waited.", ages)
     yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", groups)
     yield _family("quipu_wal_bytes", "gauge", "Size of the write-ahead log.", by_tenant("wal_bytes"))
     yield _family("quipu_database_bytes", "gauge", "Size of the database.", by_tenant("file_bytes"))

@@ -17,20 +17,22 @@ class DataAccess:
     """The right to use a database until `close`; `alone` says whether no other process had it open, and `unclean`
     whether the last that had it did not close it.
 
-    Raises Fault if a restore is under way, and if the log beside the database does not belong to it.
+    Raises Fault if a restore is under way, and if the log beside the database does not belong to it. A process that has
+    the data directory already needs the lock of the tenant's folder only.
     """
 
-    def __init__(self, data: Path, home: Path) -> None:
+    def __init__(self, data: Path, home: Path, *, has_data: bool = False) -> None:
         make_private(home)
         self.alone = self.unclean = False
         try:
             with ExitStack() as stack:
                 self._locks = [
-                    stack.enter_context(closing(FolderLock(folder))) for folder in dict.fromkeys((data, home))
+                    stack.enter_context(closing(FolderLock(folder)))
+                    for folder in ((home,) if has_data else dict.fromkeys((data, home)))
                 ]
                 for lock in self._locks:
                     self.alone = lock.enter()
-                    if lock is self._locks[0]:
+                    if lock is self._locks[0] and not has_data:
                         _finish_restore(lock, data)
                 check_log(home / DATABASE)
                 self.unclean = self.alone and size_of(log_of(home / DATABASE)) > 0

@@ -92,6 +92,11 @@ class VectorIndex:
         """Return the encoder of vectors, built at first use."""
         return self._make_sketcher()
 
+    @property
+    def size(self) -> int:
+        """Return the bytes that the vectors or sketches take."""
+        return self._table.codes.nbytes if self._table else 0
+
     def clear(self) -> None:
         """Drops everything read, so that the next `extend` loads all of it again."""
         self._table: VectorTable | None = None

@@ -26,12 +26,13 @@ class LastIds(NamedTuple):
 class SearchCache:
     """The cache of one store, shared by all its connections.
 
-    While `warming` is set, a background thread loads the vectors, and searches do not wait for it.
+    While `warming` is set, another thread loads the vectors: a search that would wait for it calls `load_later`.
     """
 
     def __init__(self, vectors: VectorIndex) -> None:
         self.vectors = vectors
         self.warming = False
+        self.load_later: Callable[[], None] = _nothing
         self.models: dict[str, int] = {}  # ids of the stored models by identity
         self._frequencies: dict[str, int] = {}
         self._total = 0
@@ -84,3 +85,7 @@ class SearchCache:
             if word not in cached_words:
                 cached_words[word] = find(word)
         return {word: cached_words[word] for word in words}
+
+
+def _nothing() -> None:
+    """A thread loads the vectors already."""

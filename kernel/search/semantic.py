@@ -94,10 +94,19 @@ def load_vectors(tx: Tx) -> None:
         cache.vectors.extend(ann_storage.vector_feed(tx, model))
 
 
+def load_all_vectors(tx: Tx) -> None:
+    """Reads all vectors; from then on searches read those that follow."""
+    load_vectors(tx)
+    tx.context.search_cache.warming = False
+
+
 def _is_loading(tx: Tx, last: LastIds) -> bool:
-    """Return whether a background thread loads the vectors, and more than a block is still missing."""
+    """Return whether another thread loads the vectors, and more than a block is still missing."""
     cache: SearchCache = tx.context.search_cache
-    return cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
+    is_loading = cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
+    if is_loading:
+        cache.load_later()
+    return is_loading
 
 
 def ask_vectors(tx: Tx) -> VectorFeed | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 COLUMNS = {"ids": "int64", "docs": "int64", "partitions": "uint32", "scales": "float64"}
-_LEAST_ROOM = 1024  # rows of a new table, .3 MB; a full table is copied to a table twice as large
+_LEAST_ROOM = 128  # rows of a new table, 34 KB; a full table is copied to a table twice as large
 _COMPACT_WHEN_DELETED_SHARE = 1 / 8  # of the rows; then the others are copied to a new table; not measured
 _DELETED = 0  # partition ids begin at 1
 

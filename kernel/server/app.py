@@ -11,14 +11,15 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import with_configured_choices
 from kernel.calls.settings import read_settings, setting_prefixes
+from kernel.calls.tenants import Bounds
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.core.errors import Fault
 from kernel.embed.model import FILES, Embedder
-from kernel.engines.migrations import migrate
-from kernel.engines.sqlite.connection import Connection
+from kernel.engines.migrations import migrate, pending_migrations
+from kernel.engines.sqlite.connection import Connection, memory_used
 from kernel.engines.sqlite.database import SqliteDatabase
-from kernel.engines.sqlite.log_file import check_log
+from kernel.engines.sqlite.log_file import check_log, size_of
 from kernel.memories.briefing import HookSessions
 from kernel.operations.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
 from kernel.operations.data_access import DataAccess, open_shared
@@ -29,14 +30,15 @@ from kernel.search.ann import VectorIndex
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
+from kernel.search.semantic import load_all_vectors
 from kernel.search.vectors import COMMON_TEXT
 from kernel.security import api_keys
-from kernel.server import logs
+from kernel.server import logs, process
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import Database
 from kernel.store.progress import OnProgress
-from kernel.store.store import Store
+from kernel.store.store import Pools, Store
 from kernel.store.store_state import Stored, read_stored, settled
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 SETTING_PREFIXES = setting_prefixes(setting for dialect in DIALECTS for setting in dialect.settings)
+_FILES_OF_A_TENANT = 8  # its lock, and the file and the log of each of its connections
+_MAPPED_BYTES = 4 << 20  # of a tenant's file; the pages of a smaller one fit into the cache of a connection
 _BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
 
 
@@ -176,39 +180,54 @@ def _tracing() -> "Tracing":
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
     """Return the kernel's tools over the file of another tenant, which is created if it does not exist; raises Fault.
 
-    Statements and model are shared, the search cache is the tenant's own.
+    Statements, model and threads are shared; the search cache is the tenant's own, and the vectors in it are read when
+    a search first needs them.
     """
     config = kernel.config._replace(tenant=name)
     shared = kernel.store.context
-    separate = shared._replace(search_cache=_search_cache(shared.embedder))
+    cache = SearchCache(VectorIndex(lambda: shared.search_cache.vectors.sketcher))
     dialects = kernel.dispatch.dialects
-    store, stored = _opened(config, _configured(separate, config, dialects), dialects)
+    own = _configured(shared._replace(search_cache=cache), config, dialects)
+    store, stored = _opened(config, own, dialects, kernel.store.pools)
+    cache.warming, cache.load_later = True, partial(store.read_later, load_all_vectors)
     return Kernel(config, store, kernel.dispatch.over(store), *stored)
 
 
-def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
+def tenant_bounds(kernel: Kernel) -> Bounds:
+    """Return how many tenants may be open: as many as there are descriptors and memory for."""
+    most = process.descriptors() // (2 * _FILES_OF_A_TENANT)
+    return Bounds(most, kernel.config.tenant_megabytes << 20)
+
+
+def _opened(
+    config: Config, shared: StoreContext, dialects: tuple[Dialect, ...], pools: Pools | None = None
+) -> tuple[Store, Stored]:
     database: Database
+    most_bytes = config.tenant_megabytes << 20
     if config.store:
         database, stored = open_shared_store(config, shared)
     elif config.follow:
         database, stored = open_replica(config, shared, read_stored)
     else:
-        access, stored = open_data(config, shared)
-        database = SqliteDatabase(config.file, shared, durable=config.durable, release=access.close)
+        mapped_from = 0 if pools is None else _MAPPED_BYTES
+        file = SqliteDatabase(config.file, shared, durable=config.durable, mapped_from=mapped_from)
+        access, stored = open_data(config, shared, file, has_data=pools is not None)
+        database, file.release = file, access.close
     store = Store(
         database,
         catch_faults,
         readers=config.readers,
-        write_limit=config.write_queue,
-        read_limit=config.read_queue,
-        read_max_wait=config.read_wait / 1000,
+        max_wait=config.queue_wait / 1000,
         group_limit=config.group,
         undo_hours=config.undo_hours,
+        pools=pools or Pools(config.readers, database.read_head_start, lambda: memory_used() > most_bytes),
     )
     store.start()
     for dialect in dialects:
         if dialect.files.recover is not None and not config.follow:
-            store.write_later(dialect.files.recover, CallContext(dialect.name))
+            work = catch_faults(store.read_sync, dialect.files.recover, CallContext(dialect.name))
+            if work is not None and not isinstance(work, Fault):
+                store.write_later(work, CallContext(dialect.name))
     return store, stored
 
 
@@ -224,18 +243,38 @@ def prepare_data(config: Config, shared: StoreContext) -> Stored:
     return stored
 
 
-def open_data(config: Config, shared: StoreContext) -> tuple[DataAccess, Stored]:
-    """Return `prepare_data`, and the right to use the data directory until it is closed."""
+def open_data(
+    config: Config, shared: StoreContext, database: SqliteDatabase | None = None, *, has_data: bool = False
+) -> tuple[DataAccess, Stored]:
+    """Return `prepare_data`, and the right to use the data until it is closed, for a process that may have the data
+    directory already. A `database` that needs nothing keeps the connection that has looked.
+    """
     refuse_replica(config.data)
     if config.store:
         return DataAccess(config.data, config.home), prepare_shared(config, shared)
     while True:
         with ExitStack() as stack:
-            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
-            stored = _prepared(config, shared)
+            access = stack.enter_context(closing(DataAccess(config.data, config.home, has_data=has_data)))
+            ready = None if database is None else catch_faults(_ready, config, database)
+            stored = ready if isinstance(ready, Stored) else _prepared(config, shared)
             if access.share():
                 stack.pop_all()
                 return access, stored._replace(unclean=access.unclean)
+
+
+def _ready(config: Config, database: SqliteDatabase) -> Stored | None:
+    """Return the state of a database that is as it has to be."""
+    if not size_of(config.file):
+        return None
+    with ExitStack() as stack:
+        db = stack.enter_context(closing(database.reader()))
+        is_current = db.pragma("journal_mode") == "wal" and not pending_migrations(db)
+        stored = db.read(CallContext(), read_stored) if is_current else None
+        if stored is None or (config.tenant == MAIN and api_keys.needed(config.data) > stored.had_keys):
+            return None
+        stack.pop_all()
+        database.keep(db)
+        return stored
 
 
 def _prepared(config: Config, shared: StoreContext) -> Stored:

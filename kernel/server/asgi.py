@@ -1,8 +1,6 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
 import asyncio
-import logging
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -28,17 +26,13 @@ from kernel.http.update_streams import UpdateStreams
 from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
-from kernel.operations.compact import tidy
-from kernel.operations.consistency import complete_index
-from kernel.operations.file_check import damage_of
 from kernel.search import day_counts
-from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
-from kernel.server import app, process
+from kernel.server import app
 from kernel.server.app import Kernel
+from kernel.server.upkeep import Upkeep
 from kernel.store.context import CallContext
-from kernel.store.store import Store
 from kernel.store.store_state import note_keys
 
 if TYPE_CHECKING:
@@ -49,9 +43,6 @@ if TYPE_CHECKING:
     from kernel.security.local_access import LocalAccess
     from kernel.server.worker import Worker
 
-_TIDY_SECONDS = 60.0
-_log = logging.getLogger(__name__)
-
 
 class Application:
     """The server's application; `fast_routes` are the paths that `kernel.http.fast_path` answers without it."""
@@ -61,7 +52,8 @@ class Application:
         self._worker = worker
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
-        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, worker=worker), kernel.config.tenants)
+        self.upkeep = Upkeep(kernel, worker)
+        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, self.upkeep), app.tenant_bounds(kernel))
         addresses = {"/mcp": union(kernel)} | {address(chosen): chosen for chosen in selections(served)}
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
@@ -264,13 +256,7 @@ def _from_browser(scope: Scope, path: str) -> bool:
 
 def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:
     """Return an application over the configured data, or the Fault that prevents it."""
-    return catch_faults(lambda: Application(mark_warming(app.open_kernel(config)), worker))
-
-
-def mark_warming(kernel: Kernel) -> Kernel:
-    """Return the kernel, with calls that do not wait for the sketches until `warm` has read them."""
-    kernel.store.context.search_cache.warming = True
-    return kernel
+    return catch_faults(lambda: Application(app.open_kernel(config), worker))
 
 
 def limits_of(config: Config) -> Limits:
@@ -317,16 +303,13 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     return oauth.JwtVerifier(issuer)
 
 
-def open_tenant(kernel: Kernel, name: str, *, worker: "Worker | None" = None) -> OpenTenant:
-    """Another tenant, open; a thread completes its index during the first calls."""
-    own = mark_warming(app.open_tenant(kernel, name))
-    stopping = threading.Event()
-    warming = threading.Thread(target=warm, args=(own, stopping, None, worker), name="quipu-warm", daemon=True)
-    warming.start()
+def open_tenant(kernel: Kernel, upkeep: Upkeep, name: str) -> OpenTenant:
+    """Another tenant, open; its index is completed and its vectors are loaded during the first calls."""
+    own = app.open_tenant(kernel, name)
+    leave = upkeep.add(own)
 
     def close() -> None:
-        stopping.set()
-        warming.join()
+        leave()
         own.store.close()
         if kernel.metrics is not None:
             kernel.metrics.closed += 1
@@ -349,49 +332,3 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
         grant=grant,
         on_request=on_request,
     )
-
-
-def warm(
-    kernel: Kernel,
-    stopping: threading.Event,
-    loaded: Callable[[], None] | None = None,
-    worker: "Worker | None" = None,
-) -> None:
-    """Reads the model and the sketches and completes the index during the first calls, then compacts it regularly.
-
-    `loaded` is called once the model is loaded, or at once without a model. Of several workers one completes the index
-    and compacts it.
-    """
-    store, embedder, complete = kernel.store, kernel.store.context.embedder, False
-    if embedder is not None:
-        catch_faults(embedder.load)
-    if loaded is not None:
-        loaded()
-    if kernel.unclean:
-        catch_faults(_tell_damage, kernel)
-    if embedder is not None:
-        catch_faults(store.read_sync, load_vectors)
-        store.context.search_cache.warming = False
-    while not stopping.is_set():
-        if worker is None or worker.take_upkeep(kernel.config.tenant):
-            complete = complete or _completed(store, stopping)
-            catch_faults(tidy, store, stopping.is_set)
-        process.trim_memory()
-        stopping.wait(_TIDY_SECONDS)
-    if worker is not None:
-        worker.leave_upkeep(kernel.config.tenant)
-
-
-def _completed(store: Store, stopping: threading.Event) -> bool:
-    catch_faults(complete_index, store, app.DIALECTS, stopping.is_set)
-    return True
-
-
-def _tell_damage(kernel: Kernel) -> None:
-    """Log the damage of a file that the process before did not close."""
-    file = kernel.config.file
-    damage = damage_of(file, kernel.store.context, quick=True)
-    if damage:
-        _log.error("%s was not closed, and it is damaged: %s; stop the server and run `quipu check`", file.name, damage)
-    else:
-        _log.info("%s was not closed; SQLite's quick check finds no damage", file.name)

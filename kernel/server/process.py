@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 
 from uvicorn.server import ServerState
@@ -82,24 +82,28 @@ def _refused(number: int) -> Fault:
     return Fault("invalid", f"LISTEN_FDS: descriptor {number} is no stream socket that listens")
 
 
+_M_ARENA_MAX, _ARENAS = -8, 2  # malloc.h; several, since SQLite runs without the interpreter's lock
 _OWN_DESCRIPTORS = 128  # database files, pipes, listeners
 _MAX_DESCRIPTORS = 1 << 20  # asked for if the hard limit is infinite
+_SHARES = 2  # of the descriptors: connections, and the files of tenants
 
 
 def connection_limit(wanted: int) -> int:
-    """Return the connections that the limit of file descriptors allows, at most `wanted`; raises the soft limit as
-    needed.
-    """
+    """Return the connections that the limit of file descriptors allows, at most `wanted`."""
+    return max(1, min(wanted, (descriptors() - _OWN_DESCRIPTORS) // _SHARES))
+
+
+def descriptors() -> int:
+    """Return how many files the process may open; raises the soft limit to the hard one."""
     if sys.platform == "win32":
-        return wanted
+        return _MAX_DESCRIPTORS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
-    if soft != resource.RLIM_INFINITY and soft < min(most, wanted + _OWN_DESCRIPTORS):
-        soft = min(most, wanted + _OWN_DESCRIPTORS)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OWN_DESCRIPTORS))
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 class IdleTimer:
@@ -133,6 +137,15 @@ def _is_busy(connection: object) -> bool:
 def trim_memory() -> bool:
     """Returns freed memory to the system; False if there was none, or the C library has no such function."""
     return _trim()(0) == 1
+
+
+@cache
+def share_memory() -> None:
+    """Lets threads that begin from now on share the memory that is free: glibc gives each some of its own."""
+    with suppress(ImportError, OSError, TypeError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 @cache

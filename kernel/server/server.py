@@ -197,6 +197,7 @@ class Server(uvicorn.Server):
         from kernel.server import asgi
         from kernel.server.app import start_backups
 
+        process.share_memory()
         worker = self._worker
         config = self._quipu_config
         found = open_patiently(config, lambda: asgi.open_application(config, worker), lambda: self.should_exit)
@@ -222,7 +223,7 @@ class Server(uvicorn.Server):
         if worker is not None:
             worker.text = found.snapshot
             worker.report_opened()
-        asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
+        found.upkeep.run(self._stopping, _collect_garbage)
 
 
 def _kept_counters(worker: "Worker") -> bytes:
@@ -299,11 +300,12 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     """Serves one client over standard input and output until it closes its end."""
     from kernel.mcp.stdio import serve
     from kernel.server import app, asgi
+    from kernel.server.upkeep import Upkeep
 
-    kernel = asgi.mark_warming(app.open_kernel(config._replace(dialects=names or config.dialects)))
+    kernel = app.open_kernel(config._replace(dialects=names or config.dialects))
     stopping = threading.Event()
-    arguments = (kernel, stopping, _collect_garbage)
-    threading.Thread(target=asgi.warm, args=arguments, name="quipu-warm", daemon=True).start()
+    arguments = (stopping, _collect_garbage)
+    threading.Thread(target=Upkeep(kernel).run, args=arguments, name="quipu-upkeep", daemon=True).start()
     try:
         serve(asgi.service(kernel, asgi.union(kernel)), kernel.dispatch)
     finally:

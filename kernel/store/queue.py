@@ -1,11 +1,12 @@
-"""Bounded queues of calls, the groups in which writes commit, and the delivery of answers."""
+"""Queues of calls and the threads that serve them, the groups in which writes commit, and the delivery of answers."""
 
 import asyncio
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.core.errors import Fault
@@ -79,150 +80,222 @@ class Job:
                 self.running.interrupt()
 
 
-class _Line:
-    """The jobs of one caller, and how long the last one taken had waited."""
+class CallQueue:
+    """The jobs that wait for threads of a pool, in which callers take turns; none waits longer than `max_wait` seconds.
 
-    __slots__ = ("jobs", "last_wait")
-
-    def __init__(self) -> None:
-        self.jobs: deque[Job] = deque()
-        self.last_wait = 0.0
-
-
-class BoundedQueue:
-    """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
-
-    So it does if a caller's jobs wait and the last job taken waited longer than `max_wait` seconds: a caller that has
-    fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of the
-    last job of the caller with the most.
-
-    The thread that has been idle for the shortest time gets the next job: its data are still in the caches. No thread
-    begins a job within `head_start` seconds after another one has begun the job that it still runs.
+    `run` gets up to `group` jobs, of which up to `at_once` groups run beside each other, and up to `each` of a caller.
+    A job whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
+    nobody waits for is refused while another job has.
     """
 
-    def __init__(self, limit: int, max_wait: float = math.inf, head_start: float = 0.0) -> None:
-        self.limit = limit
+    def __init__(
+        self,
+        pool: "ThreadPool",
+        run: Callable[[list[Job]], None],
+        *,
+        group: int = 1,
+        at_once: int = 1,
+        each: int | None = None,
+        max_wait: float = math.inf,
+    ) -> None:
         self.waiting = 0  # the number of jobs that wait
         self.taken = 0  # the jobs that no longer wait, and how many seconds they have
         self.waited = 0.0
+        self.run = run
+        self._pool = pool
+        self._group = group
+        self._at_once = at_once
+        self._each = each or at_once
         self._max_wait = max_wait
-        self._head_start = head_start
-        self._begun: dict[int, float] = {}  # when each thread that runs a job began it
-        self._lines: dict[str, _Line] = {}  # the first one is next
-        self._lock = threading.Lock()
-        self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
-        self._threads: list[threading.Thread] = []
-        self._stopped = False
+        self._lines: dict[str, deque[Job]] = {}  # of each caller; the first one is next
+        self._running: Counter[str] = Counter()  # by caller
+        self._groups = 0  # that run
+        self._announced = self._stopped = False
+        self._ended = threading.Event()
+        with pool.lock:
+            pool.queues += 1
+
+    @property
+    def oldest(self) -> float:
+        """Return the seconds that the oldest job has waited."""
+        with self._pool.lock:
+            begun = min((line[0].queued for line in self._lines.values()), default=math.inf)
+        return max(0.0, time.monotonic() - begun)
 
     def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") if it may not wait, and when the queue is stopped."""
+        """Queues a job; raises Fault("busy") if the queue has stopped, or for work that is not waited for."""
         job.queued = time.monotonic()
-        with self._lock:
-            displaced = self._enqueue(job)
-            self._wake()
-        if displaced is not None:
-            fail_all([displaced], _busy())
-            answer_all([displaced])
+        with self._pool.lock:
+            oldest = next(iter(self._lines.get(_caller(job), ())), job)
+            if self._stopped or (job.deliver is discard and job.queued - oldest.queued > self._max_wait):
+                raise _busy()
+            self._append(job)
 
     def put_back(self, job: Job) -> bool:
         """Queues a job that has more to do behind all others; False if the queue has stopped."""
-        with self._lock:
-            if self._stopped:
-                return False
-            job.queued = time.monotonic()
-            self._lines.setdefault(_caller(job), _Line()).jobs.append(job)
-            self.waiting += 1
-            self._wake()
-        return True
-
-    def start(self, run: Callable[[], None], name: str) -> None:
-        """Adds one thread that drains the queue."""
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def take(self, limit: int) -> list[Job] | None:
-        """Return the next jobs, at least one and at most `limit`, waiting for the first; None once the queue has
-        stopped.
-        """
-        own = threading.Lock()
-        own.acquire()
-        with self._lock:
-            self._begun.pop(threading.get_ident(), None)
-        while True:
-            with self._lock:
-                delay = self._head_start_left()
-                if self.waiting and not delay:
-                    self._begun[threading.get_ident()] = time.monotonic()
-                    return self._next(limit)
-                if self._stopped and not self.waiting:
-                    return None
-                idle = not self.waiting
-                if idle:
-                    self._idle.append(own)
-            if idle:
-                own.acquire()
-            else:
-                time.sleep(delay)
+        with self._pool.lock:
+            if not self._stopped:
+                job.queued = time.monotonic()
+                self._append(job)
+            return not self._stopped
 
     def stop(self) -> None:
-        """Lets the threads finish the queued jobs, then ends them."""
-        with self._lock:
+        """Finishes the queued jobs, and refuses others."""
+        with self._pool.lock:
             self._stopped = True
-            while self._idle:
-                self._wake()
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
-        # A job can slip in between the check in `put` and the end of the threads.
-        late = self._next(self.waiting)
-        fail_all(late, Fault("busy", "The server is stopping."))
-        answer_all(late)
+            self._note_end()
+        self._ended.wait()
+        self._pool.leave()
 
-    def _head_start_left(self) -> float:
-        """Return seconds until another job may begin."""
-        last = max(self._begun.values(), default=-math.inf)
-        return max(0.0, last + self._head_start - time.monotonic())
+    @contextmanager
+    def while_idle(self) -> Generator[bool]:
+        """Yields whether no job runs; none begins until the end of the block."""
+        with self._pool.lock:
+            yield not self._groups
+
+    def begin(self) -> tuple[list[Job], list[Job]]:
+        """Return the next jobs, and those that have waited too long; the pool holds the lock.
+
+        Each caller in its turn has an equal part, whose jobs stay neighbours to be merged.
+        """
+        self._announced = False
+        jobs: list[Job] = []
+        late: list[Job] = []
+        now = time.monotonic()
+        part = max(1, self._group // max(1, len(self._lines)))
+        while len(jobs) < self._group and (caller := self._next_caller()) is not None:
+            line = self._lines.pop(caller)
+            for _ in range(min(part, len(line), self._group - len(jobs))):
+                job = line.popleft()
+                self.waiting -= 1
+                self.taken += 1
+                self.waited += now - job.queued
+                if now - job.queued > self._max_wait and job.earlier is None and job.deliver is not discard:
+                    late.append(job)
+                elif not job.cancelled or job.earlier is not None:
+                    jobs.append(job)
+            if line:
+                self._lines[caller] = line
+        if jobs:
+            self._groups += 1
+            self._running[_caller(jobs[0])] += 1
+        self._announce()
+        return jobs, late
+
+    def end(self, jobs: Sequence[Job]) -> None:
+        """Notes that a group has run; the pool holds the lock."""
+        if jobs:
+            self._groups -= 1
+            caller = _caller(jobs[0])
+            self._running[caller] -= 1
+            if not self._running[caller]:
+                del self._running[caller]
+        self._announce()
+        self._note_end()
+
+    def _append(self, job: Job) -> None:
+        self._lines.setdefault(_caller(job), deque()).append(job)
+        self.waiting += 1
+        self._announce()
+
+    def _announce(self) -> None:
+        if not self._announced and self._groups < self._at_once and self._next_caller() is not None:
+            self._announced = True
+            self._pool.announce(self)
+
+    def _next_caller(self) -> str | None:
+        return next((caller for caller in self._lines if self._running[caller] < self._each), None)
+
+    def _note_end(self) -> None:
+        if self._stopped and not (self.waiting or self._groups):
+            self._ended.set()
+
+
+class ThreadPool:
+    """Threads that do the jobs of several queues, each in its turn; they begin when they are needed, and end with the
+    last queue.
+
+    The thread that has been idle for the shortest time goes on: its data are still in the caches. None begins a job
+    within `head_start` seconds after another one has begun the job that it still runs.
+    """
+
+    def __init__(self, name: str, most: int, head_start: float = 0.0) -> None:
+        self.lock = threading.Lock()  # of the queues too
+        self.queues = 0
+        self._name = name
+        self._most = most
+        self._head_start = head_start
+        self._begun: dict[int, float] = {}  # when each thread that runs a job began it
+        self._ready: deque[CallQueue] = deque()
+        self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
+        self._pausing = False  # one thread waits for the end of a head start
+        self._threads: list[threading.Thread] = []
+
+    def announce(self, queue: CallQueue) -> None:
+        """Notes that a queue has a job that may begin; the caller holds the lock."""
+        self._ready.append(queue)
+        if not self._pausing:
+            self._wake()
+
+    def leave(self) -> None:
+        """Notes that a queue has stopped; after the last one the threads end."""
+        with self.lock:
+            self.queues -= 1
+            if self.queues:
+                return
+            ending, self._threads = self._threads, []
+            while self._idle:
+                self._idle.pop().release()
+        for thread in ending:
+            thread.join()
 
     def _wake(self) -> None:
         if self._idle:
             self._idle.pop().release()
+        elif len(self._threads) < self._most:
+            name = f"{self._name}-{len(self._threads)}"
+            self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+            self._threads[-1].start()
 
-    def _enqueue(self, job: Job) -> Job | None:
-        """Queues a job; the job whose place it takes, if any."""
-        caller = _caller(job)
-        line = self._lines.get(caller) or _Line()
-        if self._stopped or (line.jobs and line.last_wait > self._max_wait):
-            raise _busy()
-        displaced = None
-        if self.waiting >= self.limit:
-            most = max((one.jobs for one in self._lines.values()), key=len, default=line.jobs)
-            if len(most) <= len(line.jobs) + 1 or most[-1].earlier is not None:
-                raise _busy()
-            displaced = most.pop()
-            self.waiting -= 1
-        line.jobs.append(job)
-        self._lines[caller] = line
-        self.waiting += 1
-        return displaced
+    def _serve(self) -> None:
+        own = threading.Lock()
+        own.acquire()
+        while (turn := self._next(own)) is not None:
+            queue, jobs, late = turn
+            fail_all(late, _busy())
+            answer_all(late)
+            if jobs:
+                queue.run(jobs)
+            with self.lock:
+                del self._begun[threading.get_ident()]
+                queue.end(jobs)
 
-    def _next(self, limit: int) -> list[Job]:
-        """At most `limit` jobs: each caller in its turn has an equal part, whose jobs stay neighbours to be merged."""
-        jobs: list[Job] = []
-        part = max(1, limit // max(1, len(self._lines)))
-        while self._lines and len(jobs) < limit:
-            caller = next(iter(self._lines))
-            line = self._lines.pop(caller)
-            taken = [line.jobs.popleft() for _ in range(min(part, len(line.jobs), limit - len(jobs)))]
-            now = time.monotonic()
-            line.last_wait = now - taken[0].queued
-            self.waited += sum(now - job.queued for job in taken)
-            if line.jobs:
-                self._lines[caller] = line
-            jobs += taken
-        self.waiting -= len(jobs)
-        self.taken += len(jobs)
-        return jobs
+    def _next(self, own: threading.Lock) -> tuple[CallQueue, list[Job], list[Job]] | None:
+        """Return the queue whose turn it is, its jobs and late ones, waiting for one; None once all have stopped."""
+        pausing = False
+        while True:
+            with self.lock:
+                if pausing:
+                    pausing = self._pausing = False
+                now = time.monotonic()
+                delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
+                if self._ready and delay <= 0:
+                    self._begun[threading.get_ident()] = now
+                    queue = self._ready.popleft()
+                    jobs, late = queue.begin()
+                    if self._ready and not self._pausing:
+                        self._wake()
+                    return queue, jobs, late
+                if not (self._ready or self.queues):
+                    return None
+                if self._ready and not self._pausing:
+                    pausing = self._pausing = True
+                else:
+                    self._idle.append(own)
+            if pausing:
+                time.sleep(delay)
+            else:
+                own.acquire()
 
 
 def _caller(job: Job) -> str:
@@ -291,7 +364,7 @@ def discard(_job: Job) -> None:
     """Ignores the answer of a job."""
 
 
-def wait(queue: BoundedQueue, work: Callable[[Tx], R], context: CallContext, *, exclusive: bool = False) -> R:
+def wait(queue: CallQueue, work: Callable[[Tx], R], context: CallContext, *, exclusive: bool = False) -> R:
     """Queues `work` and blocks the calling thread until it is answered; raises the Fault."""
     done = threading.Event()
     job = Job(work, context, lambda _job: done.set())

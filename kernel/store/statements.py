@@ -1,7 +1,7 @@
 """Loads the named statements and lists the migrations of the `sql/` folder."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -101,9 +101,15 @@ def _fragment_key(key: str, name: str) -> str:
     return f"{key.partition('.')[0]}.{{{name}}}"
 
 
-def migrations(root: Path = ROOT) -> list[Path]:
+def migrations(root: Path = ROOT) -> Sequence[Path]:
     """Return the migration files in the order they apply."""
-    return sorted((root / "schema").glob("*.sql"))
+    return _own_migrations() if root == ROOT else sorted((root / "schema").glob("*.sql"))
+
+
+@cache
+def _own_migrations() -> Sequence[Path]:
+    """Return those of this program, looked up once: a server opens many tenants."""
+    return sorted((ROOT / "schema").glob("*.sql"))
 
 
 @cache

@@ -1,6 +1,8 @@
-"""The threads of a store: one writer that commits calls in groups, a few readers, and a connection for short reads."""
+"""A store: calls that write commit in groups, one after another; calls that read run beside them."""
 
 import asyncio
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
@@ -11,11 +13,12 @@ from kernel.store.engine import Database, ReadConnection, WriteConnection
 from kernel.store.group_runner import GroupRunner
 from kernel.store.long_work import MORE, Slices
 from kernel.store.queue import (
-    BoundedQueue,
+    CallQueue,
     Deliver,
     Job,
     Merge,
     Texts,
+    ThreadPool,
     Work,
     answer_all,
     commit_groups,
@@ -29,6 +32,9 @@ from kernel.store.transaction import Tx
 R = TypeVar("R")
 
 GROUP_LIMIT = 256
+MAX_WAIT_SECONDS = 10.0
+_POOL_FACTOR = 4  # threads that read over the readers of one caller: tenants do not wait for the slow reads of one
+_WRITERS = 4  # tenants that commit at once; they wait for the disk most of the time
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
 _COMPLETED_LATER = "The change is recorded, and the next call completes it."
 _PARTLY_DONE = "A part of the call is done."
@@ -60,21 +66,52 @@ def _future() -> tuple[asyncio.Future[Any], Deliver]:
     return future, deliver
 
 
+class Pools:
+    """The threads that read and write for all stores of a process; the store used least recently closes its connections
+    while those of all take too much memory.
+
+    A caller of each store has so many `readers`.
+    """
+
+    def __init__(self, readers: int, head_start: float, is_over: Callable[[], bool] = bool) -> None:
+        self.reads = ThreadPool("quipu-reader", _POOL_FACTOR * readers, head_start)
+        self.writes = ThreadPool("quipu-writer", _WRITERS)
+        self._is_over = is_over
+        self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
+        self._lock = threading.Lock()
+
+    def note_use(self, store: "Store") -> None:
+        """Notes that a store has used its connections."""
+        with self._lock:
+            self._connected[store] = None
+            self._connected.move_to_end(store)
+            if len(self._connected) == 1 or not self._is_over():
+                return
+            resting, _ = self._connected.popitem(last=False)
+        resting.rest()
+
+    def forget(self, store: "Store") -> None:
+        """Notes that a store has closed."""
+        with self._lock:
+            self._connected.pop(store, None)
+
+
 class Load(NamedTuple):
-    """How busy a store is: queue lengths and limits, commits by size, and the sizes of its files in bytes.
+    """How busy a store is: the calls that wait, commits by size, and the sizes of its files in bytes.
 
     `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
-    `taken` are the calls that have left the queues of writes and of reads, and `waited` the seconds they were there.
+    `oldest` are the seconds that the oldest of the writes and of the reads has waited, `taken` the calls that have left
+    the two queues, and `waited` the seconds they were there.
     """
 
     writes: int
     reads: int
-    write_limit: int
-    read_limit: int
     groups: tuple[int, ...]
     calls: int
     file_bytes: int
     wal_bytes: int
+    is_open: bool = True
+    oldest: tuple[float, float] = (0.0, 0.0)
     taken: tuple[int, int] = (0, 0)
     waited: tuple[float, float] = (0.0, 0.0)
 
@@ -91,11 +128,10 @@ class Store:
         catch_faults: CatchFaults,
         *,
         readers: int = 2,
-        write_limit: int = 1024,
-        read_limit: int = 256,
-        read_max_wait: float = 2.0,
+        max_wait: float = MAX_WAIT_SECONDS,
         group_limit: int = GROUP_LIMIT,
         undo_hours: int = 0,
+        pools: Pools | None = None,
     ) -> None:
         self.context = database.context
         self._database = database
@@ -104,19 +140,18 @@ class Store:
         self._group_limit = group_limit
         self.undo_hours = undo_hours
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
-        self._reader_count = readers
-        self._writes = BoundedQueue(write_limit)
-        self._reads = BoundedQueue(read_limit, read_max_wait, database.read_head_start)
-        self._inline: ReadConnection | None = None
+        self.pools = pools or Pools(readers, database.read_head_start)
+        self._writes = CallQueue(self.pools.writes, self._write, group=group_limit, max_wait=max_wait)
+        # A caller leaves one reader to the others.
+        self._reads = CallQueue(self.pools.reads, self._read, at_once=readers + 1, each=readers, max_wait=max_wait)
+        self._readers: list[ReadConnection] = []  # that are free
+        self._writer: WriteConnection | Fault | None = None
         self._closing = False
         self._groups = [0] * _GROUP_BUCKETS
-        self._calls = 0
+        self.committed = 0  # calls
 
     def start(self) -> None:
-        """Starts the writer, the readers and the database's own work; the schema must be current."""
-        self._writes.start(self._write_loop, "quipu-writer")
-        for number in range(self._reader_count):
-            self._reads.start(self._read_loop, f"quipu-reader-{number}")
+        """Starts the database's own work; the schema must be current."""
         self._database.start(self._catch_faults)
 
     def close(self) -> None:
@@ -125,9 +160,25 @@ class Store:
             return
         self._closing = True
         self._reads.stop()
-        if self._inline is not None:
-            self._catch_faults(self._inline.close)
         self._writes.stop()
+        self.pools.forget(self)
+        self._close_readers()
+        self._catch_faults(self._database.close, None if isinstance(self._writer, Fault) else self._writer)
+
+    def rest(self) -> None:
+        """Closes the connections that are not in use; the next calls open others."""
+        writer: WriteConnection | Fault | None = None
+        with self._writes.while_idle() as is_idle:
+            if is_idle:
+                writer, self._writer = self._writer, None
+        if writer is not None and not isinstance(writer, Fault):
+            self._catch_faults(writer.close)
+        self._close_readers()
+
+    def _close_readers(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._catch_faults(self._readers.pop().close)
 
     def begin_write(
         self,
@@ -180,6 +231,11 @@ class Store:
         with suppress(Fault):
             self._writes.put(job)
 
+    def read_later(self, work: Work) -> None:
+        """Queues `work` for a reader without waiting for it."""
+        with suppress(Fault):
+            self._reads.put(Job(work, CallContext(), discard))
+
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
         """Return `begin_read` with a future of a value or a Fault."""
         future, deliver = _future()
@@ -187,17 +243,7 @@ class Store:
 
     def read_now(self, work: Callable[[Tx], R], context: CallContext) -> R | Fault:
         """Runs `work` on the event loop's thread; only for work under about 50 microseconds."""
-        db = self._inline
-        if db is None:
-            opened: ReadConnection | Fault = self._catch_faults(self._database.reader)
-            if isinstance(opened, Fault):
-                return opened
-            db = self._inline = opened
-        answer = self._catch_faults(db.read, context, work)
-        if _must_reopen(answer):
-            self._catch_faults(db.close)
-            self._inline = None
-        return answer
+        return self._with_reader(lambda db: self._catch_faults(db.read, context, work))
 
     def write_sync(
         self, work: Callable[[Tx], R], context: CallContext = CallContext(), *, exclusive: bool = False
@@ -212,24 +258,31 @@ class Store:
     def load(self) -> Load:
         """Return how busy the store is now."""
         writes, reads, sizes = self._writes, self._reads, self._database.sizes()
-        counts = (writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls)
-        return Load(*counts, *sizes, (writes.taken, reads.taken), (writes.waited, reads.waited))
+        counts = (writes.waiting, reads.waiting, tuple(self._groups), self.committed)
+        ages = (writes.oldest, reads.oldest)
+        return Load(*counts, *sizes, True, ages, (writes.taken, reads.taken), (writes.waited, reads.waited))
 
-    def _read_loop(self) -> None:
-        db: ReadConnection | Fault | None = None
-        while (jobs := self._reads.take(1)) is not None:
-            job = jobs[0]
-            if job.cancelled:
-                continue
-            if db is None or isinstance(db, Fault):
-                db = self._catch_faults(self._database.reader)
-            job.answer = db if isinstance(db, Fault) else self._interruptible(db, job)
-            answer_all(jobs)
-            if not isinstance(db, Fault) and _must_reopen(job.answer):
-                self._catch_faults(db.close)
-                db = None
-        if db is not None and not isinstance(db, Fault):
-            db.close()
+    def _read(self, jobs: list[Job]) -> None:
+        job = jobs[0]
+        job.answer = self._with_reader(lambda db: self._interruptible(db, job))
+        answer_all(jobs)
+
+    def _with_reader(self, run: Callable[[ReadConnection], R]) -> R | Fault:
+        """Return `run(reader)`; a connection that was used last is used first."""
+        db: ReadConnection | Fault
+        try:
+            db = self._readers.pop()
+        except IndexError:
+            db = self._catch_faults(self._database.reader)
+        if isinstance(db, Fault):
+            return db
+        answer = run(db)
+        if self._closing or _must_reopen(answer):
+            self._catch_faults(db.close)
+        else:
+            self._readers.append(db)
+            self.pools.note_use(self)
+        return answer
 
     def _interruptible(self, db: ReadConnection, job: Job) -> Any:
         job.running = db
@@ -238,32 +291,31 @@ class Store:
             job.running = None
         return answer
 
-    def _write_loop(self) -> None:
-        db = self._catch_faults(self._database.writer)
-        while (jobs := self._writes.take(self._group_limit)) is not None:
-            jobs = [job for job in jobs if not job.cancelled or job.earlier]
+    def _write(self, jobs: list[Job]) -> None:
+        db = self._writer
+        if db is None or isinstance(db, Fault):
+            db = self._catch_faults(self._database.writer)
+        for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
             if isinstance(db, Fault):
-                db = self._catch_faults(self._database.writer)
-            for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
-                if isinstance(db, Fault):
-                    fail_all(group, db)
-                else:
-                    db = self._commit(db, group)
-                if group[0].answer is MORE:
-                    db = self._put_back(db, group[0])
-                if group[0].answer is not MORE:
-                    _mention_committed_slices(group[0])
-                    answer_all(group)
-                if not isinstance(db, Fault):
-                    self._database.after_commit(db)
-        self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
+                fail_all(group, db)
+            else:
+                db = self._commit(db, group)
+            if group[0].answer is MORE:
+                db = self._put_back(db, group[0])
+            if group[0].answer is not MORE:
+                _mention_committed_slices(group[0])
+                answer_all(group)
+            if not isinstance(db, Fault):
+                self._database.after_commit(db)
+        self._writer = db
+        self.pools.note_use(self)
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Runs and commits a group; returns the connection for the next group."""
         outcome = self._catch_faults(self._runner.run, db, group)
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
-            self._calls += len(group)
+            self.committed += len(group)
             if (earlier := group[0].earlier) is not None:
                 earlier.commit()
             left = self._run_after_commit(db, group, outcome) if outcome else db

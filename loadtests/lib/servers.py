@@ -80,6 +80,10 @@ class Server:
         """Resident memory in MB of 10**6 bytes."""
         return self._seen.memory_info().rss / 1e6
 
+    def threads(self) -> int:
+        """The number of threads."""
+        return self._seen.num_threads()
+
     def anonymous(self) -> float:
         """Anonymous resident memory in MB of 10**6 bytes; all resident memory if /proc does not report it."""
         try:

@@ -23,7 +23,7 @@ from kernel.calls.resources import (
     Resources,
     ResourceTemplate,
 )
-from kernel.calls.tenants import OpenTenant, Tenants
+from kernel.calls.tenants import Bounds, OpenTenant, Tenants
 from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from kernel.core.config import Config
 from kernel.core.errors import Code, Fault
@@ -346,7 +346,7 @@ def unlocked(dispatch: Dispatch) -> AccessControl:
     def opens(name: str) -> OpenTenant:
         raise AssertionError(name)
 
-    return AccessControl(Auth(nowhere), Challenge(), Tenants(dispatch, opens, 1))
+    return AccessControl(Auth(nowhere), Challenge(), Tenants(dispatch, opens, Bounds(1)))
 
 
 @contextmanager

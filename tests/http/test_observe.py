@@ -173,7 +173,7 @@ def test_metrics_show_the_state_of_store_and_server(watching: Watching) -> None:
     main = (("tenant", "main"),)
     assert found["quipu_info"] == {(("schema", next(iter(found["quipu_info"]))[0][1]), ("version", VERSION)): 1}
     assert found["quipu_queue_calls"] == {(("queue", "write"), *main): 0, (("queue", "read"), *main): 0}
-    assert found["quipu_queue_limit_calls"] == {(("queue", "write"), *main): 1024, (("queue", "read"), *main): 256}
+    assert found["quipu_queue_oldest_seconds"] == {(("queue", "write"), *main): 0, (("queue", "read"), *main): 0}
     assert found["quipu_commit_calls_count"][main] <= found["quipu_commit_calls_sum"][main]
     assert found["quipu_commit_calls_bucket"][(("le", "1"), *main)] >= 1
     assert found["quipu_wal_bytes"][main] > 0

@@ -135,9 +135,9 @@ class PostgresDatabase:
         """Closes the connection of the writer, and those that are free; other tenants open theirs again."""
         if self._shared_file is not None:
             self._shared_file.close()
-        if writer is not None:
-            writer.close()
-            writer.pool.close()
+        writer = writer or self.writer()
+        writer.close()
+        writer.pool.close()
 
 
 def _role(db: Connection) -> str:

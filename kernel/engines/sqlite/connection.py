@@ -44,7 +44,9 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 class Connection:
     """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
 
-    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
+    def __init__(
+        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, mapped: bool | None = None
+    ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
@@ -58,7 +60,8 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
         self._call_seconds = context.call_limits.milliseconds / 1000
-        for name, value in _pragmas(readonly=readonly, durable=durable).items():
+        maps = readonly if mapped is None else mapped
+        for name, value in _pragmas(readonly=readonly, durable=durable, mapped=maps).items():
             self._db.pragma(name, value)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
@@ -348,6 +351,11 @@ class Connection:
         self._db.close()
 
 
+def memory_used() -> int:
+    """Return the bytes that all connections of the process take."""
+    return apsw.memory_used()
+
+
 @contextmanager
 def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
     """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
@@ -359,13 +367,13 @@ def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
         db.close()
 
 
-def _pragmas(*, readonly: bool, durable: bool) -> Mapping[str, str | int]:
+def _pragmas(*, readonly: bool, durable: bool, mapped: bool) -> Mapping[str, str | int]:
     """Return the pragmas of a connection, by name."""
     return {
         "cache_size": -(_READER_CACHE_KIB if readonly else _WRITER_CACHE_KIB),
         "temp_store": "memory",
         "query_only": int(readonly),
-        "mmap_size": _MMAP_BYTES if readonly else 0,
+        "mmap_size": _MMAP_BYTES if mapped else 0,
         "synchronous": "FULL" if durable else "NORMAL",
         # On macOS fsync leaves data in the cache of the drive; elsewhere SQLite ignores these two.
         "fullfsync": int(durable),

@@ -16,7 +16,7 @@ _FOLD_MILLISECONDS = 500  # how long the end of a server waits for readers; Lite
 class SqliteDatabase:
     """A migrated database file; without `durable` a power cut may lose the last commits, but never damages the file.
 
-    `release` is called once everything is closed.
+    `release` is called once everything is closed. Readers map a file of at least `mapped_from` bytes into memory.
     """
 
     # The interpreter's switch interval. Two searches at once hand the interpreter's lock over with every statement.
@@ -25,23 +25,35 @@ class SqliteDatabase:
     read_head_start = 0.005
 
     def __init__(
-        self, file: Path, context: StoreContext, *, durable: bool = True, release: Callable[[], None] | None = None
+        self,
+        file: Path,
+        context: StoreContext,
+        *,
+        durable: bool = True,
+        mapped_from: int = 0,
     ) -> None:
-        self._release = release
+        self.release: Callable[[], None] = _nothing_due
         self.file = file
         self.context = context
         self._durable = durable
+        self._mapped_from = mapped_from
         self._checkpointer: Checkpointer | None = None
         self.after_commit: Callable[[Connection], None] = _nothing_due
+        self._spare: Connection | None = None
 
     def start(self, catch_faults: CatchFaults) -> None:
+        """Lets others copy the log from now on."""
         self._checkpointer = Checkpointer(catch_faults, self.writer)
         self.after_commit = self._checkpointer.after_commit
-        self._checkpointer.start()
 
     def reader(self) -> Connection:
-        """Opens a connection that cannot write."""
-        return self._connect(readonly=True)
+        """Opens a connection that cannot write, or returns the spare one."""
+        spare, self._spare = self._spare, None
+        return spare or self._connect(readonly=True)
+
+    def keep(self, spare: Connection) -> None:
+        """Keeps a connection for the next that reads."""
+        self._spare = spare
 
     def writer(self) -> Connection:
         return self._connect(readonly=False)
@@ -55,18 +67,20 @@ class SqliteDatabase:
         return size_of(self.file), size_of(log_of(self.file))
 
     def close(self, writer: Connection | None) -> None:
-        """Stops the checkpointer, folds the whole log into the file, and closes the writer's connection."""
+        """Waits for the checkpoint, folds the whole log into the file, and closes the writer's connection."""
         if self._checkpointer is not None:
             self._checkpointer.stop()
         try:
+            if writer is None and size_of(log_of(self.file)):  # of a process that was killed
+                writer = self.writer()
             if writer is not None:
                 _fold_log(writer)
         finally:
-            if self._release is not None:
-                self._release()
+            self.release()
 
     def _connect(self, *, readonly: bool) -> Connection:
-        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
+        mapped = readonly and size_of(self.file) >= self._mapped_from
+        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable, mapped=mapped)
         db.load_vectors()
         return db
 
@@ -82,7 +96,8 @@ class ReadOnlyDatabase(SqliteDatabase):
     """A file that another process writes, without writer and checkpointer; `refusal` says where to write instead."""
 
     def __init__(self, file: Path, context: StoreContext, refusal: str, release: Callable[[], None]) -> None:
-        super().__init__(file, context, release=release)
+        super().__init__(file, context)
+        self.release = release
         self._refusal = refusal
 
     def start(self, catch_faults: CatchFaults) -> None:
@@ -93,5 +108,5 @@ class ReadOnlyDatabase(SqliteDatabase):
         raise Fault("disabled", self._refusal)
 
 
-def _nothing_due(_writer: Connection) -> None:
+def _nothing_due(*_: object) -> None:
     """Before the checkpointer is started."""

@@ -29,7 +29,8 @@ class FolderLock:
         try:
             if not file.exists():  # a descriptor that is closed would take the locks of this process with it
                 file.touch(mode=0o600, exist_ok=True)
-            self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=0)
+            self._db.pragma("page_size", 512)  # it has none, but SQLite keeps room for twenty
         except (OSError, apsw.CantOpenError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None

@@ -1,51 +1,62 @@
-"""Tenants are opened on demand, once, and closed when unused or to make room."""
+"""Tenants are opened on demand, once, side by side, and closed when unused or to make room."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kernel.calls.tenants import OpenTenant, Tenants
+from kernel.calls.tenants import Bounds, OpenTenant, Tenants
 from kernel.core.errors import Fault
 
-MAIN: Any = object()
+
+def tools(name: str) -> Any:
+    """Tools that are only a name, over a store that holds a hundred bytes of vectors."""
+    cache = SimpleNamespace(vectors=SimpleNamespace(size=100))
+    return SimpleNamespace(name=name, store=SimpleNamespace(context=SimpleNamespace(search_cache=cache)))
+
+
+MAIN = tools("main")
 
 
 class House:
     """Tenants without stores, and the events of opening and closing them."""
 
-    def __init__(self, most: int = 2, idle: float = 300.0, wait: float = 0.1) -> None:
+    def __init__(self, most: int = 2, idle: float = 300.0, wait: float = 0.1, most_bytes: float = math.inf) -> None:
         self.events: list[str] = []
         self.open: set[str] = set()
         self.most_open = 0
         self.fault: Fault | None = None
         self.gate = threading.Event()
         self.gate.set()
-        self.tenants = Tenants(MAIN, self._open, most, idle, wait)
+        self.opening: threading.Barrier | None = None
+        self.tenants = Tenants(MAIN, self._open, Bounds(most, most_bytes), idle, wait)
 
     def _open(self, name: str) -> OpenTenant:
         self.gate.wait()
+        if self.opening is not None:
+            self.opening.wait()
         if self.fault is not None:
             raise self.fault
         assert name not in self.open
         self.open.add(name)
         self.most_open = max(self.most_open, len(self.open))
         self.events.append(f"+{name}")
-        dispatch: Any = name
 
         def close() -> None:
             self.open.remove(name)
             self.events.append(f"-{name}")
 
-        return OpenTenant(dispatch, close)
+        return OpenTenant(tools(name), close)
 
     async def visit(self, *names: str) -> None:
         for name in names:
             async with self.tenants.use(name) as found:
-                assert found == name
+                assert vars(found)["name"] == name
 
 
 async def left(house: House, open_: set[str]) -> None:
@@ -78,7 +89,7 @@ def test_tenant_is_opened_once() -> None:
     async def look() -> None:
         assert house.tenants.open_dispatch("a") is None
         await asyncio.gather(*(house.visit("a", "a") for _ in range(5)))
-        assert house.tenants.open_dispatch("a") == "a"
+        assert "a" in house.tenants.open_dispatches()
 
     run(look)
     house.tenants.close()
@@ -203,7 +214,7 @@ def test_tenant_that_holds_its_seat_goes_on_when_another_has_waited_in_vain() ->
             await asyncio.sleep(0.01)
             assert house.tenants.open_dispatch("a") is None
             await house.visit("a")
-            assert house.tenants.open_dispatch("a") == "a"
+            assert house.tenants.open_dispatch("a") is not None
             with pytest.raises(Fault):
                 await other
 
@@ -223,3 +234,42 @@ def test_caller_cancelled_as_it_gets_its_seat_leaves_it() -> None:
 
     run(look)
     assert house.events == ["+a", "-a", "+b"]
+
+
+def test_tenants_are_opened_side_by_side() -> None:
+    house = House(most=4)
+    house.opening = threading.Barrier(4, timeout=20)
+
+    async def look() -> None:
+        await asyncio.gather(*(house.visit(name) for name in "abcd"))
+
+    run(look)
+    assert house.open == set("abcd")
+
+
+def test_unused_tenants_are_closed_while_memory_is_short() -> None:
+    house = House(most=100, most_bytes=450)
+
+    async def look() -> None:
+        async with house.tenants.use("a"):
+            for number in range(20):
+                await house.visit(f"t{number}")
+            assert "a" in house.open
+            assert len(house.open) <= 4
+
+    run(look)
+    assert house.most_open <= 5
+    assert house.events.count("-a") == 0
+
+
+def test_tenant_that_is_being_closed_is_opened_again() -> None:
+    house = House(most=1, wait=20)
+
+    async def look() -> None:
+        for _ in range(20):
+            await asyncio.gather(house.visit("a"), house.visit("b"), house.visit("a"))
+
+    run(look)
+    house.tenants.close()
+    assert house.most_open == 1
+    assert house.open == set()

@@ -19,7 +19,7 @@ from kernel.engines.sqlite.connection import Connection
 from kernel.security import api_keys
 from kernel.server import app
 from kernel.server.app import Kernel
-from kernel.server.asgi import warm
+from kernel.server.upkeep import Upkeep
 from kernel.store import audit
 from tests.conftest import Call
 
@@ -400,7 +400,7 @@ def test_a_file_that_was_not_closed_is_checked_after_the_start(
         stopping = threading.Event()
         stopping.set()
         with caplog.at_level("INFO"):
-            warm(running, stopping)
+            Upkeep(running).run(stopping)
         assert ("it is damaged: Tree" in caplog.text) == damaged
         running.store.close()
         again = app.open_kernel(copy)

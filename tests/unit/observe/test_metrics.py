@@ -15,7 +15,7 @@ from kernel.server import logs
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
 
-IDLE = Load(0, 0, 10, 20, (0,) * 15, 0, 0, 0)
+IDLE = Load(0, 0, (0,) * 15, 0, 0, 0)
 GROUPS = (1, 2, 0, 4, *(0,) * 10, 3)
 
 
@@ -94,7 +94,7 @@ def test_snapshots_of_two_processes_add_up() -> None:
     assert sum(whole.calls["echo"].buckets) == 3
     assert whole.calls["keep"] == right.calls["keep"]
     doubled = tuple(2 * count for count in GROUPS)
-    assert whole.loads == {"main": Load(2, 0, 20, 40, doubled, 14, 4096, 20), "acme": IDLE}
+    assert whole.loads == {"main": Load(2, 0, doubled, 14, 4096, 20), "acme": IDLE}
     assert whole[2:6] == (
         5,
         left.processor + right.processor,

@@ -11,7 +11,7 @@ from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST
 
 FOLDER = Path(__file__).parents[3] / "docs/monitoring"
-IDLE = Load(0, 0, 10, 20, (0,) * 15, 0, 0, 0)
+IDLE = Load(0, 0, (0,) * 15, 0, 0, 0)
 USE = DatabaseUse(1, 16, 0, 5, 0.5, "behind", 2, 100)
 
 

@@ -22,7 +22,7 @@ from kernel.operations.index_check import Finding
 from kernel.search import index
 from kernel.server import app
 from kernel.server.app import Kernel, open_kernel
-from kernel.server.asgi import warm
+from kernel.server.upkeep import Upkeep
 from kernel.store.transaction import Tx
 from tests.conftest import Call
 from tests.support.operations_consistency import WRITER, adding
@@ -336,7 +336,7 @@ def test_embed_missing_stops_on_request(kernel: Kernel, call: Call) -> None:
 
 
 def test_busy_store_delays_embed_missing(config: Config) -> None:
-    running = open_kernel(config._replace(write_queue=1))
+    running = open_kernel(config._replace(queue_wait=50))
     while running.store.load().writes:  # what an earlier process left is finished at the start
         time.sleep(0.001)
     running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
@@ -348,23 +348,19 @@ def test_busy_store_delays_embed_missing(config: Config) -> None:
         held.set()
         released.wait(10)
 
-    waiting = [threading.Thread(target=running.store.write_sync, args=(hold,)) for _ in range(2)]
-    waiting[0].start()
-    assert held.wait(10)
-    waiting[1].start()
-    while not running.store._writes.waiting:
-        waiting[1].join(0.01)
+    threads = [threading.Thread(target=running.store.write_sync, args=(hold,)), threading.Timer(0.2, released.set)]
+    for thread in threads:
+        thread.start()
+        assert held.wait(10)
     asked: list[bool] = []
 
     def stop() -> bool:
         asked.append(True)
-        if len(asked) == 3:
-            released.set()
         return False
 
     assert consistency.embed_missing(running.store, stop) == len(TEXTS) + 1
-    assert len(asked) > 3
-    for thread in waiting:
+    assert len(asked) == 3
+    for thread in threads:
         thread.join()
     running.store.close()
 
@@ -381,7 +377,7 @@ def test_warm_calls_loaded_once_with_or_without_a_model(tmp_path: Path, model: P
     embedder, stopping, ready = kernel.store.context.embedder, threading.Event(), list[bool]()
     stopping.set()
 
-    warm(kernel, stopping, lambda: ready.append(embedder is None or embedder.ready))
+    Upkeep(kernel).run(stopping, lambda: ready.append(embedder is None or embedder.ready))
     kernel.store.close()
 
     assert ready == [True]

@@ -1,89 +1,167 @@
-"""Callers take turns in a queue, and none of them fills it or makes the others wait."""
+"""Callers take turns in a queue, queues take turns in a pool, and nothing waits for longer than it may."""
 
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kernel.core.errors import Fault
 from kernel.store.context import CallContext
-from kernel.store.queue import BoundedQueue, Job
+from kernel.store.queue import CallQueue, Job, ThreadPool, discard
+
+TIMEOUT_SECONDS = 20
 
 
-def job(actor: str, answered: list[Job] | None = None) -> Job:
-    return Job(lambda _tx: None, CallContext("things", "add", actor), (answered if answered is not None else []).append)
+def job(actor: str, answered: list[Job] | None = None, work: Callable[[], object] = int) -> Job:
+    deliver = (answered if answered is not None else []).append
+    return Job(lambda _tx: work(), CallContext("things", "add", actor), deliver)
 
 
-def actors(jobs: list[Job] | None) -> str:
-    return "".join(one.context.actor[0] for one in jobs or [])
+def actors(jobs: list[Job]) -> str:
+    return "".join(one.context.actor[0] for one in jobs)
+
+
+def run(jobs: list[Job]) -> None:
+    for one in jobs:
+        one.work(None)  # type: ignore[arg-type]
+
+
+class Held:
+    """A queue over a pool whose only thread waits for `release`; then `groups` has what it took."""
+
+    def __init__(self, **options: Any) -> None:
+        self.groups: list[list[Job]] = []
+        self.pool = ThreadPool("held", 1)
+        self.begun, self.ended = threading.Event(), threading.Event()
+        self.queue = CallQueue(self.pool, self.groups.append, **options)
+        self._holding = CallQueue(self.pool, run)
+        self._holding.put(job("holder", work=self._wait))
+        assert self.begun.wait(TIMEOUT_SECONDS)
+
+    def _wait(self) -> None:
+        self.begun.set()
+        assert self.ended.wait(TIMEOUT_SECONDS)
+
+    def put(self, actors: str) -> list[Job]:
+        jobs = [job(actor) for actor in actors]
+        for one in jobs:
+            self.queue.put(one)
+        return jobs
+
+    def release(self) -> list[str]:
+        """Lets the thread go on until the queues are empty; the callers of each group."""
+        self.ended.set()
+        self._holding.stop()
+        self.queue.stop()
+        return [actors(group) for group in self.groups]
 
 
 def test_callers_take_turns_and_each_keeps_its_order() -> None:
-    queue = BoundedQueue(20)
-    jobs = [job(actor) for actor in "aaaabbc"]
-    for one in jobs:
-        queue.put(one)
-    taken = [queue.take(1) for _ in jobs]
-    assert [actors(one) for one in taken] == list("abcabaa")
-    of_a = [one[0] for one in taken if one and one[0].context.actor == "a"]
-    assert (of_a, queue.waiting) == (jobs[:4], 0)
+    held = Held()
+    jobs = held.put("aaaabbc")
+    assert held.release() == list("abcabaa")
+    assert [one for group in held.groups for one in group if one.context.actor == "a"] == jobs[:4]
+    assert (held.queue.waiting, held.queue.taken) == (0, 7)
 
 
 def test_a_group_has_an_equal_part_of_each_caller_and_keeps_neighbours() -> None:
-    queue = BoundedQueue(20)
-    for actor in "aaaaaaaabbbc":
-        queue.put(job(actor))
-    assert [actors(queue.take(6)), actors(queue.take(6))] == ["aabbca", "baaaaa"]
+    held = Held(group=6)
+    held.put("aaaaaaaabbbc")
+    assert held.release() == ["aabbca", "baaaaa"]
 
 
 def test_names_that_clients_give_themselves_are_no_callers_of_their_own() -> None:
-    queue = BoundedQueue(20)
+    held = Held()
     for actor in ("a/one", "a/two", "a/three", "b"):
-        queue.put(job(actor))
-    assert [actors(queue.take(1)) for _ in range(4)] == list("abaa")
+        held.queue.put(job(actor))
+    assert held.release() == list("abaa")
 
 
-def test_full_queue_makes_room_for_a_caller_with_fewer_jobs() -> None:
-    queue, answered = BoundedQueue(4), list[Job]()
-    jobs = [job("a", answered) for _ in range(4)]
-    for one in jobs:
-        queue.put(one)
-    with pytest.raises(Fault):
-        queue.put(job("a"))
-    queue.put(job("b"))
-    queue.put(job("b"))
-    with pytest.raises(Fault):
-        queue.put(job("b"))
-    assert answered == jobs[:1:-1]
-    assert {one.answer.code for one in answered} == {"busy"}
-    assert [actors(queue.take(4)), queue.waiting] == ["aabb", 0]
+def test_job_that_has_waited_too_long_is_refused_and_later_ones_run() -> None:
+    held, answered = Held(max_wait=0.2), list[Job]()
+    late = [job("a", answered), job("b", answered)]
+    for one in late:
+        held.queue.put(one)
+    time.sleep(0.3)
+    assert held.queue.oldest > 0.2
+    held.put("a")
+    assert held.release() == ["a"]
+    assert answered == late
+    assert {(one.answer.code, one.answer.message) for one in late} == {("busy", "The server is busy, try again.")}
 
 
-def test_caller_that_has_fallen_behind_is_refused_and_others_are_not() -> None:
-    queue = BoundedQueue(20, max_wait=0.0)
-    queue.put(job("a"))
-    queue.put(job("a"))
-    queue.take(1)
-    with pytest.raises(Fault):
-        queue.put(job("a"))
-    queue.put(job("b"))
-    assert [actors(queue.take(1)), actors(queue.take(1))] == ["a", "b"]
-    queue.put(job("a"))
+def test_jobs_of_callers_that_have_gone_are_dropped() -> None:
+    held = Held(group=2)
+    for one in held.put("aabb")[::2]:
+        one.cancel()
+    assert held.release() == ["ab"]
 
 
-def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once() -> None:
-    queue, names = BoundedQueue(20), list[str]()
-    both = threading.Barrier(2, timeout=10)
+def test_work_that_nobody_waits_for_is_done_late_and_refused_while_jobs_are_late() -> None:
+    held = Held(max_wait=0.1)
+    first = Job(lambda _tx: None, CallContext(), discard)
+    held.queue.put(first)
+    time.sleep(0.2)
+    with pytest.raises(Fault, match="busy"):
+        held.queue.put(Job(lambda _tx: None, CallContext(), discard))
+    held.release()
+    assert held.groups == [[first]]
 
-    def drain() -> None:
-        while (taken := queue.take(1)) is not None:
-            names.append(threading.current_thread().name)
-            taken[0].work(None)  # type: ignore[arg-type]
-            taken[0].deliver(taken[0])
 
-    for number in range(2):
-        queue.start(drain, str(number))
+def test_queues_of_a_pool_take_turns() -> None:
+    held = Held()
+    other = CallQueue(held.pool, held.groups.append)
+    held.put("aaa")
+    for _ in range(2):
+        other.put(job("b"))
+    held.ended.set()
+    other.stop()
+    assert held.release() == list("ababa")
+
+
+def test_one_caller_leaves_a_thread_to_the_others() -> None:
+    pool, ended = ThreadPool("test", 8), threading.Event()
+    queue = CallQueue(pool, run, at_once=3, each=2)
+    begun, other = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        begun.release()
+        assert ended.wait(TIMEOUT_SECONDS)
+
+    for _ in range(4):
+        queue.put(job("a", work=hold))
+    assert [begun.acquire(timeout=TIMEOUT_SECONDS) for _ in range(2)] == [True, True]
+    queue.put(job("b", work=other.set))
+    assert other.wait(TIMEOUT_SECONDS)
+    assert not begun.acquire(timeout=0.05)
+    ended.set()
+    queue.stop()
+
+
+def test_threads_begin_when_they_are_needed_and_end_with_the_last_queue() -> None:
+    before = threading.active_count()
+    pool = ThreadPool("test", 4)
+    queues = [CallQueue(pool, run) for _ in range(50)]
+    assert threading.active_count() == before
+    for queue in queues:
+        queue.put(job("a", work=lambda: time.sleep(0.001)))
+    for queue in queues:
+        assert threading.active_count() <= before + 4
+        queue.stop()
+    assert threading.active_count() == before
+
+
+def test_one_call_after_another_is_served_by_one_thread_until_two_come_at_once() -> None:
+    names, both = list[str](), threading.Barrier(2, timeout=TIMEOUT_SECONDS)
+
+    def note(jobs: list[Job]) -> None:
+        names.append(threading.current_thread().name)
+        run(jobs)
+        jobs[0].deliver(jobs[0])
+
+    queue = CallQueue(ThreadPool("test", 2), note, at_once=2)
     for _ in range(20):
         done = threading.Event()
         queue.put(Job(lambda _tx: None, CallContext(), lambda _job, done=done: done.set()))
@@ -93,28 +171,21 @@ def test_one_caller_after_another_is_served_by_one_thread_until_two_come_at_once
     for _ in range(2):
         queue.put(Job(lambda _tx: both.wait(), CallContext(), lambda _job: None))
     queue.stop()
-    assert max(map(alone.count, alone)) >= 15
-    assert sorted(names[20:]) == ["0", "1"]
+    assert set(alone) == {"test-0"}
+    assert sorted(names[20:]) == ["test-0", "test-1"]
 
 
-def serve(queue: BoundedQueue, threads: int) -> None:
-    """Starts so many threads that do the work of one job after the other."""
-
-    def drain() -> None:
-        while (taken := queue.take(1)) is not None:
-            taken[0].work(None)  # type: ignore[arg-type]
-
-    for number in range(threads):
-        queue.start(drain, str(number))
-    time.sleep(0.05)  # all of them are idle
+def waiting_threads(head_start: float, count: int) -> CallQueue:
+    """A queue over so many threads, of which none begins within the head start of another."""
+    return CallQueue(ThreadPool("test", count, head_start), run, at_once=count)
 
 
-def put(queue: BoundedQueue, work: Callable[[], object]) -> None:
+def put(queue: CallQueue, work: Callable[[], object]) -> None:
     queue.put(Job(lambda _tx: work(), CallContext(), lambda _job: None))
 
 
 def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
-    queue, running, most = BoundedQueue(20, head_start=1.0), [0], list[int]()
+    queue, running, most = waiting_threads(1.0, 3), [0], list[int]()
 
     def count() -> None:
         running[0] += 1
@@ -122,7 +193,6 @@ def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
         time.sleep(0.01)
         running[0] -= 1
 
-    serve(queue, 3)
     for _ in range(8):
         put(queue, count)
     queue.stop()
@@ -130,8 +200,7 @@ def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
 
 
 def test_thread_that_has_done_its_job_begins_the_next_one_at_once() -> None:
-    queue, last = BoundedQueue(20, head_start=20.0), threading.Event()
-    serve(queue, 1)
+    queue, last = waiting_threads(20.0, 1), threading.Event()
     put(queue, lambda: None)
     put(queue, last.set)
     assert last.wait(10)
@@ -139,7 +208,7 @@ def test_thread_that_has_done_its_job_begins_the_next_one_at_once() -> None:
 
 
 def test_two_jobs_behind_one_that_runs_for_long_begin_a_head_start_apart() -> None:
-    queue, order, last = BoundedQueue(20, head_start=0.5), list[str](), threading.Event()
+    queue, order, last = waiting_threads(0.5, 3), list[str](), threading.Event()
 
     def second() -> None:
         time.sleep(0.05)
@@ -150,7 +219,6 @@ def test_two_jobs_behind_one_that_runs_for_long_begin_a_head_start_apart() -> No
         order.append("the third one begins")
         last.set()
 
-    serve(queue, 3)
     for work in (lambda: last.wait(10), second, third):
         put(queue, work)
     assert last.wait(10)  # before the queue stops, which wakes every thread
@@ -159,13 +227,12 @@ def test_two_jobs_behind_one_that_runs_for_long_begin_a_head_start_apart() -> No
 
 
 def test_job_that_comes_long_after_another_one_has_begun_starts_beside_it() -> None:
-    queue, begun, last = BoundedQueue(20, head_start=0.01), threading.Event(), threading.Event()
+    queue, begun, last = waiting_threads(0.01, 2), threading.Event(), threading.Event()
 
     def wait_for_the_last() -> None:
         begun.set()
         last.wait(10)
 
-    serve(queue, 2)
     put(queue, wait_for_the_last)
     assert begun.wait(10)
     time.sleep(0.02)  # its head start is over

@@ -19,7 +19,7 @@ from kernel.embed.model import Embedding
 from kernel.engines.sqlite import database
 from kernel.engines.sqlite.connection import Connection
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.queue import BoundedQueue, Job, Merge
+from kernel.store.queue import Job, Merge
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
@@ -83,7 +83,7 @@ def readers_busy(store: Store, count: int) -> Iterator[None]:
         begun.release()
         assert ended.wait(TIMEOUT_SECONDS)
 
-    holders = [threading.Thread(target=store.read_sync, args=(work,)) for _ in range(count)]
+    holders = [threading.Thread(target=store.read_sync, args=(work, CONTEXT)) for _ in range(count)]
     for holder in holders:
         holder.start()
     for _ in holders:
@@ -395,47 +395,20 @@ def test_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     assert stored(store) == ["c"]
 
 
-def test_full_queue_refuses_immediately(file: Path) -> None:
-    store = thing_store(file, write_limit=3, read_limit=2, readers=1)
+def test_calls_that_have_waited_too_long_are_refused(file: Path) -> None:
+    store = thing_store(file, max_wait=0.1)
     store.start()
-
-    async def flood() -> list[Any]:
-        with writer_busy(store), readers_busy(store, 1):
-            futures = [store.write(add(f"{number}"), CONTEXT)[1] for number in range(3)]
-            futures += [store.read(names, CONTEXT)[1] for _ in range(2)]
-            for put, work in ((store.write, add("refused")), (store.read, names)):
-                with pytest.raises(Fault) as raised:
-                    put(work, CONTEXT)
-                assert (raised.value.code, raised.value.message) == ("busy", "The server is busy, try again.")
-            store.write_later(add("not waited for"), CONTEXT)
-        return await asyncio.gather(*futures)
-
-    assert asyncio.run(flood())[:3] == ["0", "1", "2"]
-    assert stored(store) == ["0", "1", "2"]
-    store.close()
-
-
-def test_reads_are_refused_while_the_queue_is_too_slow(file: Path) -> None:
-    store = thing_store(file, readers=1, read_max_wait=0.05)
-    store.start()
-    begun, ended = threading.Event(), threading.Event()
-
-    def slow(_tx: Tx) -> str:
-        begun.set()
-        assert ended.wait(TIMEOUT_SECONDS)
-        return "slow"
 
     async def crowd() -> list[Any]:
-        with readers_busy(store, 1):
-            waiting = [store.read(slow, CONTEXT)[1], store.read(names, CONTEXT)[1]]
-            await asyncio.sleep(0.1)
-        assert await asyncio.to_thread(begun.wait, TIMEOUT_SECONDS)
-        with pytest.raises(Fault, match="busy"):
-            store.read(names, CONTEXT)
-        ended.set()
-        return [*await asyncio.gather(*waiting), await store.read(names, CONTEXT)[1]]
+        with writer_busy(store), readers_busy(store, 2):
+            waiting = [store.write(add("late"), CONTEXT)[1], store.read(names, CONTEXT)[1]]
+            await asyncio.sleep(0.2)
+            early = [store.write(add("early"), CONTEXT)[1], store.read(names, CONTEXT)[1]]
+        return await asyncio.gather(*waiting, *early)
 
-    assert asyncio.run(crowd()) == ["slow", [], []]
+    answers = asyncio.run(crowd())
+    assert codes(answers[:3]) == ["busy", "busy", "early"]
+    assert stored(store) == ["early"]
     store.close()
 
 
@@ -609,22 +582,6 @@ def test_closed_store_refuses_calls(file: Path) -> None:
     for call in (lambda: store.write_sync(add("a")), lambda: store.read_sync(names)):
         with pytest.raises(Fault, match="busy"):
             call()
-
-
-def test_job_queued_after_the_end_is_refused() -> None:
-    queue, answered = BoundedQueue(5), []
-    job = Job(add("late"), CONTEXT, answered.append)
-
-    def drain() -> None:
-        while queue.take(1) is not None:
-            pass
-        queue._stopped = False  # as it was when the job was put
-        queue.put(job)
-
-    queue.start(drain, "drain")
-    queue.stop()
-    assert answered == [job]
-    assert (job.answer.code, job.answer.message) == ("busy", "The server is stopping.")
 
 
 def test_unopenable_file_is_a_fault_until_it_opens(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
