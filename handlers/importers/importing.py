@@ -119,16 +119,17 @@ def _screened(record: Item) -> Iterator[Item]:
         yield record
         return
     text, title, tags = without_private(record.text), without_private(record.title), record.tags
+    name = title or str(record.origin.get("id") or record.origin.get("file", ""))
     if not text.strip() and record.kind not in _WITHOUT_TEXT:
-        yield LeftOut(_EMPTY)
+        yield LeftOut(_EMPTY, name)
         return
     if len(text) > MAX_TEXT or (record.dialect == "paths" and len(text.encode()) > MAX_TEXT):
-        yield LeftOut(_LARGE, title)
+        yield LeftOut(_LARGE, name)
         return
     if find_secret([text, title, *tags]):
         text, title = redact(text, REDACTED), redact(title, REDACTED)
         tags = tuple(tag for tag in tags if not find_secret([tag]))
-        yield LeftOut(SECRET, title or str(record.origin.get("id", "")))
+        yield LeftOut(SECRET, redact(name, REDACTED))
     yield record._replace(text=text, title=title, tags=tags)
 
 

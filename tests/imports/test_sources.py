@@ -58,8 +58,8 @@ def test_secrets_and_private_text_are_left_out_with_the_reason(shell: Shell, tmp
     assert done["counts"] == {"memories": 2, "already there": 0, "left out": 4}
     assert sorted(done["remarks"]) == [
         "left out: 1 1: a password or key",
-        "left out: 1 empty",
-        "left out: 1 larger than a memory may be",
+        "left out: 1 2: empty",
+        "left out: 1 4: larger than a memory may be",
         "left out: 1 repeated, or an older version",
     ]
     exported = shell.export().read_bytes()
