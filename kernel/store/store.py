@@ -295,6 +295,7 @@ class Store:
         db = self._writer
         if db is None or isinstance(db, Fault):
             db = self._catch_faults(self._database.writer)
+        self.pools.note_use(self)
         for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
             if isinstance(db, Fault):
                 fail_all(group, db)
@@ -308,7 +309,6 @@ class Store:
             if not isinstance(db, Fault):
                 self._database.after_commit(db)
         self._writer = db
-        self.pools.note_use(self)
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Runs and commits a group; returns the connection for the next group."""

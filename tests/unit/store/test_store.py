@@ -20,7 +20,7 @@ from kernel.engines.sqlite import database
 from kernel.engines.sqlite.connection import Connection
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.queue import Job, Merge
-from kernel.store.store import Store
+from kernel.store.store import Pools, Store
 from kernel.store.transaction import Tx
 from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
 
@@ -602,3 +602,25 @@ def test_unopenable_file_is_a_fault_until_it_opens(file: Path, monkeypatch: pyte
     assert stored(store) == ["b"]
     assert store.read_now(names, CONTEXT) == ["b"]
     store.close()
+
+
+def test_store_used_least_recently_closes_its_connections_while_memory_is_short(tmp_path: Path) -> None:
+    short = False
+    pools = Pools(2, 0.0, lambda: short)
+    stores = [thing_store(tmp_path / f"{number}.db", pools=pools) for number in range(3)]
+    for store in stores:
+        store.start()
+        store.write_sync(add("before"))
+        assert stored(store) == ["before"]
+    short = True
+    assert stored(stores[2]) == ["before"]
+    assert [(store._writer is None, store._readers == []) for store in stores] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+    assert stores[0].write_sync(add("after")) == "after"
+    assert [stored(store) for store in stores] == [["before", "after"], ["before"], ["before"]]
+    for store in stores:
+        store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.db", "1.db", "2.db"]
