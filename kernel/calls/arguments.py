@@ -44,8 +44,8 @@ _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 def argument_fault(entry: ToolEntry, error: Exception, arguments: RawJson = b"") -> Fault:
-    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
-    return to_fault(found) if to_fault else Fault("invalid", error_message(found))
+    to_fault, error_text = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
+    return to_fault(error_text) if to_fault else Fault("invalid", error_message(error_text))
 
 
 def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
@@ -55,12 +55,12 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
     Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
     arguments are wrong all the same.
     """
-    mended = whole_characters(bytes(arguments))
-    if mended != bytes(arguments):
+    text = whole_characters(bytes(arguments))
+    if text != bytes(arguments):
         try:
-            return entry.decode(mended)
+            return entry.decode(text)
         except UNREADABLE as again:
-            arguments, error = mended, again
+            arguments, error = text, again
     nulls = b"null" in bytes(arguments)
     if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
         try:
@@ -101,8 +101,8 @@ def without_nulls(request: type[Request], arguments: Any) -> Any:
     return _without_nulls(arguments, inspect.type_info(request))
 
 
-def _without_nulls(value: Any, declared: inspect.Type) -> Any:
-    kinds = _alternative_types(declared)
+def _without_nulls(value: Any, type_: inspect.Type) -> Any:
+    kinds = _alternative_types(type_)
     lists = [kind for kind in kinds if isinstance(kind, inspect.ListType)]
     if isinstance(value, list) and lists:
         return [_without_nulls(part, lists[0].item_type) for part in cast("list[Any]", value)]
@@ -123,17 +123,17 @@ def _without_nulls(value: Any, declared: inspect.Type) -> Any:
     }
 
 
-def _alternative_types(declared: inspect.Type) -> list[inspect.Type]:
+def _alternative_types(type_: inspect.Type) -> list[inspect.Type]:
     """Return the types that a value may have, without their descriptions."""
-    if isinstance(declared, inspect.Metadata):
-        return _alternative_types(declared.type)
-    if isinstance(declared, inspect.UnionType):
-        return [kind for part in declared.types for kind in _alternative_types(part)]
-    return [declared]
+    if isinstance(type_, inspect.Metadata):
+        return _alternative_types(type_.type)
+    if isinstance(type_, inspect.UnionType):
+        return [kind for part in type_.types for kind in _alternative_types(part)]
+    return [type_]
 
 
-def _refuses_null(declared: inspect.Type) -> bool:
-    kinds = _alternative_types(declared)
+def _refuses_null(type_: inspect.Type) -> bool:
+    kinds = _alternative_types(type_)
     return not any(isinstance(kind, inspect.NoneType | inspect.AnyType | inspect.RawType) for kind in kinds)
 
 
@@ -148,14 +148,14 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
         if named[1].startswith("missing"):
             return ArgumentError(tool, "missing", field, message, hint=_description(tool, field))
         return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, named[2], arguments))
-    if (refused := _REFUSED.fullmatch(message)) is None:
-        said = json_terms(message)
+    if (refusal := _REFUSED.fullmatch(message)) is None:
+        reason = json_terms(message)
         hint = _description(tool, path) if ", got `" in message or _FORM.fullmatch(message) else ""
-        repeats = f"`{hint.removeprefix('expects ')}" in said
-        return ArgumentError(tool, "wrong", path, said, hint="" if repeats else hint)
-    allowed = allowed_values(input_schema(tool), path)
-    choice = f", choose from {', '.join(allowed)}" if allowed else ""
-    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refused[1]}'{choice}", refused[1])
+        repeats = f"`{hint.removeprefix('expects ')}" in reason
+        return ArgumentError(tool, "wrong", path, reason, hint="" if repeats else hint)
+    values = allowed_values(input_schema(tool), path)
+    choice = f", choose from {', '.join(values)}" if values else ""
+    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refusal[1]}'{choice}", refusal[1])
 
 
 def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
@@ -177,10 +177,10 @@ def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
     return f"{near and f'did you mean `{near}`? '}{owner} takes {', '.join(names) or 'no parameters'}"
 
 
-def _parts(declared: inspect.Type, step: str | int) -> list[inspect.Type]:
+def _parts(type_: inspect.Type, step: str | int) -> list[inspect.Type]:
     """Return the types of a member or an item of a value."""
     parts: list[inspect.Type] = []
-    for kind in _alternative_types(declared):
+    for kind in _alternative_types(type_):
         if isinstance(kind, inspect.StructType):
             parts += [field.type for field in kind.fields if field.encode_name == step]
         elif isinstance(kind, inspect.DictType):
@@ -196,10 +196,12 @@ def nearest_name(word: str, names: Sequence[str]) -> str:
 
     plain = _plain(word[:_LONGEST_NAME])
     by_plain = {_plain(name): name for name in names}
-    for likely in (plain, *(other for group in _SYNONYMS if plain in group for other in group)):
+    for likely in (plain, *(candidate for group in _SYNONYMS if plain in group for candidate in group)):
         if likely in by_plain:
             return by_plain[likely]
-    parts = [name for other, name in by_plain.items() if len(plain) > 1 and (plain in other or other in plain)]
+    parts = [
+        name for candidate, name in by_plain.items() if len(plain) > 1 and (plain in candidate or candidate in plain)
+    ]
     return parts[0] if len(parts) == 1 else "".join(get_close_matches(word[:_LONGEST_NAME], names, 1))
 
 
@@ -232,16 +234,16 @@ def allowed_values(schema: Schema, path: str) -> list[str]:
 def _nodes_at(schema: Schema, path: str) -> list[Schema]:
     nodes = _alternatives(schema, schema)
     for step in path_steps(path):
-        found = [child for node in nodes for child in _children(node, step)]
-        nodes = [node for child in found for node in _alternatives(child, schema)]
+        children = [child for node in nodes for child in _children(node, step)]
+        nodes = [node for child in children for node in _alternatives(child, schema)]
     return nodes
 
 
 def _description(tool: Tool, path: str) -> str:
     """Return the shape of a parameter in a few words, with the beginning of its description."""
     nodes = _nodes_at(input_schema(tool), path)
-    typed = [node for node in nodes if "enum" in node or node.get("type", "null") != "null"]
-    shape = " or ".join(dict.fromkeys(map(_shape, typed)))
+    with_type = [node for node in nodes if "enum" in node or node.get("type", "null") != "null"]
+    shape = " or ".join(dict.fromkeys(map(_shape, with_type)))
     about = next((str(node["description"]) for node in nodes if "description" in node), "")
     sentence = about.partition(". ")[0].removesuffix(".")[:_SHOWN_CHARS]
     return shape and f"expects {shape}{sentence and f' ({sentence})'}"
@@ -264,15 +266,15 @@ def _alternatives(node: Schema, root: Schema) -> list[Schema]:
     """Return a schema without references, as the list of what may be there."""
     if "$ref" in node:
         return _alternatives(root["$defs"][str(node["$ref"]).removeprefix(PREFIX)], root)
-    return [node, *(part for one in node.get("anyOf", ()) for part in _alternatives(one, root))]
+    return [node, *(part for alternative in node.get("anyOf", ()) for part in _alternatives(alternative, root))]
 
 
 def _children(node: Schema, step: str | int) -> list[Schema]:
     if isinstance(step, int):
-        found = node.get("items")
+        child = node.get("items")
     else:
-        found = node.get("properties", {}).get(step) or node.get("additionalProperties")
-    return [cast("Schema", found)] if isinstance(found, dict) else []
+        child = node.get("properties", {}).get(step) or node.get("additionalProperties")
+    return [cast("Schema", child)] if isinstance(child, dict) else []
 
 
 def json_terms(message: str) -> str:

@@ -68,15 +68,15 @@ def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
         return tool
 
     def check(tx: Tx, request: Request) -> Found:
-        found = [(follow, follow.check(tx, request)) for follow in follows]
-        return [pair for pair in found if pair[1] is not None] or None
+        pairs = [(follow, follow.check(tx, request)) for follow in follows]
+        return [pair for pair in pairs if pair[1] is not None] or None
 
-    def write(tx: Tx, request: Request, found: Found) -> bool:
-        more = [follow.write(tx, request, changes) for follow, changes in found]
+    def write(tx: Tx, request: Request, pairs: Found) -> bool:
+        more = [follow.write(tx, request, changes) for follow, changes in pairs]
         return any(more)
 
-    def texts(found: Found) -> list[str]:
-        return [text for follow, changes in found for text in follow.texts(changes)]
+    def texts(pairs: Found) -> list[str]:
+        return [text for follow, changes in pairs for text in follow.texts(changes)]
 
     return tool._replace(hooks=tool.hooks._replace(precheck=Precheck(check, write, texts)))
 
@@ -115,8 +115,8 @@ class CheckedRead(NamedTuple):
 
     def check_and_read(self, tx: Tx) -> Any:
         """Return the answer of the read, or the write that comes before it."""
-        found = self.precheck.check(tx, self.request)
-        return self.work(tx) if found is None else NeedsWrite(found, self.precheck.texts(found))
+        finding = self.precheck.check(tx, self.request)
+        return self.work(tx) if finding is None else NeedsWrite(finding, self.precheck.texts(finding))
 
 
 def outcome_of(answer: Answer) -> str:
@@ -145,11 +145,11 @@ def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
 def reporting(observers: Sequence[Observer], call: Call) -> Callable[[Answer | str], None]:
     """Starts the observers of a call; returns the function that reports its answer or outcome, at most once."""
     reports = [observer(call) for observer in observers]
-    begun = _clock()
+    start = _clock()
 
     def report(found: Answer | str) -> None:
         outcome, answer = (found, None) if isinstance(found, str) else (outcome_of(found), found)
-        seconds = _clock() - begun
+        seconds = _clock() - start
         while reports:
             reports.pop(0)(outcome, seconds, answer)
 
@@ -164,8 +164,8 @@ def check_grant(call: Call, request: Request | Fault) -> None:
         own = ", ".join(sorted(grant.dialects))
         raise Forbidden(entry.tool.name, None, f"this key is for {own} alone, {entry.tool.name} takes a key {wider}")
     if grant.permission < entry.required.most:
-        known = None if isinstance(request, Fault) else request
-        check_permission(entry.tool.name, entry.required, known, call.arguments, grant.permission)
+        subject = None if isinstance(request, Fault) else request
+        check_permission(entry.tool.name, entry.required, subject, call.arguments, grant.permission)
 
 
 def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:

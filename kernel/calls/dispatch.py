@@ -94,9 +94,9 @@ class Dispatch:
 
     def over(self, store: Store) -> "Dispatch":
         """Return the same tools over another store."""
-        other = copy(self)
-        other.store = store
-        return other
+        dispatch = copy(self)
+        dispatch.store = store
+        return dispatch
 
     def submit(self, call: Call, done: Done) -> Answer | Pending:
         """Runs one call: returns the answer if it is ready, else Pending, and `done` gets the answer on this loop.

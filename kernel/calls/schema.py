@@ -25,12 +25,12 @@ def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Di
     """Return the dialect with configured values in the schemas of its tools, if they differ from the defaults, and
     without requiring the parameters that settings supply.
     """
-    configured = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
-    choices = {name: settings[setting.name] for setting in configured for name in setting.lists}
-    supplied = {name for setting in dialect.settings if settings[setting.name] for name in setting.supplies}
-    if not choices and not supplied:
+    settings_in_use = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
+    choices = {name: settings[setting.name] for setting in settings_in_use for name in setting.lists}
+    own = {name for setting in dialect.settings if settings[setting.name] for name in setting.supplies}
+    if not choices and not own:
         return dialect
-    return dialect._replace(tools=tuple(_optional(_with_choices(tool, choices), supplied) for tool in dialect.tools))
+    return dialect._replace(tools=tuple(_optional(_with_choices(tool, choices), own) for tool in dialect.tools))
 
 
 def _optional(tool: Tool, names: set[str]) -> Tool:
@@ -44,8 +44,8 @@ def _optional(tool: Tool, names: set[str]) -> Tool:
 def _with_choices(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:
     schema = input_schema(tool)
     properties = schema.get("properties", {})
-    listed = {name: _with_enum(properties[name], values) for name, values in choices.items() if name in properties}
-    return tool._replace(input={**schema, "properties": {**properties, **listed}}) if listed else tool
+    with_values = {name: _with_enum(properties[name], values) for name, values in choices.items() if name in properties}
+    return tool._replace(input={**schema, "properties": {**properties, **with_values}}) if with_values else tool
 
 
 def _with_enum(schema: object, values: Sequence[str]) -> object:
@@ -60,11 +60,11 @@ def _with_enum(schema: object, values: Sequence[str]) -> object:
 def output_schema(tool: Tool) -> Schema | None:
     """Return the schema of structured content, or None if the result is not one object."""
     parts = result_types(tool)
-    one = parts[0] if len(parts) == 1 else None
-    if not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
+    part = parts[0] if len(parts) == 1 else None
+    if not (isinstance(part, type) and issubclass(part, msgspec.Struct)):
         return None
-    schema = _object(one)
-    for name, keys in _required_keys(one).items():
+    schema = _object(part)
+    for name, keys in _required_keys(part).items():
         schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
     return schema
 
@@ -80,8 +80,8 @@ def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
     """Return the `required_keys` of the structs in a result, by name: of rows whose other keys a request may
     leave out.
     """
-    found = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
-    return {part.__name__: part.required_keys for part in found if hasattr(part, "required_keys")}
+    nested = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
+    return {part.__name__: part.required_keys for part in nested if hasattr(part, "required_keys")}
 
 
 def _parts(kind: Any) -> Iterator[Any]:
@@ -95,8 +95,8 @@ def _object(kind: type[Request]) -> Schema:
     arms = _arms(root)
     merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
     merged.pop("title", None)
-    used = _reachable(merged, parts)
-    schema = {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
+    reachable = _reachable(merged, parts)
+    schema = {**merged, "$defs": {name: parts[name] for name in sorted(reachable)}} if reachable else merged
     _complete(schema)
     return schema
 
@@ -131,7 +131,7 @@ def _needs(kind: type[Request]) -> dict[str, str]:
 def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternatives: Mapping[str, str]) -> Schema:
     tag = root["discriminator"]["propertyName"]
     actions: list[str] = []
-    found: dict[str, list[Schema]] = {}
+    by_name: dict[str, list[Schema]] = {}
     needs: list[str] = []
     for arm in arms:
         schema = parts[arm]
@@ -140,12 +140,12 @@ def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternati
         needs.append(f"{actions[-1]}: {alternatives.get(arm) or ', '.join(required) or 'nothing more'}")
         for name, shape in schema["properties"].items():
             if name != tag:
-                found.setdefault(name, []).append(shape)
+                by_name.setdefault(name, []).append(shape)
     what = {"enum": actions, "description": f"What to do, and what it needs. {'; '.join(needs)}."}
-    properties = {tag: what, **{name: _either(shapes) for name, shapes in found.items()}}
+    properties = {tag: what, **{name: _either(shapes) for name, shapes in by_name.items()}}
     strict = all(parts[arm].get("additionalProperties") is False for arm in arms)
-    merged: Schema = {"type": "object", "properties": properties, "required": [tag]}
-    return {**merged, "additionalProperties": False} if strict else merged
+    whole: Schema = {"type": "object", "properties": properties, "required": [tag]}
+    return {**whole, "additionalProperties": False} if strict else whole
 
 
 def _either(shapes: list[Schema]) -> Schema:
@@ -157,8 +157,8 @@ def _either(shapes: list[Schema]) -> Schema:
     for shape in shapes:
         choices += [choice for choice in _choices(shape) if choice not in choices]
     choices = [choice for choice in choices if choice != _NULL] or choices
-    described = [part for shape in shapes for part in (shape, *shape.get("anyOf", ()))]
-    descriptions = [part["description"] for part in described if "description" in part]
+    forms = [part for shape in shapes for part in (shape, *shape.get("anyOf", ()))]
+    descriptions = [part["description"] for part in forms if "description" in part]
     notes: Schema = {"description": descriptions[0]} if descriptions else {}
     default = shapes[0].get("default")
     if default is not None and all(shape.get("default") == default for shape in shapes):
@@ -176,17 +176,17 @@ def _choices(shape: Schema) -> list[Schema]:
 
 def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
     """Return the names of the definitions that a schema refers to, directly or through another one."""
-    found: set[str] = set()
+    names: set[str] = set()
     pending: list[object] = [schema]
     while pending:
         node = pending.pop()
         if isinstance(node, dict):
             shape = cast("Schema", node)
             name = str(shape.get("$ref", "")).removeprefix(PREFIX)
-            if name in parts and name not in found:
-                found.add(name)
+            if name in parts and name not in names:
+                names.add(name)
                 pending.append(parts[name])
             pending.extend(shape.values())
         elif isinstance(node, list):
             pending.extend(cast("list[object]", node))
-    return found
+    return names

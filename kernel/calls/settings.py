@@ -61,21 +61,21 @@ def data_folder(tx: Tx) -> Path:
     return folder
 
 
-def flag(given: str) -> bool:
+def flag(value: str) -> bool:
     """1, true, yes and on; 0, false, no and off."""
-    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if given.lower() not in known:
+    flags = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in flags:
         raise ValueError("1 or 0, true or false, yes or no, on or off")
-    return known[given.lower()]
+    return flags[value.lower()]
 
 
 def number(low: int, high: int) -> Parse:
     """Return a whole number from `low` to `high`."""
 
-    def parse(given: str) -> int:
-        if not given.isascii() or not given.removeprefix("-").isdigit() or not low <= int(given) <= high:
+    def parse(value: str) -> int:
+        if not value.isascii() or not value.removeprefix("-").isdigit() or not low <= int(value) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
-        return int(given)
+        return int(value)
 
     return parse
 
@@ -95,24 +95,24 @@ def fraction(low: float, high: float) -> Parse:
     return parse
 
 
-def names(given: str) -> tuple[str, ...]:
+def names(value: str) -> tuple[str, ...]:
     """Names separated by commas, at least one."""
-    found = tuple(part.strip() for part in given.split(",") if part.strip())
-    if not found:
+    parts = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not parts:
         raise ValueError("one or more names, separated by commas")
-    return found
+    return parts
 
 
 def choice(*choices: str) -> Parse:
     """Return one of these words; case is ignored."""
 
-    def parse(given: str) -> str:
-        if given.lower() not in choices:
+    def parse(value: str) -> str:
+        if value.lower() not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
-        return given.lower()
+        return value.lower()
 
     return parse
 
 
-def text(given: str) -> str:
-    return given
+def text(value: str) -> str:
+    return value

@@ -143,13 +143,13 @@ def confirmation(interaction: Interaction | None, what: str) -> InputRequired | 
 
     Raises Fault("blocked") if the user has not.
     """
-    offered = None if interaction is None else interaction.capabilities.get("elicitation")
-    if interaction is None or offered is None or ("url" in offered and "form" not in offered):
+    modes = None if interaction is None else interaction.capabilities.get("elicitation")
+    if interaction is None or modes is None or ("url" in modes and "form" not in modes):
         return None
     answer = interaction.answers.get("confirm")
     if answer is None:
-        agreed: Schema = {"type": "boolean", "title": "Yes, delete them", "default": False}
-        schema = {"type": "object", "properties": {"agreed": agreed}, "required": ["agreed"]}
+        checkbox: Schema = {"type": "boolean", "title": "Yes, delete them", "default": False}
+        schema = {"type": "object", "properties": {"agreed": checkbox}, "required": ["agreed"]}
         params = {"mode": "form", "message": what, "requestedSchema": schema}
         return InputRequired({"confirm": {"method": "elicitation/create", "params": params}})
     content: Mapping[str, Any] = answer.get("content") or {}

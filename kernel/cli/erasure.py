@@ -40,18 +40,18 @@ def forget_about(arguments: argparse.Namespace, config: Config, ask: Ask) -> int
         raise Fault("invalid", "--about rewrites the database file: run it beside the file, without --url and a store.")
     hits = [msgspec.json.decode(line, type=_Hit) for line in ask("recall", _query(arguments.about)).splitlines()]
     words = arguments.about.casefold().split()
-    chosen = [hit for hit in hits if hit.verdict == "strong" or all(word in hit.text.casefold() for word in words)]
-    if not chosen:
+    about = [hit for hit in hits if hit.verdict == "strong" or all(word in hit.text.casefold() for word in words)]
+    if not about:
         note("nothing found")
         return 1
-    for hit in chosen:
+    for hit in about:
         note(f"{hit.id}: {one_line(hit.text, _SHOWN_CHARS)}")
-    rest = f" {len(hits) - len(chosen)} other hits are less near, and stay." if len(hits) > len(chosen) else ""
-    note(f"These {len(chosen)} memories are erased for good, with their history; no undo brings them back.{rest}")
+    rest = f" {len(hits) - len(about)} other hits are less near, and stay." if len(hits) > len(about) else ""
+    note(f"These {len(about)} memories are erased for good, with their history; no undo brings them back.{rest}")
     if not arguments.yes:
         confirm("Erase them?", "--about")
     texts: dict[tuple[str, str], str] = {}
-    for hit in chosen:
+    for hit in about:
         whole = msgspec.json.decode(ask("show", {"id": hit.id}), type=_Whole)
         ask("forget", {"id": hit.id, "immutable": arguments.immutable})
         space, _, key = hit.id.partition("/")

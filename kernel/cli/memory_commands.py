@@ -87,8 +87,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":
-            named = {"dialect": arguments.dialect, "name": arguments.name, "until": arguments.until}
-            return {"text": arguments.text or "", **named}
+            values = {"dialect": arguments.dialect, "name": arguments.name, "until": arguments.until}
+            return {"text": arguments.text or "", **values}
         case "edit":
             return {"id": arguments.id, "text": arguments.text}
         case "forget":

@@ -31,9 +31,9 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     clients: list[Client] = []
     if arguments.client:
         if arguments.client not in BY_NAME:
-            begun = [name for name in BY_NAME if name.startswith(arguments.client)]
+            matches = [name for name in BY_NAME if name.startswith(arguments.client)]
             every = f": {', '.join(BY_NAME)}"
-            hint = f": did you mean {' or '.join(begun)}?" if begun else did_you_mean(arguments.client, BY_NAME)
+            hint = f": did you mean {' or '.join(matches)}?" if matches else did_you_mean(arguments.client, BY_NAME)
             raise Fault("invalid", f"{arguments.client} is not a supported client{hint or every}")
         clients = [BY_NAME[arguments.client]]
     elif arguments.all:

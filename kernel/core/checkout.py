@@ -44,8 +44,8 @@ def open_file(root: str, name: str) -> int:
                 os.close(here)
                 here = below
         path = last if _HAS_DIR_FD else os.path.join(path, last)
-        expected = _ordinary(_status(path, here))
-        return _checked(os.open(path, _FILE, dir_fd=here), expected)
+        before = _ordinary(_status(path, here))
+        return _checked(os.open(path, _FILE, dir_fd=here), before)
     finally:
         if here is not None:
             os.close(here)
@@ -115,11 +115,11 @@ def _ordinary(status: os.stat_result) -> os.stat_result:
     return status
 
 
-def _checked(descriptor: int, expected: os.stat_result) -> int:
+def _checked(descriptor: int, before: os.stat_result) -> int:
     """Return the descriptor if it is of the file that was looked at, and not of one put in its place."""
     try:
         status = _ordinary(os.fstat(descriptor))
-        if (status.st_dev, status.st_ino) != (expected.st_dev, expected.st_ino):
+        if (status.st_dev, status.st_ino) != (before.st_dev, before.st_ino):
             raise Refused("a file that is being replaced")
     except Refused:
         os.close(descriptor)

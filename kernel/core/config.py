@@ -170,9 +170,9 @@ class _Asked(Mapping[str, str]):
 @cache
 def variables() -> frozenset[str]:
     """Return the variables that `from_mapping` reads."""
-    asked = _Asked()
-    from_mapping(asked)
-    return frozenset(asked.names)
+    names = _Asked()
+    from_mapping(names)
+    return frozenset(names.names)
 
 
 def on_loopback(host: str) -> bool:
@@ -208,16 +208,16 @@ def _backups(values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def host_name(given: str) -> str:
+def host_name(value: str) -> str:
     """Return a name or address to listen on; raises Fault("invalid") if it can be neither."""
-    if not _HOST.fullmatch(given):
+    if not _HOST.fullmatch(value):
         raise Fault("invalid", "HOST is a name or an address, such as 127.0.0.1")
-    return given
+    return value
 
 
-def duration(name: str, given: str) -> int:
+def duration(name: str, value: str) -> int:
     """Return the seconds of a duration such as 30m; raises Fault("invalid") with the name of the setting."""
-    seconds = int((span(given) or timedelta()).total_seconds())
+    seconds = int((span(value) or timedelta()).total_seconds())
     if not seconds:
         raise Fault("invalid", f"{name} must be a duration such as 30m, 1h or 7d")
     return seconds
@@ -225,40 +225,40 @@ def duration(name: str, given: str) -> int:
 
 def _limits(values: Mapping[str, str]) -> Limits:
     defaults = Limits()
-    given = {
-        field: _number(values, LIMIT_PREFIX + field.upper(), getattr(defaults, field), allowed.low, allowed.high)
-        for field, allowed in BOUNDS.items()
+    numbers = {
+        field: _number(values, LIMIT_PREFIX + field.upper(), getattr(defaults, field), bounds.low, bounds.high)
+        for field, bounds in BOUNDS.items()
     }
-    return defaults._replace(**given)
+    return defaults._replace(**numbers)
 
 
 def _store(values: Mapping[str, str], name: str) -> str:
-    given = values.get(name, "").strip()
-    if given and not given.startswith(STORE_SCHEMES):
+    value = values.get(name, "").strip()
+    if value and not value.startswith(STORE_SCHEMES):
         raise Fault("invalid", f"{name} is an address such as postgresql://user@host/database")
-    return given
+    return value
 
 
 def _public(values: Mapping[str, str]) -> str:
-    given = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
-    if given and not _URL.fullmatch(given):
+    address = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
+    if address and not _URL.fullmatch(address):
         raise Fault("invalid", "QUIPU_PUBLIC_URL is an address such as https://memory.example")
-    return given
+    return address
 
 
 def _oauth(values: Mapping[str, str]) -> OAuth | None:
-    given = {name: values.get(f"QUIPU_OAUTH_{name}", "").strip() for name in _OAUTH}
-    if not any(given.values()):
+    parts = {name: values.get(f"QUIPU_OAUTH_{name}", "").strip() for name in _OAUTH}
+    if not any(parts.values()):
         return None
     for name in ("ISSUER", "JWKS"):
-        if not given[name]:
+        if not parts[name]:
             raise Fault("invalid", f"OAuth needs QUIPU_OAUTH_{name}")
-    if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
+    if not parts["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
         raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
-    if given["TENANT"]:
-        data_dir.tenant_name(given["TENANT"])
+    if parts["TENANT"]:
+        data_dir.tenant_name(parts["TENANT"])
     return OAuth(
-        given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
+        parts["ISSUER"], Path(parts["JWKS"]), parts["AUDIENCE"], parts["TENANT"], parts["TENANT_CLAIM"] or "tenant"
     )
 
 
@@ -280,9 +280,9 @@ def _flag(values: Mapping[str, str], name: str) -> bool:
 
 
 def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    given = values.get(name, "").strip()
-    if not given:
+    value = values.get(name, "").strip()
+    if not value:
         return default
-    if not given.isascii() or not given.isdigit() or len(given) > _MAX_DIGITS or not low <= int(given) <= high:
+    if not value.isascii() or not value.isdigit() or len(value) > _MAX_DIGITS or not low <= int(value) <= high:
         raise Fault("invalid", f"{name} is a number from {low} to {high}")
-    return int(given)
+    return int(value)

@@ -35,10 +35,10 @@ def new_id(prefix: str, clock: int | None = None) -> str:
 
 def call_id() -> str:
     """Return a short id for one call in the log: takes `current_call` if it is set, else makes a new one."""
-    known = current_call.get()
-    if known:
+    id_ = current_call.get()
+    if id_:
         current_call.set("")
-        return known
+        return id_
     return f"{os.getpid():x}-{next(_counter):x}"
 
 

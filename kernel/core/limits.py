@@ -158,10 +158,10 @@ def weight(raw: Iterable[Header]) -> int:
 
 def repeated(raw: Iterable[Header]) -> set[bytes]:
     """Return the names that appear more than once."""
-    seen: set[bytes] = set()
+    names: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in raw:
-        (twice if name in seen else seen).add(name)
+        (twice if name in names else names).add(name)
     return twice
 
 

@@ -30,8 +30,8 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB", str(path))
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))

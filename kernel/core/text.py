@@ -111,8 +111,8 @@ def one_line(text: str, limit: int) -> str:
         if (plain or line.isprintable()) and (len(line) > limit or len(head) == len(text)):
             return line if len(line) <= limit else _cut(line, limit)
     words, length = list[str](), -1
-    for found in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one
-        if word := _DROPPED.sub("", _SURROGATE.sub("\ufffd", found[0])):
+    for match in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one
+        if word := _DROPPED.sub("", _SURROGATE.sub("\ufffd", match[0])):
             words.append(word)
             length += 1 + len(word)
             if length > limit:
@@ -125,21 +125,21 @@ def begins_with(text: str, title: str) -> bool:
     ellipsis, as far as that goes. Case and blanks do not count.
     """
     bare = title.strip().removesuffix("…")
-    begun = text[: 2 * len(title) + _MOST_MARKS].lstrip("# \t\r\n")  # twice for further blanks
-    wanted, held = (" ".join(part.split()).casefold() for part in (bare, begun))
-    if not wanted or not held.startswith(wanted):
+    beginning = text[: 2 * len(title) + _MOST_MARKS].lstrip("# \t\r\n")  # twice for further blanks
+    name, start = (" ".join(part.split()).casefold() for part in (bare, beginning))
+    if not name or not start.startswith(name):
         return False
-    return bare != title.strip() or not held[len(wanted) : len(wanted) + 1].isalnum()
+    return bare != title.strip() or not start[len(name) : len(name) + 1].isalnum()
 
 
 def _cut(line: str, limit: int) -> str:
     if limit < 1:
         return ""
-    kept = line[: limit - 1]
-    space = kept.rfind(" ")
+    head = line[: limit - 1]
+    space = head.rfind(" ")
     if line[limit - 1] != " " and space >= limit // 2:  # a word longer than half the line is cut rather than dropped
-        kept = kept[:space]
-    return kept.rstrip() + "…"
+        head = head[:space]
+    return head.rstrip() + "…"
 
 
 def _mapping(lines: list[str], pairs: Iterable[tuple[str, object]], pad: str) -> None:
@@ -209,11 +209,11 @@ def _quoted(text: str) -> str:
 _key = lru_cache(maxsize=1024)(_string)  # field names, states and the time of a group come back with every call
 
 
-def _escape(found: re.Match[str]) -> str:
-    named = _NAMED.get(found[0])
-    if named:
-        return named
-    point = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    escape = _NAMED.get(match[0])
+    if escape:
+        return escape
+    point = ord(match[0])
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
@@ -245,10 +245,10 @@ def one_word(text: str) -> str:
 def stored_object(text: str | None) -> dict[str, Any]:
     """Return a JSON object of a row; empty if the text is not a JSON object, as in a row from elsewhere."""
     try:
-        found: Any = msgspec.json.decode(text or "{}")
+        value: Any = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def harmless(text: str) -> str:
@@ -258,8 +258,8 @@ def harmless(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _OBEYED.sub(_number, text)
 
 
-def _number(found: re.Match[str]) -> str:
-    return f"\u27e8U+{ord(found[0]):04X}\u27e9"
+def _number(match: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(match[0]):04X}\u27e9"
 
 
 def visible(text: str) -> str:
@@ -267,12 +267,12 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)
 
 
-def whole_characters(encoded: bytes) -> bytes:
+def whole_characters(data: bytes) -> bytes:
     r"""Return JSON text with U+FFFD for each escape of half a surrogate pair.
 
     JavaScript writes `\ud83d` for an emoji that was cut in the middle, and no decoder takes it (RFC 8259 section 8.2).
     """
-    return _SURROGATES.sub(_whole, encoded)
+    return _SURROGATES.sub(_whole, data)
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

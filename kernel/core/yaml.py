@@ -34,8 +34,8 @@ def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -
     import yaml
 
     text = text.removeprefix("\ufeff")
-    if found := _NOT_PRINTABLE.search(text):
-        raise _error(text.count("\n", 0, found.start()), f"the character U+{ord(found[0]):04X} must be escaped")
+    if match := _NOT_PRINTABLE.search(text):
+        raise _error(text.count("\n", 0, match.start()), f"the character U+{ord(match[0]):04X} must be escaped")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast if PyYAML was built with libyaml
     events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
     return _document(_Parser(events, yaml, max_nodes or math.inf, max_depth))

@@ -50,8 +50,8 @@ class Embedding(NamedTuple):
     def cosine(self, other: "Embedding") -> float:
         import numpy as np
 
-        one, two = (np.frombuffer(each.vector, np.int8).astype(np.float32) for each in (self, other))
-        return float(one @ two) * self.scale * other.scale
+        first, two = (np.frombuffer(embedding.vector, np.int8).astype(np.float32) for embedding in (self, other))
+        return float(first @ two) * self.scale * other.scale
 
 
 class Embedder:
@@ -103,12 +103,12 @@ class Embedder:
         tokenizer, _ = self._loaded or self._load()
         return tokenizer.is_word(word)
 
-    def unmatched(self, one: bytes, other: bytes) -> tuple[float, float]:
+    def unmatched(self, first: bytes, other: bytes) -> tuple[float, float]:
         """Return the weight of the content that each of two texts has and the other lacks; both are `tokens` of an
         `Embedding`.
         """
         _, vectors = self._loaded or self._load()
-        return unmatched(vectors.ids(one), vectors.ids(other), vectors.rows)
+        return unmatched(vectors.ids(first), vectors.ids(other), vectors.rows)
 
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
         """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""
@@ -215,8 +215,8 @@ class TokenVectors:
             start, end = tensors["embeddings"].data_offsets
             if more.dtype != matrix.dtype or tensors["more_embeddings"].data_offsets[0] != end:
                 raise ValueError(f"{folder.name}/model.safetensors: 'more_embeddings' must follow 'embeddings'")
-            both = np.frombuffer(data, matrix.dtype, matrix.size + more.size, start)
-            matrix = both.reshape(-1, matrix.shape[1])
+            numbers = np.frombuffer(data, matrix.dtype, matrix.size + more.size, start)
+            matrix = numbers.reshape(-1, matrix.shape[1])
         self._matrix = matrix
         self._rows = tensor("mapping")
         self._weights = tensor("weights")
@@ -247,10 +247,10 @@ class TokenVectors:
 
     def rows(self, ids: "Ids") -> "tuple[Array, Array]":
         """Return the vectors of tokens, as rows, times their weights, and their lengths."""
-        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
+        vectors = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
         if self._weights is not None:
-            found = found * self._weights.take(ids).astype("f4")[:, None]
-        return found, self._lengths.take(ids)
+            vectors = vectors * self._weights.take(ids).astype("f4")[:, None]
+        return vectors, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":
         """Return the weighted sum of the vectors of packed `tokens`, which has the direction of their mean."""

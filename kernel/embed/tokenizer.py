@@ -32,9 +32,9 @@ class ModelTokenizer:
         self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
         raw = self._path.read_bytes()
         self._encoder = load_encoder(raw, self._width, more)
-        known = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
-        if known > vocabulary:
-            raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
+        size = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
+        if size > vocabulary:
+            raise ValueError(f"{folder.name}: {size} tokens, but vectors for {vocabulary}")
         unknown = self._encoder.unknown if self._encoder is not None else _unknown(raw, self._open())
         self._unknown = None if unknown is None else unknown.to_bytes(self._width, "little")
 
@@ -80,10 +80,10 @@ class ModelTokenizer:
         """Return the median length of a token in characters, by which model2vec cuts long texts before it tokenizes
         them.
         """
-        known = (
+        pieces = (
             {*self._encoder.vocabulary, *self._encoder.added} if self._encoder is not None else self._open().get_vocab()
         )
-        lengths = sorted(map(len, known))
+        lengths = sorted(map(len, pieces))
         return (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) // 2
 
     def _encode_by_library(self, text: str) -> bytes:

@@ -145,7 +145,7 @@ def load_encoder(raw: bytes, width: int, more: MoreKeys | None = None) -> "WordP
 
 def pack(ids: Iterable[int], width: int) -> bytes:
     """Return the ids one after the other, each in `width` bytes, little-endian."""
-    return b"".join([one.to_bytes(width, "little") for one in ids])
+    return b"".join([id_.to_bytes(width, "little") for id_ in ids])
 
 
 class WordPieceEncoder(dict[str, bytes]):
@@ -234,14 +234,14 @@ class WordPieceEncoder(dict[str, bytes]):
 
     def _make_ending(self, rest: str, more_first: bool) -> Sequence[tuple[str, int]]:
         """Return the pieces of a word but for the first, which other words have too."""
-        matched: list[tuple[str, int]] = []
+        pieces: list[tuple[str, int]] = []
         length = len(self.prefix)
         while len(rest) > length:
             if (piece := self._longest(rest, length, more_first)) is None:
                 return ()
-            matched.append(piece)
+            pieces.append(piece)
             rest = self.prefix + rest[len(piece[0]) :]
-        return matched
+        return pieces
 
     def _longest(self, rest: str, shortest: int, more_first: bool) -> tuple[str, int] | None:
         """Return the longest piece with more than `shortest` characters that a text begins with, and its id."""
@@ -252,8 +252,8 @@ class WordPieceEncoder(dict[str, bytes]):
                 piece = rest[:end]
                 token = self.vocabulary.get(piece)
                 if self._more is not None and end in of_more and (token is None or more_first):
-                    other = self._more.get(piece)
-                    token = token if other is None else other
+                    extra = self._more.get(piece)
+                    token = token if extra is None else extra
                 if token is not None:
                     return piece, token
         return None
@@ -283,16 +283,16 @@ class WordPieceEncoder(dict[str, bytes]):
                 yield from map(self._word, self._split(clean))
 
     def _make_word(self, word: str) -> Word:
-        matched = self._match(word)
-        if not matched:
+        pieces = self._match(word)
+        if not pieces:
             return Word(pack([self.unknown], self._width), 1, spelled=True)
-        texts = [piece.removeprefix(self.prefix) if piece != self.prefix else piece for piece, _ in matched]
+        texts = [piece.removeprefix(self.prefix) if piece != self.prefix else piece for piece, _ in pieces]
         letters = sum(sum(map(_is_letter, text)) for text in texts)
         single = sum(
             len(text) == 1 and not text.isascii() and _is_letter(text) and not self._is_word(piece, text)
-            for (piece, _), text in zip(matched, texts, strict=True)
+            for (piece, _), text in zip(pieces, texts, strict=True)
         )
-        return Word(pack([token for _, token in matched], self._width), letters, spelled=2 * single > letters)
+        return Word(pack([token for _, token in pieces], self._width), letters, spelled=2 * single > letters)
 
     def _is_word(self, piece: str, letter: str) -> bool:
         """Return whether a piece of one letter has a meaning, as an ideograph has if the model reads Chinese."""
@@ -309,21 +309,23 @@ def meaningful(words: Iterable[Word], text: str, most: int | None) -> bytes:
     """Return the packed ids of a text's first `most` tokens without those of spelled words; none if less than half of
     its words or letters remain.
     """
-    taken: list[Word] = []
+    first: list[Word] = []
     size = 0
     for word in words:
-        taken.append(word)
+        first.append(word)
         size += len(word.ids)
         if most is not None and size >= most:
             break
-    kept = [word for word in taken if not word.spelled]
-    if len(kept) < len(taken):
+    meaningful_words = [word for word in first if not word.spelled]
+    if len(meaningful_words) < len(first):
         # A word of Thai is a sentence, and a word of Chinese a letter.
-        if sum(word.letters > 0 for word in kept) < MIN_WORD_SHARE * sum(word.letters > 0 for word in taken):
+        if sum(word.letters > 0 for word in meaningful_words) < MIN_WORD_SHARE * sum(
+            word.letters > 0 for word in first
+        ):
             return b""
-        if sum(word.letters for word in kept) < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):
+        if sum(word.letters for word in meaningful_words) < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):
             return b""
-    return b"".join(word.ids for word in kept)[:most]
+    return b"".join(word.ids for word in meaningful_words)[:most]
 
 
 def _is_letter(char: str) -> bool:
@@ -345,8 +347,8 @@ class CharacterMap(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        self[code] = made = self._make(char, unicodedata.category(char))
-        return made
+        self[code] = text = self._make(char, unicodedata.category(char))
+        return text
 
     def _make(self, char: str, kind: str) -> str:
         if char in "\t\n\r" or kind[0] == "Z":

@@ -76,8 +76,10 @@ class ExternalDatabase:
     def rows_with(self, table: str, column: str, value: object) -> Iterator[Row]:
         """Return the rows with this value of a column, a text or a value that reads as this text, in rowid order."""
         columns = self._columns(table)
-        found = f"{_as_text(column)} = CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
-        return self._rows(table, columns, f" WHERE {found}", {"value": value})
+        condition = (
+            f"{_as_text(column)} = CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
+        )
+        return self._rows(table, columns, f" WHERE {condition}", {"value": value})
 
     def values(self, table: str, column: str) -> Iterator[str]:
         """Yield the different values of an indexed column, as texts."""
@@ -98,19 +100,19 @@ class ExternalDatabase:
             return []
         if kind != "table":
             raise Fault("invalid", f"{self._name}: {table} is a {kind}, not a table; only tables are imported.")
-        found = self._db.values("SELECT name FROM pragma_table_info(:table)", {"table": table})
-        return [str(name) for (name,) in found]
+        columns = self._db.values("SELECT name FROM pragma_table_info(:table)", {"table": table})
+        return [str(name) for (name,) in columns]
 
     def _kinds(self) -> list[tuple[str, str]]:
         """Return the name of each table, virtual table and view, and which of them it is."""
         try:
-            found = self._db.values(
+            tables = self._db.values(
                 "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END "
                 "FROM sqlite_schema WHERE type IN ('table', 'view')"
             )
         except SQLITE_ERRORS as error:
             raise Fault("invalid", f"{self._name}: its schema cannot be read: {error}.") from None
-        return [(str(name), str(kind)) for name, kind in found]
+        return [(str(name), str(kind)) for name, kind in tables]
 
     def _rows(
         self, table: str, columns: Sequence[str], rest: str = "", params: dict[str, object] | None = None

@@ -80,13 +80,13 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 def _verify(applied: dict[str, str], files: Sequence[Path]) -> None:
     """Raises Fault if the applied migrations are not these."""
-    known = {file.stem: _sha256(file) for file in files}
-    others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))
-    if others:
-        wrong = "is not the one this program knows" if others[0] in applied else "is missing"
+    digests = {file.stem: _sha256(file) for file in files}
+    different = sorted(name for name in applied.keys() | digests.keys() if applied.get(name) != digests.get(name))
+    if different:
+        wrong = "is not the one this program knows" if different[0] in applied else "is missing"
         raise Fault(
             "storage",
-            f"Migration {others[0]} of this database {wrong}: the database was made by another build of Quipu.",
+            f"Migration {different[0]} of this database {wrong}: the database was made by another build of Quipu.",
         )
 
 

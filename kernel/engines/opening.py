@@ -20,8 +20,8 @@ def open_writer(file: Path, context: StoreContext) -> Generator[CommandConnectio
         with sqlite.open_writer(file, context) as db:
             yield db
     else:
-        with _connected(context) as other:
-            yield other
+        with _connected(context) as database:
+            yield database
 
 
 @contextmanager
@@ -34,8 +34,8 @@ def open_reader(file: Path, context: StoreContext) -> Generator[CommandConnectio
         finally:
             db.close()
     else:
-        with _connected(context) as other:
-            yield other
+        with _connected(context) as database:
+            yield database
 
 
 def end_of(db: CommandConnection) -> "End":

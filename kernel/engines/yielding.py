@@ -47,7 +47,7 @@ class Politeness:
     ) -> None:
         """Ends a transaction, and pauses after it."""
         now = time.monotonic()
-        held = now - self._began
+        seconds = now - self._began
         version = self._seen()
         if version != self._version:
             self._version, self._until = version, now + _REMEMBERED_SECONDS
@@ -55,10 +55,10 @@ class Politeness:
             self.seconds = None
             time.sleep(_LONE_PAUSE_SECONDS)
             return
-        factor = min(2.0, max(0.5, _HELD_SECONDS / held)) if held else 1.0
+        factor = min(2.0, max(0.5, _HELD_SECONDS / seconds)) if seconds else 1.0
         self._measured = min(_LONGEST_SECONDS, max(_SHORTEST_SECONDS, self._measured * factor))
         self.seconds = self._measured
-        time.sleep(max(_HELD_SECONDS, held) * _PAUSE_SHARE)
+        time.sleep(max(_HELD_SECONDS, seconds) * _PAUSE_SHARE)
 
     def _seen(self) -> float:
         """Return a value that changes when others write; PostgreSQL does not tell, so they always count there."""

@@ -35,5 +35,7 @@ class Cors(CORSMiddleware):
         response = super().preflight_response(request_headers)
         if response.status_code != 200:
             return response
-        kept = {name: value for name, value in response.headers.items() if name.startswith(("access-control", "vary"))}
-        return Response(status_code=204, headers=kept)
+        headers = {
+            name: value for name, value in response.headers.items() if name.startswith(("access-control", "vary"))
+        }
+        return Response(status_code=204, headers=headers)

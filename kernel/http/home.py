@@ -50,7 +50,7 @@ def _links(dialects: Sequence[Dialect]) -> list[Link]:
 
 def _page(version: str, links: Sequence[Link]) -> str:
     rows = "\n".join(
-        f'<tr><td><a href="{one.path}">{one.path}</a></td><td>{escape(one.about)}</td></tr>' for one in links
+        f'<tr><td><a href="{link.path}">{link.path}</a></td><td>{escape(link.about)}</td></tr>' for link in links
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Quipu</title>\n'
@@ -60,6 +60,6 @@ def _page(version: str, links: Sequence[Link]) -> str:
 
 
 def _text(version: str, links: Sequence[Link]) -> str:
-    width = max(len(one.path) for one in links)
-    rows = "\n".join(f"  {one.path.ljust(width)}  {one.about}" for one in links)
+    width = max(len(link.path) for link in links)
+    rows = "\n".join(f"  {link.path.ljust(width)}  {link.about}" for link in links)
     return f"Quipu {version}\n{_PURPOSE}\n\n{rows}\n\n{_DOCUMENTATION}\n"

@@ -289,7 +289,7 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
 
     The values that passed are kept, so that the next check is a lookup.
     """
-    passed: set[tuple[bytes | None, ...]] = set()
+    checked_headers: set[tuple[bytes | None, ...]] = set()
     # A Content-Length with fewer digits than the limit is below it.
     digits, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
 
@@ -297,7 +297,7 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
         get = headers.get
         key = (get(b"host"), get(b"content-type"), get(b"accept"), get(b"origin"), get(b"content-encoding"))
         if (
-            key in passed
+            key in checked_headers
             and len(raw) == len(headers) <= count
             and len(get(b"content-length", b"")) <= digits
             and len(b"".join([*headers, *headers.values()])) <= weight
@@ -309,8 +309,8 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
             refusal = bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
             raise _HttpRejected(refusal)
-        if len(passed) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:
-            passed.add(key)
+        if len(checked_headers) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:
+            checked_headers.add(key)
 
     return gate
 

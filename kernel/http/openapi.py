@@ -118,10 +118,10 @@ def _success(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
 
 def _share(schema: Schema, name: str, schemas: Schema) -> Schema:
     """Moves a schema and its `$defs` among the components, since `#/$defs` means nothing inside the document."""
-    moved = _renamed(schema, name)
-    for part, shape in moved.pop("$defs", {}).items():
+    renamed = _renamed(schema, name)
+    for part, shape in renamed.pop("$defs", {}).items():
         schemas[f"{name}.{part}"] = shape
-    schemas[name] = moved
+    schemas[name] = renamed
     return {"$ref": f"{_SHARED}{name}"}
 
 
@@ -145,8 +145,8 @@ def _refusals(dialect: Dialect, tool: Tool) -> Schema:
 
 def _used(responses: Schema, paths: Schema) -> Schema:
     operations = [operation for path in paths.values() for operation in path.values()]
-    used = {answer.get("$ref") for operation in operations for answer in operation["responses"].values()}
-    return {name: response for name, response in responses.items() if f"#/components/responses/{name}" in used}
+    names = {answer.get("$ref") for operation in operations for answer in operation["responses"].values()}
+    return {name: response for name, response in responses.items() if f"#/components/responses/{name}" in names}
 
 
 def _fault_responses(dialect: Dialect) -> Schema:
@@ -215,14 +215,14 @@ def _queried(method: RestMethod) -> Schema:
 def _posted(method: RestMethod, share: Share) -> Schema:
     arguments = input_schema(method.tool)
     fields, path = arguments["properties"], _PARAMETER.findall(method.path)
-    posted: Schema = {}
+    parts: Schema = {}
     if path:
-        posted["parameters"] = [_parameter(name, "path", fields[name], required=True) for name in path]
+        parts["parameters"] = [_parameter(name, "path", fields[name], required=True) for name in path]
     if body := {name: schema for name, schema in fields.items() if name not in path}:
         required = [name for name in arguments["required"] if name in body]
         shared = share({**arguments, "properties": body, "required": required}, f"{_method_name(method)}.input")
-        posted["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": shared}}}
-    return posted
+        parts["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": shared}}}
+    return parts
 
 
 def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:

@@ -40,5 +40,5 @@ class ProofRoute:
             return error_response(400, "invalid", f"x-quipu-nonce has 1 to {_MOST_NONCE} characters")
         port = int((scope.get("server") or ("", 0))[1] or 0)
         key = self._auth.hash_of_key(headers.get(_KEY_ID, b"").decode("latin-1")) or self._nobodys
-        shown = b" ".join(proof(secret, nonce, port) for secret in (self._token, key))
-        return HttpResponse(200, shown, (), b"text/plain")
+        hashes = b" ".join(proof(secret, nonce, port) for secret in (self._token, key))
+        return HttpResponse(200, hashes, (), b"text/plain")

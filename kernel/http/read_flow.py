@@ -99,15 +99,15 @@ class ReceiveFlow(FlowControl):
         """Parses at most so many requests; whether it was that many."""
         data, at = self._unparsed, self._at
         limit = min(len(data), at + _PIECE_BYTES)
-        end, found = at, 0
-        while found < requests and (next_ := data.find(_HEAD_END, end, limit)) >= 0:
+        end, count = at, 0
+        while count < requests and (next_ := data.find(_HEAD_END, end, limit)) >= 0:
             end = next_ + len(_HEAD_END)
-            found += 1
-        self._at = end if found == requests else limit
+            count += 1
+        self._at = end if count == requests else limit
         self._parse(memoryview(data)[at : self._at])
         if not self.has_unparsed:
             self.discard()
-        return found == requests
+        return count == requests
 
     def _schedule(self) -> None:
         if not self._scheduled:

@@ -56,13 +56,13 @@ class _Route(NamedTuple):
         """Return the parameters in the segments of a path, or None if it is another path."""
         if len(self.segments) != len(segments):
             return None
-        found = dict[str, str]()
+        values = dict[str, str]()
         for ours, theirs in zip(self.segments, segments, strict=True):
             if ours.startswith("{"):
-                found[ours[1:-1]] = theirs
+                values[ours[1:-1]] = theirs
             elif ours != theirs:
                 return None
-        return found
+        return values
 
 
 class MethodRoutes:
@@ -74,15 +74,15 @@ class MethodRoutes:
     def __init__(self, dispatch: Dispatch, limits: Limits, access: AccessControl) -> None:
         self._limits = limits
         self._access = access
-        found: dict[str, dict[str, _Method]] = {}
+        by_path: dict[str, dict[str, _Method]] = {}
         for dialect in dispatch.dialects:
             for verb, path, tool, client, body in dialect.rest:
                 kind = _LaxEntry if verb in _WITHOUT_BODY else ToolEntry
-                fields = frozenset(one.encode_name for one in msgspec.structs.fields(tool.request))
+                fields = frozenset(field.encode_name for field in msgspec.structs.fields(tool.request))
                 narrow = limits._replace(body=min(body or limits.body, limits.body))
-                found.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields, client, narrow)
-        self._routes = [_Route(tuple(path.split("/")), methods) for path, methods in found.items()]
-        self._roots = frozenset(path.partition("/{")[0] for path in found)
+                by_path.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields, client, narrow)
+        self._routes = [_Route(tuple(path.split("/")), methods) for path, methods in by_path.items()]
+        self._roots = frozenset(path.partition("/{")[0] for path in by_path)
 
     def serves(self, path: str) -> bool:
         """Return whether a path is a root of methods, or below one."""
@@ -110,8 +110,8 @@ class MethodRoutes:
             return _error(404, f"There is no {scope['path'][:256]}", request_id)
         method = route.methods.get(verb)
         if method is None:
-            allowed = ", ".join(route.methods)
-            return _error(405, f"Method not allowed, use {allowed}", request_id, (b"allow", allowed.encode()))
+            verbs = ", ".join(route.methods)
+            return _error(405, f"Method not allowed, use {verbs}", request_id, (b"allow", verbs.encode()))
         body = b"{}" if verb == "GET" else await read_arguments(headers, receive, method.limits)
         if isinstance(body, Refusal):
             return _refused(body, request_id)
@@ -142,8 +142,8 @@ class MethodRoutes:
         except UNREADABLE:
             return Fault("invalid", "The body is not a JSON object")
         queried: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
-        given = {name: value for name, value in fields.items() if name not in queried or bytes(value) != b"null"}
-        return json_bytes({**queried, **given, **parameters})
+        in_body = {name: value for name, value in fields.items() if name not in queried or bytes(value) != b"null"}
+        return json_bytes({**queried, **in_body, **parameters})
 
     def _refusal(self, failure: Failure, path: str, headers: Headers, request_id: str) -> HttpResponse:
         if isinstance(failure, Refusal):
@@ -166,8 +166,8 @@ def _identified(response: HttpResponse, request_id: str) -> HttpResponse:
 
 def _with_key(headers: Headers) -> Headers:
     """Return the headers with a key that the vendor's clients send as `x-api-key`."""
-    given = credentials(headers)
-    return headers if given is None else {**headers, b"authorization": given}
+    header = credentials(headers)
+    return headers if header is None else {**headers, b"authorization": header}
 
 
 def _error(status: int, message: str, request_id: str, *extra: Header) -> HttpResponse:

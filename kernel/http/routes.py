@@ -68,11 +68,11 @@ class _ToolPages:
     def _dialects(self, grant: Grant) -> list[Dialect]:
         names = {entry.tool.name for entry in self._visible(grant)}
         tools = [(d, tuple(tool for tool in d.tools if tool.name in names)) for d in self._dispatch.dialects]
-        return [dialect._replace(tools=some) for dialect, some in tools if some]
+        return [dialect._replace(tools=visible) for dialect, visible in tools if visible]
 
     def _documented(self, grant: Grant) -> list[Dialect]:
         def rest(dialect: Dialect) -> tuple[RestMethod, ...]:
-            return tuple(one for one in dialect.rest if ToolEntry(dialect, one.tool).visible_to(grant))
+            return tuple(method for method in dialect.rest if ToolEntry(dialect, method.tool).visible_to(grant))
 
         return [dialect._replace(rest=rest(dialect)) for dialect in self._dialects(grant)]
 
@@ -94,10 +94,10 @@ class _Readiness:
         """Return status 503 if the database does not answer; a caller that may not call the server reads the status
         alone.
         """
-        found = self._ready()
+        state = self._ready()
         told = request.scope["caller"] is not None
-        body: dict[str, Any] = {"status": "ready", "model": found.model, "schema": found.schema}
-        database = dict[str, str]() if found.probe is None else await self._probed(found.probe)
+        body: dict[str, Any] = {"status": "ready", "model": state.model, "schema": state.schema}
+        database = dict[str, str]() if state.probe is None else await self._probed(state.probe)
         if isinstance(database, Fault):
             unavailable = {"status": "unavailable", **({"message": database.message} if told else {})}
             return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
@@ -119,14 +119,14 @@ def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[
         permission = _grant(request).permission
         if permission >= Permission.admin:
             tenant = None if permission >= Permission.operator else request.scope["caller"].tenant
-            found = await text(tenant)
-            if isinstance(found, Fault):
+            page = await text(tenant)
+            if isinstance(page, Fault):
                 return Response(
-                    msgspec.json.encode({"error": {"code": found.code, "message": found.message}}),
+                    msgspec.json.encode({"error": {"code": page.code, "message": page.message}}),
                     503,
                     media_type=_JSON,
                 )
-            return Response(found, media_type=media)
+            return Response(page, media_type=media)
         error = Forbidden("/metrics", Permission.admin)
         return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
 
@@ -144,7 +144,7 @@ def _response(answer: HttpResponse) -> Response:
 
 def _listed(entry: ToolEntry) -> Schema:
     dialect, tool = entry.dialect, entry.tool
-    shown = {
+    listing = {
         "name": tool.name,
         "dialect": dialect.name,
         "description": tool.description,
@@ -152,4 +152,4 @@ def _listed(entry: ToolEntry) -> Schema:
         "input_schema": input_schema(tool),
     }
     output = output_schema(tool)
-    return shown if output is None else {**shown, "output_schema": output}
+    return listing if output is None else {**listing, "output_schema": output}

@@ -132,9 +132,9 @@ class UpdateStreams:
 
     def session_id(self, headers: Headers, caller: Caller) -> str | None:
         """Return the id of the request's session; None for none, and for an id that was not issued to this caller."""
-        given = headers.get(SESSION, b"").decode("latin-1")
-        known = self._signed(given.rpartition(".")[0], caller)
-        return given if hmac.compare_digest(given.encode(), known.encode()) else None
+        value = headers.get(SESSION, b"").decode("latin-1")
+        ours = self._signed(value.rpartition(".")[0], caller)
+        return value if hmac.compare_digest(value.encode(), ours.encode()) else None
 
     def has_room(self, caller: Caller) -> bool:
         """Return whether the caller may open one more stream."""
@@ -203,10 +203,10 @@ class UpdateStreams:
 
     def _session(self, id_: str, caller: Caller) -> _Session:
         found = self._sessions.setdefault(id_, _Session(_owner(caller)))
-        mine = [one for one, session in self._sessions.items() if session.owner == found.owner]
+        mine = [other_id for other_id, session in self._sessions.items() if session.owner == found.owner]
         if len(mine) > _MAX_OF_CALLER or len(self._sessions) > _MAX_SESSIONS:
             several = mine if len(mine) > _MAX_OF_CALLER else self._sessions
-            idle = (one for one in several if self._sessions[one].stream is None and one != id_)
+            idle = (other_id for other_id in several if self._sessions[other_id].stream is None and other_id != id_)
             self.end_session(next(idle, ""))
         return found
 

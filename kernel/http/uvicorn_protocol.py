@@ -223,8 +223,8 @@ class LimitedProtocol(ParsingProtocol):
         limits = self.limits
         if self._write_stall is not None:
             since, size = self._write_stall
-            taken = size - self.transport.get_write_buffer_size()
-            return since + limits.stall_seconds + max(0, taken) / BYTES_PER_SECOND
+            size_taken = size - self.transport.get_write_buffer_size()
+            return since + limits.stall_seconds + max(0, size_taken) / BYTES_PER_SECOND
         if self.transport.is_closing():
             self._closing_since = self._closing_since or now
             return self._closing_since + limits.stall_seconds

@@ -42,15 +42,15 @@ class Unsent:
     def add(self, taker: Taker, now: float) -> None:
         """Notes that a client is behind."""
         self.remove(taker)
-        found = self._behind[taker] = _Behind(now, taker.unsent_bytes(), taker.held_bytes())
-        self._total += found.held
+        behind = self._behind[taker] = _Behind(now, taker.unsent_bytes(), taker.held_bytes())
+        self._total += behind.held
         self.enforce(now)
 
     def remove(self, taker: Taker) -> None:
         """Notes that a client has taken its answer, or is gone."""
-        found = self._behind.pop(taker, None)
-        if found is not None:
-            self._total -= found.held
+        behind = self._behind.pop(taker, None)
+        if behind is not None:
+            self._total -= behind.held
 
     def enforce(self, now: float) -> None:
         """Drops the slowest clients while all of them are too far behind."""

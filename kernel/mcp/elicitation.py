@@ -108,12 +108,12 @@ def _need(wanted: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _offers(offered: Capabilities, capability: str, part: str) -> bool:
-    found = getattr(offered, capability)
-    if found is None or not part:
-        return found is not None
-    if part == "form" and found.url is None:  # an empty `elicitation` object declares `form`
+    modes = getattr(offered, capability)
+    if modes is None or not part:
+        return modes is not None
+    if part == "form" and modes.url is None:  # an empty `elicitation` object declares `form`
         return True
-    return getattr(found, part) is not None
+    return getattr(modes, part) is not None
 
 
 def _decoded(raw: msgspec.Raw, kind: type[T], name: str) -> T | None:

@@ -125,9 +125,9 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
         pairs = ((VERSION_KEY, meta.version), (CAPABILITIES_KEY, meta.capabilities))
         lacking = ", ".join(key for key, value in pairs if value is UNSET)
         raise ProtocolError(INVALID_PARAMS, f"params._meta lacks {lacking}")
-    known = _MODERN.get(version or b"")
-    if known != meta.version:
-        if known is not None or meta.version.encode() != version:
+    era = _MODERN.get(version or b"")
+    if era != meta.version:
+        if era is not None or meta.version.encode() != version:
             raise ProtocolError(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
         raise unsupported(version)
 

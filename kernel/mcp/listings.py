@@ -71,32 +71,30 @@ def static_results(
     era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
 ) -> Mapping[str, bytes]:
     """Return the encoded results by method that are the same for every caller with the same grant."""
-    listed = _tail(era, version, cache)
+    tail = _tail(era, version, cache)
     served = capabilities(tools, dialects)
-    found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
+    entry = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, tail)}
     if era is LEGACY:
-        found |= {
+        entry |= {
             name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
         }
     else:
         # A request of this era asks for log messages by itself: there is no capability to declare.
         declared = {name: value for name, value in served.items() if name != "logging"}
-        discovered = {
+        body = {
             "supportedVersions": list(MODERN_VERSIONS),
             "capabilities": {**declared, "resources": {"subscribe": True}} if subscribable(dialects) else declared,
             **_instructions(tools, dialects),
         }
-        found["server/discover"] = close(discovered, listed)
+        entry["server/discover"] = close(body, tail)
     if "prompts" in served:
-        found["prompts/list"] = close(
-            {"prompts": [prompt_entry(p) for d in dialects for p in d.offers.prompts]}, listed
-        )
+        entry["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.offers.prompts]}, tail)
     if offered := skills.entries(skills.of(dialects)):
-        found["skills/list"] = close({"skills": [*offered.values()]}, listed)
+        entry["skills/list"] = close({"skills": [*offered.values()]}, tail)
     if "resources" in served:
         templates = [template_entry(t) for d in dialects if d.offers.resources for t in d.offers.resources.templates]
-        found["resources/templates/list"] = close({"resourceTemplates": templates}, listed)
-    return found
+        entry["resources/templates/list"] = close({"resourceTemplates": templates}, tail)
+    return entry
 
 
 def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
@@ -119,18 +117,20 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
         ("resources", any(dialect.offers.resources or dialect.offers.skills for dialect in dialects)),
         ("tools", True),
     ]
-    found: Object = {name: {} for name, present in offered if present}
+    offers: Object = {name: {} for name, present in offered if present}
     extensions = [
         *([VIEWS] if any(tool.hints.view for tool in tools) else ()),
         *([skills.EXTENSION] if skills.of(dialects) else ()),
     ]
-    return {**found, "extensions": {name: {} for name in extensions}} if extensions else found
+    return {**offers, "extensions": {name: {} for name in extensions}} if extensions else offers
 
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
     """Return the resources whose changes a client can be notified of."""
     return frozenset(
-        one.offers.resources.whole for one in dialects if one.offers.resources and one.offers.resources.whole
+        dialect.offers.resources.whole
+        for dialect in dialects
+        if dialect.offers.resources and dialect.offers.resources.whole
     )
 
 
@@ -165,8 +165,8 @@ def prompt_entry(prompt: Prompt) -> Object:
 
 def template_entry(template: ResourceTemplate) -> Object:
     """Return a template in `resources/templates/list`."""
-    shown = _described(template.title, template.about)
-    return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}
+    entry = _described(template.title, template.about)
+    return {"uriTemplate": template.pattern, "name": template.name, **entry, "mimeType": template.media}
 
 
 def resource_entry(resource: Resource) -> Object:

@@ -305,22 +305,22 @@ def open_message(body: bytes, limits: Limits) -> Message:
     except msgspec.ValidationError:
         return _open_other(body)
     except _UNREADABLE:
-        mended = whole_characters(body)
-        if mended != body:
-            return open_message(mended, limits)
+        text = whole_characters(body)
+        if text != body:
+            return open_message(text, limits)
         raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
 
 
 def _open_other(body: bytes) -> Envelope:
     for kind in (Envelope, Raw):  # Raw accepts all JSON, which separates a wrong shape from a parse error
         try:
-            found = msgspec.json.decode(body, type=kind)
+            message = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError:
             continue
         except _UNREADABLE:
             raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
-        if isinstance(found, Envelope):
-            return found
+        if isinstance(message, Envelope):
+            return message
     raise ProtocolError(protocol.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
 
 

@@ -59,11 +59,11 @@ class ResourceMethods:
         index, cursor = _decode_cursor(inbound.params.cursor, len(self._resources))
         while True:
             dialect, page = self._page(index, cursor)
-            found, cursor = await _read(inbound, dialect, page)
+            items, cursor = await _read(inbound, dialect, page)
             index += cursor is None
-            if found or index == len(self._resources):
+            if items or index == len(self._resources):
                 break
-        result: Object = {"resources": found}
+        result: Object = {"resources": items}
         if index < len(self._resources):
             result["nextCursor"] = _encode_cursor(index, cursor)
         return result
@@ -74,8 +74,8 @@ class ResourceMethods:
         assert resources is not None
 
         def page(tx: Tx) -> tuple[list[Object], str | None]:
-            found, onward = resources.page(tx, cursor)
-            return [listings.resource_entry(resource) for resource in found], onward
+            items, onward = resources.page(tx, cursor)
+            return [listings.resource_entry(resource) for resource in items], onward
 
         return dialect, page
 
@@ -83,24 +83,26 @@ class ResourceMethods:
         uri = inbound.params.uri
         dialect = self._owner(uri)
         resources = dialect.offers.resources if dialect else None
-        found: Object | None = None
+        contents: Object | None = None
         if dialect is not None and resources is not None:
-            found = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
-        if found is None:
+            contents = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
+        if contents is None:
             raise ProtocolError(inbound.era.resource_missing, "Resource not found", {"uri": uri})
-        return found
+        return contents
 
     async def _skill_get(self, inbound: Inbound) -> Object:
-        found = self._skills.get(inbound.params.uri)
-        if found is None:
+        skill = self._skills.get(inbound.params.uri)
+        if skill is None:
             raise ProtocolError(INVALID_PARAMS, "Unknown skill", {"uri": inbound.params.uri})
-        return {"skill": found}
+        return {"skill": skill}
 
     async def _prompt_get(self, inbound: Inbound) -> Object | InputRequired:
         params: Get = inbound.params
         dialect, prompt = self._prompt(params.name)
         arguments = params.arguments or {}
-        lacking = [one.name for one in prompt.arguments if one.required and one.name not in arguments]
+        lacking = [
+            argument.name for argument in prompt.arguments if argument.required and argument.name not in arguments
+        ]
         if lacking:
             raise ProtocolError(INVALID_PARAMS, f"Missing prompt arguments: {', '.join(lacking)}")
         extra = (self._open_interaction(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.interactive else ()
@@ -120,10 +122,10 @@ class ResourceMethods:
         complete = dialect.offers.complete if dialect else None
         values: list[str] = []
         if dialect is not None and complete is not None:
-            one, known = params.argument, (params.context.arguments if params.context else None) or {}
-            values = await _read(inbound, dialect, lambda tx: complete(tx, ref, one.name, one.value, known))
-        shown = values[:_MAX_COMPLETIONS]
-        return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
+            argument, earlier = params.argument, (params.context.arguments if params.context else None) or {}
+            values = await _read(inbound, dialect, lambda tx: complete(tx, ref, argument.name, argument.value, earlier))
+        first = values[:_MAX_COMPLETIONS]
+        return {"completion": {"values": first, "total": len(values), "hasMore": len(values) > len(first)}}
 
     def _completed(self, ref: PromptRef | ResourceRef) -> tuple[Dialect | None, str]:
         if isinstance(ref, ResourceRef):
@@ -131,14 +133,14 @@ class ResourceMethods:
         return self._prompt(ref.name)[0], ref.name
 
     def _prompt(self, name: str) -> tuple[Dialect, Prompt]:
-        found = self._prompts.get(name)
-        if found is None:
+        prompt = self._prompts.get(name)
+        if prompt is None:
             raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:_MAX_NAME_SHOWN]}")
-        return found
+        return prompt
 
     def _owner(self, uri: str) -> Dialect | None:
-        owned = [(d.offers.resources.scheme, d) for d in self._resources if d.offers.resources]
-        fitting = {len(scheme): dialect for scheme, dialect in owned if uri.startswith(scheme)}
+        schemes = [(d.offers.resources.scheme, d) for d in self._resources if d.offers.resources]
+        fitting = {len(scheme): dialect for scheme, dialect in schemes if uri.startswith(scheme)}
         return fitting[max(fitting)] if fitting else None
 
 
@@ -154,17 +156,17 @@ def prompt_purpose(inbound: Inbound) -> str:
     )
 
 
-def _contents(found: list[ResourceContents] | None) -> Object | None:
-    return None if found is None else {"contents": [_content(content) for content in found]}
+def _contents(contents: list[ResourceContents] | None) -> Object | None:
+    return None if contents is None else {"contents": [_content(content) for content in contents]}
 
 
 def _content(content: ResourceContents) -> Object:
-    held: Object = {"uri": content.uri, "mimeType": content.media}
+    entry: Object = {"uri": content.uri, "mimeType": content.media}
     if content.about:
-        held["_meta"] = dict(content.about)
+        entry["_meta"] = dict(content.about)
     if isinstance(content.data, bytes):
-        return {**held, "blob": base64.b64encode(content.data).decode()}
-    return {**held, "text": content.data}
+        return {**entry, "blob": base64.b64encode(content.data).decode()}
+    return {**entry, "text": content.data}
 
 
 def _encode_cursor(index: int, inner: str | None) -> str:

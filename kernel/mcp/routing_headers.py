@@ -26,42 +26,42 @@ _NAMED = {method.name: method.named for method in METHODS.values() if method.nam
 _SCALARS = ("string", "integer", "boolean")
 
 
-def check_single(raw: Sequence[Header], named: Sequence[HeaderParam] = ()) -> None:
+def check_single(raw: Sequence[Header], header_params: Sequence[HeaderParam] = ()) -> None:
     """Raises ProtocolError for a repeated routing header: a proxy could read the one copy and the server the other."""
-    doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
-    if doubled:
-        raise _mismatch(min(doubled).decode(), "appears more than once")
+    names = repeated(raw).intersection((VERSION, METHOD, NAME, *(param.header for param in header_params)))
+    if names:
+        raise _mismatch(min(names).decode(), "appears more than once")
 
 
-def check(headers: Headers, method: str, params: Params, named: Sequence[HeaderParam] = ()) -> None:
+def check(headers: Headers, method: str, params: Params, header_params: Sequence[HeaderParam] = ()) -> None:
     """Raises ProtocolError if Mcp-Method, Mcp-Name or an Mcp-Param header is missing or differs from the body."""
-    sent = headers.get(METHOD)
-    if sent != method.encode() and (sent is None or sent.strip(_BLANKS) != method.encode()):
+    header = headers.get(METHOD)
+    if header != method.encode() and (header is None or header.strip(_BLANKS) != method.encode()):
         raise _mismatch("mcp-method", "does not match the method of the body")
     field = _NAMED.get(method)
     if field is not None:
         name: str | None = getattr(params, field, None)
-        sent = headers.get(NAME)
-        if name is not None and not (sent == name.encode() and name.isascii()) and unwrap(sent) != name:
+        header = headers.get(NAME)
+        if name is not None and not (header == name.encode() and name.isascii()) and unwrap(header) != name:
             raise _mismatch("mcp-name", f"does not match params.{field} of the body")
-    if named and isinstance(params, Call):
-        _check_arguments(headers, params, named)
+    if header_params and isinstance(params, Call):
+        _check_arguments(headers, params, header_params)
 
 
 def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
     """Return the annotated arguments of an input schema; none if an annotation is invalid, since clients reject
     those.
     """
-    found: list[HeaderParam] = []
+    collected: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
     for path, here in waiting:  # grows during the loop
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):
                 return ()
-            found.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
+            collected.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
         waiting.extend(((*path, name), part) for name, part in here.get("properties", {}).items())
-    return tuple(found) if len({one.header for one in found}) == len(found) else ()
+    return tuple(collected) if len({param.header for param in collected}) == len(collected) else ()
 
 
 def unwrap(value: bytes | None) -> str | None:
@@ -69,31 +69,31 @@ def unwrap(value: bytes | None) -> str | None:
     if value is None or not value.isascii():
         return None
     text = value.strip(_BLANKS).decode()
-    wrapped = _WRAPPED.fullmatch(text)
-    if wrapped is None:
+    match = _WRAPPED.fullmatch(text)
+    if match is None:
         return text
     try:
-        data = base64.b64decode(wrapped[1], validate=True)
+        data = base64.b64decode(match[1], validate=True)
         # b64decode ignores trailing bits, which would give one name several encodings.
-        return data.decode() if base64.b64encode(data).decode() == wrapped[1] else None
+        return data.decode() if base64.b64encode(data).decode() == match[1] else None
     except (binascii.Error, ValueError):
         return None
 
 
-def _check_arguments(headers: Headers, params: Call, named: Sequence[HeaderParam]) -> None:
+def _check_arguments(headers: Headers, params: Call, header_params: Sequence[HeaderParam]) -> None:
     arguments = _plain(params)
-    for one in named:
-        value = _at(arguments, one.path)
-        sent = headers.get(one.header)
+    for param in header_params:
+        value = _at(arguments, param.path)
+        header = headers.get(param.header)
         text = _rendered(value)
-        label = one.header.decode()
+        label = param.header.decode()
         if text is None:
-            if sent is not None:
-                raise _mismatch(label, f"is present but the argument {'.'.join(one.path)} is not")
-        elif sent is None:
-            raise _mismatch(label, f"is missing but the argument {'.'.join(one.path)} is present")
-        elif not _same(unwrap(sent), text, value, one.kind):
-            raise _mismatch(label, f"does not match the argument {'.'.join(one.path)}")
+            if header is not None:
+                raise _mismatch(label, f"is present but the argument {'.'.join(param.path)} is not")
+        elif header is None:
+            raise _mismatch(label, f"is missing but the argument {'.'.join(param.path)} is present")
+        elif not _same(unwrap(header), text, value, param.kind):
+            raise _mismatch(label, f"does not match the argument {'.'.join(param.path)}")
 
 
 def _plain(params: Call) -> Mapping[str, Any]:
@@ -115,12 +115,12 @@ def _rendered(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _same(sent: str | None, text: str, value: Any, kind: str) -> bool:
-    if sent is None:
+def _same(header: str | None, text: str, value: Any, kind: str) -> bool:
+    if header is None:
         return False
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    digits = _DECIMAL.fullmatch(sent) if kind == "integer" and whole and not isinstance(value, bool) else None
-    return int(digits[1]) == int(value) if digits else sent == text
+    digits = _DECIMAL.fullmatch(header) if kind == "integer" and whole and not isinstance(value, bool) else None
+    return int(digits[1]) == int(value) if digits else header == text
 
 
 def _valid(token: object, here: Schema) -> bool:

@@ -195,17 +195,17 @@ class Service:
         if isinstance(result, InputRequired):
             if inbound.era is LEGACY:
                 raise ProtocolError(INVALID_PARAMS, _TOO_OLD)
-            encoded = self._input_required(inbound, result, prompt_purpose(inbound))
+            response = self._input_required(inbound, result, prompt_purpose(inbound))
         else:
             ends = self._tails[inbound.era.name]
-            fixed = method == "resources/read" and self._resources.is_fixed(inbound.params.uri)
-            tail = ends.fixed if fixed else ends.fresh if METHODS[method].cache else ends.plain
-            encoded = _encoded(inbound, result, tail)
-        if isinstance(encoded, Fault):
-            raise _protocol_error(encoded)
-        if isinstance(encoded, ProtocolError):
-            raise encoded
-        return encoded
+            is_fixed = method == "resources/read" and self._resources.is_fixed(inbound.params.uri)
+            tail = ends.fixed if is_fixed else ends.fresh if METHODS[method].cache else ends.plain
+            response = _encoded(inbound, result, tail)
+        if isinstance(response, Fault):
+            raise _protocol_error(response)
+        if isinstance(response, ProtocolError):
+            raise response
+        return response
 
     def _input_required(self, inbound: Inbound, ask: InputRequired, request: str) -> bytes | Fault | ProtocolError:
         question = catch_faults(self._elicitation.input_required, inbound, ask, request)
@@ -218,13 +218,13 @@ def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, 
     """Return the service for a query string and a grant, made at first use; `tools=read` leaves out the tools that
     write.
     """
-    made = cache(make)
+    cached = cache(make)
 
     @lru_cache(maxsize=64)
     def choose(query: bytes, grant: Grant) -> Service:
         if not query:
-            return made("all", grant)
-        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", grant)
+            return cached("all", grant)
+        return cached("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", grant)
 
     return choose
 

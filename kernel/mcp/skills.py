@@ -32,8 +32,8 @@ def with_files(dialect: Dialect) -> Dialect:
         ], None
 
     def read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
-        found = {_uri(skill, path): data for skill in dialect.offers.skills for path, data in skill.files.items()}
-        return [ResourceContents(uri, _MEDIA, found[uri].decode())] if uri in found else None
+        files = {_uri(skill, path): data for skill in dialect.offers.skills for path, data in skill.files.items()}
+        return [ResourceContents(uri, _MEDIA, files[uri].decode())] if uri in files else None
 
     return dialect._replace(offers=dialect.offers._replace(resources=Resources(_SCHEME, page, read, fixed=True)))
 

@@ -143,8 +143,8 @@ class _Session:
         self._check_id(key)
         if len(self._listening) >= _MAX_LISTENING:
             raise ProtocolError(INTERNAL_ERROR, f"There are {_MAX_LISTENING} subscriptions, end one first")
-        known, write = self._service.subscribable, self._writer.write
-        subscriptions = self._listening[key] = Subscriptions(self._dispatch, known, write, id_=inbound.id)
+        subscribable, write = self._service.subscribable, self._writer.write
+        subscriptions = self._listening[key] = Subscriptions(self._dispatch, subscribable, write, id_=inbound.id)
         write(subscriptions.listen(inbound.params))
 
     def _check_id(self, key: int | str) -> None:

@@ -24,14 +24,14 @@ class Subscriptions:
     def __init__(
         self,
         dispatch: Dispatch,
-        known: Collection[str],
+        uris: Collection[str],
         send: Callable[[bytes], None],
         *,
         tenant: str = MAIN,
         id_: bytes | None = None,
     ) -> None:
         self._dispatch = dispatch
-        self._known = known
+        self._known = uris
         self._send = send
         self._tenant = tenant
         self._meta: Object = {} if id_ is None else {"_meta": {_ID_KEY: msgspec.Raw(id_)}}
@@ -48,14 +48,14 @@ class Subscriptions:
         """Ends a subscription, if there is one."""
         if self._messages.pop(uri, None) is not None:
             for entry in self._writers(uri):
-                entry.observers = tuple(one for one in entry.observers if one != self._observe)
+                entry.observers = tuple(observer for observer in entry.observers if observer != self._observe)
 
     def listen(self, params: Listen) -> bytes:
         """Subscribes to what a request of subscriptions/listen asks for; the notification of what of it counts."""
         for uri in params.notifications.resourceSubscriptions or ():
             self.add(uri)
-        honored = {"resourceSubscriptions": [*self._messages]} if self._messages else {}
-        return self._notification("subscriptions/acknowledged", {"notifications": honored})
+        granted = {"resourceSubscriptions": [*self._messages]} if self._messages else {}
+        return self._notification("subscriptions/acknowledged", {"notifications": granted})
 
     def close(self) -> None:
         for uri in list(self._messages):

@@ -99,10 +99,10 @@ class HookSessions:
         with self._lock:
             return self._fresh(key, now)
 
-    def start(self, key: str, now: str, root: str, given: Collection[str]) -> None:
+    def start(self, key: str, now: str, root: str, ids: Collection[str]) -> None:
         """Notes the memories that a session got at its start, or after it was cleared or compacted."""
         with self._lock:
-            self._put(key, HookSession(now, root, frozenset(given)))
+            self._put(key, HookSession(now, root, frozenset(ids)))
 
     def take_prompt(self, key: str, now: str) -> frozenset[str] | None:
         """Return the memories that the session got if this is its first prompt; None for a later prompt."""

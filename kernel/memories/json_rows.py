@@ -328,24 +328,24 @@ class _Reader:
 
     def _end(self) -> int:
         """Return the end of the value here; 0 if the data end before it. Raises for what is no value."""
-        opened = bytearray()
+        brackets = bytearray()
         parts, at, was_value, was_comma = 0, self._at, False, False
         for match in _TOKEN.finditer(self._data, at):
             is_cut_off = match.lastindex == 1 or (match.lastindex == 2 and match.end() == len(self._data))
             if is_cut_off:
                 return 0
             mark = self._data[match.end() - 1]
-            is_wrong = bool(match.lastindex) or (not opened if mark in b"]},:" else was_value)
+            is_wrong = bool(match.lastindex) or (not brackets if mark in b"]},:" else was_value)
             if mark in b"[{":
-                is_wrong = is_wrong or (was_comma and opened.endswith(b"{"))
-                opened.append(mark)
+                is_wrong = is_wrong or (was_comma and brackets.endswith(b"{"))
+                brackets.append(mark)
             elif mark in b"]}":
-                is_wrong = is_wrong or opened.pop() != _OPENING[mark]
+                is_wrong = is_wrong or brackets.pop() != _OPENING[mark]
             at, was_value, was_comma = match.end(), mark not in b"[{,:", mark == _COMMA
             parts += mark in b"[{,"
             if is_wrong or parts > MAX_PARTS or at - self._at > MAX_ITEM_BYTES:
                 self._wasted += at - self._at
                 raise _Damaged(_NO_JSON if is_wrong else _too_large())
-            if not opened and (mark in b'"]}' or at < len(self._data)):
+            if not brackets and (mark in b'"]}' or at < len(self._data)):
                 return at
         return 0

@@ -50,18 +50,18 @@ def open_patiently(config: Config, opened: Callable[[], T | Fault], ending: Call
     """Return what is `opened`, which is tried again while the database is away or busy, until the configured wait has
     passed or the server is `ending`.
     """
-    begun = told = time.monotonic()
-    while isinstance(found := opened(), Fault) and found.code == "busy" and config.store:
+    start = told = time.monotonic()
+    while isinstance(outcome := opened(), Fault) and outcome.code == "busy" and config.store:
         now = time.monotonic()
-        left = begun + config.store_wait - now
+        left = start + config.store_wait - now
         if left <= 0 or ending():
             break
-        if told == begun or now >= told + _TELL_SECONDS:
+        if told == start or now >= told + _TELL_SECONDS:
             told = now
-            reason = str(found.__cause__ or found.message).partition("\n")[0]
+            reason = str(outcome.__cause__ or outcome.message).partition("\n")[0]
             _log.warning("waiting for the database, for %.0f s more: %s", left, reason)
         time.sleep(_TRY_SECONDS)
-    return found
+    return outcome
 
 
 def prepare_tenant(config: Config, context: StoreContext) -> Stored:

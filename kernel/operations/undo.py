@@ -189,10 +189,10 @@ def _dialect_of(space: str) -> str:
 def _restore_outside(tx: Tx, of_call: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
     """Let the dialects restore files outside the database."""
     if any(dialect.files.after_undo for dialect in of_call.values()):
-        restored = [Restored(*key, event.before, event.after) for key, (event, _) in _events(tx, targets).items()]
+        rows = [Restored(*key, event.before, event.after) for key, (event, _) in _events(tx, targets).items()]
         for name, dialect in of_call.items():
             if dialect.files.after_undo is not None:
-                dialect.files.after_undo(tx, [it for it in restored if _dialect_of(it.space) == name])
+                dialect.files.after_undo(tx, [row for row in rows if _dialect_of(row.space) == name])
 
 
 def called(tx: Tx, number: int) -> audit.Entry:

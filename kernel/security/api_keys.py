@@ -62,28 +62,28 @@ def read(data: Path) -> list[Key]:
 
 def create(data: Path, made: Key) -> tuple[Key, str]:
     """Stores a new key, whose `id` and `hash` are set here; returns the stored key and the secret for its owner."""
-    found: tuple[Key, str] | None = None
+    pair: tuple[Key, str] | None = None
 
-    def add(known: list[Key]) -> list[Key]:
-        nonlocal found
-        taken = {key.id for key in known}
-        id_ = next(drawn for drawn in iter(_random_id, "") if drawn not in taken)
+    def add(keys: list[Key]) -> list[Key]:
+        nonlocal pair
+        ids = {key.id for key in keys}
+        id_ = next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
         secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-        found = (msgspec.structs.replace(made, id=id_, hash=digest(secret)), secret)
-        return [*known, found[0]]
+        pair = (msgspec.structs.replace(made, id=id_, hash=digest(secret)), secret)
+        return [*keys, pair[0]]
 
     _change(data, add)
-    assert found is not None
-    return found
+    assert pair is not None
+    return pair
 
 
 def revoke(data: Path, id_: str, now: str) -> Key:
     """Revokes a key, which stays listed as revoked; raises Fault("not_found")."""
 
-    def take(known: list[Key]) -> list[Key]:
-        if id_ not in {key.id for key in known}:
+    def take(keys: list[Key]) -> list[Key]:
+        if id_ not in {key.id for key in keys}:
             raise Fault("not_found", _UNKNOWN_ID)
-        return [_revoked(key, now) if key.id == id_ and not key.revoked else key for key in known]
+        return [_revoked(key, now) if key.id == id_ and not key.revoked else key for key in keys]
 
     return next(key for key in _change(data, take) if key.id == id_)
 
@@ -92,15 +92,15 @@ def delete(data: Path, id_: str) -> Key:
     """Deletes a key; raises Fault("conflict") for the last one, without which no caller needs a key."""
     deleted: list[Key] = []
 
-    def take(known: list[Key]) -> list[Key]:
-        deleted[:] = [key for key in known if key.id == id_]
+    def take(keys: list[Key]) -> list[Key]:
+        deleted[:] = [key for key in keys if key.id == id_]
         if not deleted:
             raise Fault("not_found", _UNKNOWN_ID)
-        if len(known) == 1:
+        if len(keys) == 1:
             raise Fault(
                 "conflict", "This is the last key: `quipu key reset` deletes it and lets every local client in."
             )
-        return [key for key in known if key.id != id_]
+        return [key for key in keys if key.id != id_]
 
     _change(data, take)
     return deleted[0]
@@ -110,17 +110,17 @@ def forget_tenant(data: Path, tenant: str) -> int:
     """Deletes the keys of a tenant; returns how many. Raises Fault("conflict") if no key would be left, without which
     no caller needs a key.
     """
-    known = read(data)
-    if not any(key.tenant == tenant for key in known):
+    keys = read(data)
+    if not any(key.tenant == tenant for key in keys):
         return 0
 
-    def take(known: list[Key]) -> list[Key]:
-        left = [key for key in known if key.tenant != tenant]
+    def take(keys: list[Key]) -> list[Key]:
+        left = [key for key in keys if key.tenant != tenant]
         if not left:
             raise Fault("conflict", "These are the last keys, without which no caller needs one: make another first.")
         return left
 
-    return len(known) - len(_change(data, take))
+    return len(keys) - len(_change(data, take))
 
 
 def clear(data: Path) -> None:
@@ -143,8 +143,8 @@ def digest(secret: str) -> str:
 
 def parse(secret: str) -> str:
     """Return the id in a secret, empty for a text that is no key."""
-    found = _KEY.fullmatch(secret)
-    return found[1] if found else ""
+    match = _KEY.fullmatch(secret)
+    return match[1] if match else ""
 
 
 def matches(secret: str, key: Key | None) -> bool:
@@ -153,11 +153,11 @@ def matches(secret: str, key: Key | None) -> bool:
     return same and key is not None and not key.revoked
 
 
-def expiry(given: str, now: str) -> str:
+def expiry(value: str, now: str) -> str:
     """Return when a key ends, from `90d`, `12h`, `30m` or an ISO 8601 time in the future; raises Fault("invalid")."""
-    age = span(given)
+    age = span(value)
     try:
-        expires = utc_time(given) if age is None else later(now, age)
+        expires = utc_time(value) if age is None else later(now, age)
     except OverflowError:
         expires = None
     if expires is None:
@@ -182,8 +182,8 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
     with file_lock(data / _LOCK, _LOCK_WAIT_SECONDS):
         try:
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                changed = change(read(data))
-                file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
+                keys = change(read(data))
+                file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
                 file.flush()
                 fsync(file.fileno())
             replace(new, data / FILE)
@@ -192,4 +192,4 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
         finally:
             new.unlink(missing_ok=True)
     fsync_folder(data)
-    return changed
+    return keys

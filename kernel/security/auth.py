@@ -40,10 +40,10 @@ class CachedCaller(NamedTuple):
 
 def credentials(headers: Headers) -> bytes | None:
     """Return the credentials of a request: its Authorization header, else its `x-api-key` as one."""
-    given = headers.get(b"authorization")
-    if given is None and (key := headers.get(b"x-api-key")) is not None:
+    header = headers.get(b"authorization")
+    if header is None and (key := headers.get(b"x-api-key")) is not None:
         return b"Bearer " + key
-    return given
+    return header
 
 
 class TokenVerifier(Protocol):
@@ -99,15 +99,15 @@ class Auth:
         """Return the caller of a request; raises Unauthenticated."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
-        given = headers.get(b"authorization")
-        if given is None:
+        header = headers.get(b"authorization")
+        if header is None:
             if self.required:
                 raise Unauthenticated("", "A key is needed: Authorization: Bearer KEY")
             return ANONYMOUS_CALLER
         # The cache is keyed by digest, so that no comparison touches the bearer itself.
-        digest = hashlib.sha256(given).digest()
-        known = self._known.get(digest) or self._authenticate(given, digest)
-        return known.caller
+        digest = hashlib.sha256(header).digest()
+        cached = self._known.get(digest) or self._authenticate(header, digest)
+        return cached.caller
 
     def caller_of_key(self, id_: str) -> Caller | None:
         """Return the caller of a key that was authenticated before, if the key is still active."""
@@ -125,12 +125,12 @@ class Auth:
 
     def key_id(self, headers: Headers) -> str:
         """Return the id of the key, token or session of a request; empty for none and for an invalid one."""
-        given = credentials(headers)
-        if given is None:
+        header = credentials(headers)
+        if header is None:
             session = self.caller_of_key(self.session_key(headers))
             return "" if session is None else session.key
         try:
-            return self.caller({b"authorization": given}).key
+            return self.caller({b"authorization": header}).key
         except Unauthenticated:
             return ""
 
@@ -140,11 +140,11 @@ class Auth:
         if scheme.lower() != "bearer" or not bearer:
             return self._anonymous("", "A key is needed: Authorization: Bearer KEY")
         now = utc_now()
-        known = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
+        cached = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
         if len(self._known) >= _CACHED_CALLERS:
             self._known.clear()
-        self._known[digest] = known
-        return known
+        self._known[digest] = cached
+        return cached
 
     def _by_key(self, bearer: str, now: str) -> CachedCaller:
         key = self._keys.get(api_keys.parse(bearer))
@@ -175,36 +175,36 @@ class Auth:
             self._read_keys()
         now = utc_now()
         new_tokens = self._tokens is not None and self._tokens.reload_if_changed()
-        if new_tokens or any(known.expires and known.expires <= now for known in self._known.values()):
+        if new_tokens or any(cached.expires and cached.expires <= now for cached in self._known.values()):
             self._known.clear()
 
     def _file_stamp(self) -> tuple[int, ...]:
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except OSError:
             return ()
-        return (found.st_mtime_ns, found.st_ino, found.st_size)
+        return (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read_keys(self) -> None:
         try:
-            found = api_keys.read(self._data)
+            keys = api_keys.read(self._data)
         except Fault as fault:
             _log.error("%s Every key is refused until then.", fault.message)
             self._keys, self.required = {}, not self._is_open
             return
-        self._keys = {key.id: key for key in found}
+        self._keys = {key.id: key for key in keys}
         lost = not self._stamp and self._had_keys
         if lost:
             _log.error("%s is missing, so every request is refused: `quipu key create` makes a key.", api_keys.FILE)
-        if found and not self._had_keys:
+        if keys and not self._had_keys:
             self._had_keys = True
             self._on_keys()
-        self.required = not self._is_open and (self._always or lost or bool(found))
+        self.required = not self._is_open and (self._always or lost or bool(keys))
 
 
 def _caller(key: api_keys.Key) -> Caller:
-    allowed = grant(Permission[key.scope], frozenset(key.dialects), True)
-    return Caller(key.id, allowed, key.tenant, key.id)
+    granted_rights = grant(Permission[key.scope], frozenset(key.dialects), True)
+    return Caller(key.id, granted_rights, key.tenant, key.id)
 
 
 class Challenge(NamedTuple):

@@ -48,10 +48,10 @@ class LocalAccess(NamedTuple):
 
         It is left as it is where another server holds it, and if it cannot be written.
         """
-        routed = [one.getsockname() for one in sockets if one.family in {AF_INET, AF_INET6}]
-        if not routed:
+        addresses = [sock.getsockname() for sock in sockets if sock.family in {AF_INET, AF_INET6}]
+        if not addresses:
             return
-        host, port, *_ = routed[0]
+        host, port, *_ = addresses[0]
         descriptor = -1
         try:
             descriptor = os.open(self.data / FILE, os.O_RDWR | os.O_CREAT, 0o600)

@@ -33,11 +33,11 @@ class LoginCodes:
 
     def make(self, key: str) -> str:
         code, id_ = secrets.token_urlsafe(_RANDOM_BYTES), key.encode()
-        made = _SLOT.pack(_digest(code), id_, time.monotonic() + SECONDS)
+        slot = _SLOT.pack(_digest(code), id_, time.monotonic() + SECONDS)
         with self._lock():
             slots = {place: _SLOT.unpack_from(self._memory, place) for place in self._places}
             place = min(slots, key=lambda one: (slots[one][1] != id_, slots[one][2]))
-            self._memory[place : place + _SLOT.size] = made
+            self._memory[place : place + _SLOT.size] = slot
         return code
 
     def take(self, code: str) -> str | None:

@@ -107,10 +107,12 @@ class JwtVerifier:
         return key
 
     def _dialects(self, audience: str | list[str]) -> frozenset[str]:
-        given = {audience} if isinstance(audience, str) else set(audience)
-        if given & self._issuer.audiences:
+        audiences = {audience} if isinstance(audience, str) else set(audience)
+        if audiences & self._issuer.audiences:
             return frozenset()
-        return frozenset(self._issuer.dialect_audiences[name] for name in given & self._issuer.dialect_audiences.keys())
+        return frozenset(
+            self._issuer.dialect_audiences[name] for name in audiences & self._issuer.dialect_audiences.keys()
+        )
 
     def _subject(self, claims: Claims) -> str:
         subject: str = claims["sub"]
@@ -119,39 +121,39 @@ class JwtVerifier:
         return subject
 
     def _tenant(self, claims: Claims) -> str:
-        given = self._issuer.tenant or claims.get(self._issuer.claim)
+        tenant = self._issuer.tenant or claims.get(self._issuer.claim)
         try:
-            return data_dir.tenant_name(given if isinstance(given, str) else "")
+            return data_dir.tenant_name(tenant if isinstance(tenant, str) else "")
         except Fault:
             raise Unauthenticated("invalid_token", "This token is not accepted: it names no tenant") from None
 
     def _file_stamp(self) -> tuple[int, ...]:
         try:
-            found = self._issuer.keys.stat()
+            status = self._issuer.keys.stat()
         except OSError:
             return ()
-        return (found.st_mtime_ns, found.st_ino, found.st_size)
+        return (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read_keys(self) -> "dict[str, PyJWK]":
         name = self._issuer.keys.name
         try:
-            found: Any = json.loads(read_bytes(self._issuer.keys))
-            listed = cast("Iterable[object]", found["keys"])
-            usable = [key for entry in listed if (key := self._usable(entry)) is not None]
+            document: Any = json.loads(read_bytes(self._issuer.keys))
+            entries = cast("Iterable[object]", document["keys"])
+            usable = [key for entry in entries if (key := self._usable(entry)) is not None]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             raise Fault("invalid", f"{name} is no set of JSON Web Keys that can be read.") from None
-        known = {str(key.key_id or ""): key for key in usable}
-        if not known or len(known) != len(usable):
+        by_id = {str(key.key_id or ""): key for key in usable}
+        if not by_id or len(by_id) != len(usable):
             raise Fault("invalid", f"{name} has no public key for {', '.join(sorted(ALGORITHMS))}, or two of one name.")
-        return known
+        return by_id
 
     def _usable(self, entry: object) -> "PyJWK | None":
         """Return a public key of the set for signatures of an accepted algorithm; None for any other entry."""
-        given = cast("Claims", entry if isinstance(entry, dict) else {"k": ""})
-        if {"d", "k"} & given.keys() or given.get("use", "sig") != "sig":
+        claims = cast("Claims", entry if isinstance(entry, dict) else {"k": ""})
+        if {"d", "k"} & claims.keys() or claims.get("use", "sig") != "sig":
             return None
         try:
-            key = self._jwt.PyJWK(given)
+            key = self._jwt.PyJWK(claims)
         except self._jwt.PyJWTError:
             return None
         weak = key.algorithm_name == "RS256" and key.key.key_size < _MIN_RSA_BITS
@@ -160,12 +162,12 @@ class JwtVerifier:
 
 def _permission(claims: Claims) -> Permission:
     """Return the highest permission among the scopes, with or without the prefix `quipu:`."""
-    given: object = claims.get("scope", claims.get("scp", ""))
-    names = given.split() if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
+    scope: object = claims.get("scope", claims.get("scp", ""))
+    names = scope.split() if isinstance(scope, str) else cast("list[object]", scope) if isinstance(scope, list) else []
     scopes = {str(name).removeprefix("quipu:") for name in names}
-    known = [permission for permission in Permission if permission.name in scopes]
-    if not known:
+    permissions = [permission for permission in Permission if permission.name in scopes]
+    if not permissions:
         raise Unauthenticated(
             "insufficient_scope", f"This token has none of the scopes {', '.join(Permission.__members__)}"
         )
-    return max(known)
+    return max(permissions)

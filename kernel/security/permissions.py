@@ -155,10 +155,10 @@ def check_permission(
 
 def _named_actions(arguments: RawJson) -> list[str]:
     try:
-        named = _named(arguments)
+        texts = _named(arguments)
     except _UNREADABLE:
         return []
-    return [name for name in (named.action, named.command) if isinstance(name, str)]
+    return [name for name in (texts.action, texts.command) if isinstance(name, str)]
 
 
 def action_of(request: msgspec.Struct) -> str:

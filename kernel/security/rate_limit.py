@@ -66,9 +66,9 @@ class RateLimiter:
     def _drop_buckets(self, now: float) -> None:
         """Drops full buckets, which equal new ones; if there are none, the oldest half."""
         full = now - self._burst / self.rate
-        kept = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
-        spare = max(0, len(kept) - _MAX_BUCKETS // 2) if len(kept) >= _MAX_BUCKETS else 0
-        self._buckets = dict([*kept.items()][spare:])
+        buckets = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
+        spare = max(0, len(buckets) - _MAX_BUCKETS // 2) if len(buckets) >= _MAX_BUCKETS else 0
+        self._buckets = dict([*buckets.items()][spare:])
 
 
 def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:
@@ -78,11 +78,11 @@ def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:
     if client is None:
         return "", True
     try:
-        found = ipaddress.ip_address(client[0].partition("%")[0])
+        ip = ipaddress.ip_address(client[0].partition("%")[0])
     except ValueError:
         return client[0], False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is None:
-            return found.packed[:_NETWORK_BYTES].hex(), found.is_loopback
-        found = found.ipv4_mapped
-    return str(found), found.is_loopback
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is None:
+            return ip.packed[:_NETWORK_BYTES].hex(), ip.is_loopback
+        ip = ip.ipv4_mapped
+    return str(ip), ip.is_loopback

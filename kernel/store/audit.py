@@ -140,8 +140,8 @@ def record(tx: Tx, outcome: str = "done", *, call: str = "", touched: tuple[int,
 
 
 def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
-    shown = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
-    tx.defer(_flush, _Record(*tx.call_context.writer, outcome, touched, shown, call))
+    first_json = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
+    tx.defer(_flush, _Record(*tx.call_context.writer, outcome, touched, first_json, call))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
@@ -214,10 +214,10 @@ def expire_undo(tx: Tx, before: str) -> bool:
     parts = _EXPIRED_PARTS
     while parts > 0 and (call := tx.one("kernel.audit.expired", str, before=before)) is not None:
         tx.run("kernel.audit.expire", before=before)
-        deleted = tx.run("kernel.audit.delete_some_parts", call=call, limit=parts)
-        if deleted < parts:
+        count = tx.run("kernel.audit.delete_some_parts", call=call, limit=parts)
+        if count < parts:
             tx.run("kernel.audit.forget_call", call=call)
-        parts -= max(1, deleted)
+        parts -= max(1, count)
     return parts <= 0
 
 

@@ -55,11 +55,11 @@ class GroupRunner:
             answer = self._call(db, tx, job)
         if isinstance(answer, Fault):
             return answer
-        changed = db.total_changes() > before or tx.has_deferred
+        has_changes = db.total_changes() > before or tx.has_deferred
         if answer is MORE or job.earlier is not None:
             job.earlier = job.earlier or audit.EarlierSlices()
-            job.earlier.record(tx, undo, changed=changed, more=answer is MORE)
-        elif changed:
+            job.earlier.record(tx, undo, changed=has_changes, more=answer is MORE)
+        elif has_changes:
             audit.record(tx, call=undo.call if undo else "")
         return answer
 
@@ -67,10 +67,10 @@ class GroupRunner:
         """Runs one call; returns its answer and the recorder of its changes."""
         changes = db.record_changes(_UNDO_BYTES)
         try:
-            kept = audit.UndoRecorder(tx, changes, job.earlier)
+            recorder = audit.UndoRecorder(tx, changes, job.earlier)
             answer = self._call(db, tx, job)
-            kept.finish(keep=not isinstance(answer, Fault))
-            return answer, kept
+            recorder.finish(keep=not isinstance(answer, Fault))
+            return answer, recorder
         finally:
             tx.after_slice = None
             changes.close()
@@ -89,10 +89,10 @@ class GroupRunner:
 
     def _texts(self, job: Job) -> Sequence[str]:
         """Return the texts that a call will embed; finding them takes time that the event loop must not spend."""
-        found = self._catch_faults(job.texts) if callable(job.texts) else job.texts
-        if not isinstance(found, Fault):
-            return found
-        job.work, job.merge = partial(_refuse, found), None
+        texts = self._catch_faults(job.texts) if callable(job.texts) else job.texts
+        if not isinstance(texts, Fault):
+            return texts
+        job.work, job.merge = partial(_refuse, texts), None
         return ()
 
     def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:

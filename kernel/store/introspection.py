@@ -34,8 +34,8 @@ def vacuum_after_commit(tx: Tx) -> None:
 
 def migrations(tx: Tx, dialect: str) -> list[str]:
     """Return the applied migrations of a dialect, in order, for example `0002_paths`."""
-    applied = tx.all("kernel.introspection.migrations", str)
-    return [name for name in applied if name.partition("_")[2].partition("_")[0] == dialect]
+    names = tx.all("kernel.introspection.migrations", str)
+    return [name for name in names if name.partition("_")[2].partition("_")[0] == dialect]
 
 
 def backup_before_clear(tx: Tx, why: str) -> str:
@@ -46,9 +46,9 @@ def backup_before_clear(tx: Tx, why: str) -> str:
     """
     database = Path(tx.file)
     stem = f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}"
-    target = next(found for found in _names(database.parent, stem) if not found.exists())
-    for made in (target, target.with_name(f"{target.name}-journal")):
-        tx.on_rollback(partial(made.unlink, missing_ok=True))
+    target = next(candidate for candidate in _names(database.parent, stem) if not candidate.exists())
+    for path in (target, target.with_name(f"{target.name}-journal")):
+        tx.on_rollback(partial(path.unlink, missing_ok=True))
     tx.backup_committed(target, on_progress(tx))
     return target.name
 

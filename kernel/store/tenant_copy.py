@@ -70,16 +70,16 @@ def copy(source: End, target: End, report: Callable[[str, int], None]) -> Copied
         raise Fault("invalid", "The target has memories already: copy into a new tenant or an empty folder.")
     total = filled = 0
     for name, table in tables.items():
-        sent = _Digest()
-        target.replace(name, table, sent.passing(source.rows(name, table)))
-        arrived = _Digest()
-        for _ in arrived.passing(target.rows(name, table)):
+        source_digest = _Digest()
+        target.replace(name, table, source_digest.passing(source.rows(name, table)))
+        target_digest = _Digest()
+        for _ in target_digest.passing(target.rows(name, table)):
             pass
-        if arrived.value != sent.value:
+        if target_digest.value != source_digest.value:
             raise Fault("storage", f"The copy of {name} differs from what was sent.")
-        report(name, sent.rows)
-        total += sent.rows
-        filled += bool(sent.rows)
+        report(name, source_digest.rows)
+        total += source_digest.rows
+        filled += bool(source_digest.rows)
     target.set_last_ids(source.last_ids())
     target.rebuild()
     return Copied(filled, total)

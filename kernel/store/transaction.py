@@ -194,16 +194,16 @@ class Tx:
 
     def embed(self, texts: Sequence[str]) -> "list[Embedding]":
         """Return the embedding of each text; preloaded embeddings are not computed again."""
-        known, embedder = self._vectors, self.context.embedder
-        missing = [text for text in texts if text not in known]
+        vectors, embedder = self._vectors, self.context.embedder
+        missing = [text for text in texts if text not in vectors]
         if missing:
             if embedder is None:
                 raise Fault("disabled", "No embedding model is configured.")
             try:
-                known.update(zip(missing, embedder.embed(missing), strict=True))
+                vectors.update(zip(missing, embedder.embed(missing), strict=True))
             except (OSError, ValueError) as error:
                 raise Fault("disabled", "The embedding model cannot be read.") from error
-        return [known[text] for text in texts]
+        return [vectors[text] for text in texts]
 
     def defer(self, flush: Callable[["Tx", list[Item]], Iterator[None] | None], item: Item, size: int = 0) -> None:
         """Keeps `item`, of about `size` bytes, for `flush(tx, items)`: once for all calls of the group before they
@@ -225,10 +225,10 @@ class Tx:
             self._before_call = pending[: self._call_start]
         self._deferred = []
         self._deferred_bytes = self._call_start = 0
-        grouped: dict[Flush, list[Any]] = {}
+        by_flush: dict[Flush, list[Any]] = {}
         for flush, item in pending:
-            grouped.setdefault(flush, []).append(item)
-        steps = [step for flush, items in grouped.items() if (step := flush(self, items)) is not None]
+            by_flush.setdefault(flush, []).append(item)
+        steps = [step for flush, items in by_flush.items() if (step := flush(self, items)) is not None]
         while steps:  # each in turn, so that what they ask for comes together
             steps = [step for step in steps if next(step, _END) is not _END]
 
@@ -289,11 +289,11 @@ class Tx:
 
     def take_targets(self) -> list[Target]:
         """Return the memories that the call has touched since the last time."""
-        taken = self._targets
-        self._first_targets = self._first_targets or taken
-        self._touched += len(taken)
+        targets = self._targets
+        self._first_targets = self._first_targets or targets
+        self._touched += len(targets)
         self._targets = []
-        return taken
+        return targets
 
     @property
     def touched(self) -> tuple[int, list[Target]]:

@@ -278,8 +278,8 @@ class Connection:
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
-        changed = self.together.has_changes() or self.together.total != self._changes_before
-        mark = self._add_mark() if changed else None
+        has_changes = self.together.has_changes() or self.together.total != self._changes_before
+        mark = self._add_mark() if has_changes else None
         try:
             status = self._end()
         except self._psycopg.Error as error:

@@ -54,11 +54,11 @@ def database_use() -> DatabaseUse:
     """Return the sums over all databases."""
     replicas = [*_replicas.values()]
     pools = [*_pools.values(), *(replica.pool for replica in replicas)]
-    used, most, waiting, trips = (sum(getattr(pool, name) for pool in pools) for name in _USES)
+    in_use, most, waiting, trips = (sum(getattr(pool, name) for pool in pools) for name in _USES)
     seconds = sum(pool.seconds for pool in pools)
     state = next((replica.state for replica in replicas), "")
     past, lag = (sum(getattr(replica, name) for replica in replicas) for name in ("passed_over", "lag"))
-    return DatabaseUse(used, most, waiting, trips, seconds, state, past, lag)
+    return DatabaseUse(in_use, most, waiting, trips, seconds, state, past, lag)
 
 
 def forget_pool(address: str) -> None:

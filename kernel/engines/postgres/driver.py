@@ -130,9 +130,9 @@ def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
     """
     front, _, options = address.partition("?")
     words = options.split("&")
-    said = [word.removeprefix(_POOLER) for word in words if word.startswith(_POOLER)]
+    messages = [word.removeprefix(_POOLER) for word in words if word.startswith(_POOLER)]
     rest = "&".join(word for word in words if not word.startswith(_POOLER))
-    return load_driver().conninfo.conninfo_to_dict(f"{front}?{rest}"), said[-1] == "true" if said else None
+    return load_driver().conninfo.conninfo_to_dict(f"{front}?{rest}"), messages[-1] == "true" if messages else None
 
 
 def transaction_settings(connection: Any) -> list[str]:
@@ -142,12 +142,12 @@ def transaction_settings(connection: Any) -> list[str]:
 @contextmanager
 def timed(connection: Any) -> Generator[None]:
     """Count a wait for the database."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     try:
         yield
     finally:
         connection.quipu_trips += 1
-        connection.quipu_seconds += time.perf_counter() - begun
+        connection.quipu_seconds += time.perf_counter() - start
 
 
 @contextmanager
@@ -174,15 +174,15 @@ def run_together(connection: Any, statements: Statements) -> list[Outcome]:
     pgconn, transformer = connection.pgconn, load_driver().adapt.Transformer(connection)
     pgconn.enter_pipeline_mode()
     try:
-        prepared = _send_together(connection, transformer, statements)
+        dumped_parameters = _send_together(connection, transformer, statements)
         connection.wait(receive.send(pgconn))
-        results = [connection.wait(receive.fetch_many(pgconn))[-1] for _ in prepared]
+        results = [connection.wait(receive.fetch_many(pgconn))[-1] for _ in dumped_parameters]
         connection.wait(receive.fetch_many(pgconn))  # the end of all
     finally:
         if pgconn.status != psycopg.pq.ConnStatus.BAD:
             pgconn.exit_pipeline_mode()
     outcomes: list[Outcome] = []
-    for result, names in zip(results, prepared, strict=True):
+    for result, names in zip(results, dumped_parameters, strict=True):
         if (error := failure(result)) is not None:
             raise error
         connection.quipu_prepared.update(names or ())

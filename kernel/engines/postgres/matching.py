@@ -92,8 +92,8 @@ def matching(
     words = occurrences(db, [*(stem for group in groups for stem in group), *phrases]) if groups else None
     if words is not None:
         return _from_memory(words, groups, phrases, limit, ids)
-    some, other, *_ = [*match.some, None, None]
-    terms = {"every": match.every, "some": some, "other": other, "places": within}
+    first, second, *_ = [*match.some, None, None]
+    terms = {"every": match.every, "some": first, "other": second, "places": within}
     ids = list(ids) if ids is not None else None
     rows = db.query("engine.full_text.matching", **terms, ids=ids, asked=list(phrases), limit=limit)
     counts = np.array([row[2] for row in rows], np.int64).reshape(len(rows), len(phrases))

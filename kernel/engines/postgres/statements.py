@@ -124,8 +124,8 @@ def statements(answered: Mapping[str, Answered], root: Path = ROOT) -> dict[str,
     own = {name: statement.text for name, statement in load_postgres(root).items()}
     if unknown := [name for name in [*own, *answered] if name not in texts and not name.startswith(_ENGINE)]:
         raise ValueError(f"PostgreSQL has texts for {', '.join(sorted(unknown))}, which sql/ has not")
-    found: dict[str, str] = {name: translate(text) for name, text in {**texts, **own}.items()}
-    return found | {name: Statement(name, answered=function) for name, function in answered.items()}
+    by_name: dict[str, str] = {name: translate(text) for name, text in {**texts, **own}.items()}
+    return by_name | {name: Statement(name, answered=function) for name, function in answered.items()}
 
 
 def run(db: Any, name: str, /, **params: Any) -> Any:

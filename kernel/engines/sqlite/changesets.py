@@ -40,10 +40,10 @@ class Recorder:
     def take(self) -> bytes | None:
         """Return the changeset since the last one; None if it is larger than the limit."""
         self._check_size()
-        taken = self._session.changeset() if self._session.enabled else None
+        changes = self._session.changeset() if self._session.enabled else None
         self._session.close()
         self._session = self._open()
-        return taken
+        return changes
 
     def close(self) -> None:
         self._db.set_progress_handler(None, id=Recorder)
@@ -83,11 +83,11 @@ def can_revert(db: apsw.Connection, parts: Callable[[], Iterable[bytes]]) -> boo
     """
     trial = apsw.Connection("")
     try:
-        copied: set[tuple[object, ...]] = set()
+        rows: set[tuple[object, ...]] = set()
         for changes in parts():
             for change in apsw.Changeset.iter(changes) if changes else ():
                 if is_recorded(change.name):
-                    _copy_row(db, trial, change, copied)
+                    _copy_row(db, trial, change, rows)
         return all(revert(trial, changes, foreign_keys=False) for changes in parts())
     finally:
         trial.close()

@@ -151,8 +151,8 @@ class Connection:
         foreign tables.
         """
         ours = schema_tables().names()
-        broken = [table for table, *_ in self.values("PRAGMA foreign_key_check")]
-        return sum(table in ours and changesets.is_recorded(table) for table in broken)
+        tables = [table for table, *_ in self.values("PRAGMA foreign_key_check")]
+        return sum(table in ours and changesets.is_recorded(table) for table in tables)
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
         """Opens a write transaction, which holds the write lock of the file.

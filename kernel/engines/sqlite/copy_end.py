@@ -45,9 +45,9 @@ class FileEnd:
 
     def set_last_ids(self, ids: Mapping[str, int]) -> None:
         for name, last in ids.items():
-            known: dict[str, Any] = {"name": name, "last": last}
+            params: dict[str, Any] = {"name": name, "last": last}
             self._db.values("DELETE FROM sqlite_sequence WHERE name = :name", {"name": name})
-            self._db.values("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", known)
+            self._db.values("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", params)
 
     def rebuild(self) -> None:
         """Makes full text from the documents."""

@@ -35,18 +35,18 @@ class FolderLock:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
 
-    def take(self, wanted: Lock) -> bool:
+    def take(self, kind: Lock) -> bool:
         """Takes a lock at once instead of the one held; False if another process is in the way."""
         self.release()
         try:
             self._db.pragma("journal_mode", "memory")  # nothing is written, so no journal is needed
-            self._db.execute(_BEGIN[wanted]).fetchall()
+            self._db.execute(_BEGIN[kind]).fetchall()
         except (apsw.BusyError, apsw.LockedError):
             self.release()
             return False
         except apsw.ReadOnlyError:
             raise Fault("storage", f"Cannot use the data directory {self._folder}: Read-only file system") from None
-        self.held = wanted
+        self.held = kind
         return True
 
     def enter(self) -> bool:

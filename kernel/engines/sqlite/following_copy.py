@@ -76,12 +76,12 @@ class FollowingCopy:
         return source
 
     def _check(self, source: apsw.Connection) -> None:
-        begun = time.monotonic()
-        self._checked = begun >= self._check_at
+        start = time.monotonic()
+        self._checked = start >= self._check_at
         if not self._checked:
             return
         errors = integrity_errors(source)
-        self._check_at = time.monotonic() + _CHECK_PAUSE * (time.monotonic() - begun)
+        self._check_at = time.monotonic() + _CHECK_PAUSE * (time.monotonic() - start)
         self.damaged = bool(errors)
         if errors:
             raise source_damaged(errors[0])

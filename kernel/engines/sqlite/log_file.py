@@ -45,5 +45,5 @@ def size_of(file: Path) -> int:
 
 
 def _is_rollback_file(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(_FORMAT_AT.stop)[_FORMAT_AT] == _ROLLBACK_FORMAT
+    with file.open("rb") as stream:
+        return stream.read(_FORMAT_AT.stop)[_FORMAT_AT] == _ROLLBACK_FORMAT

@@ -12,8 +12,8 @@ def write_page_sums(file: Path) -> None:
 
     SQLite keeps that room, but writes no sums into it: sqlite.org/cksumvfs.html.
     """
-    with file.open("rb") as opened:
-        header = opened.read(_HEADER_BYTES)
+    with file.open("rb") as stream:
+        header = stream.read(_HEADER_BYTES)
     if header[20:] != _SUMS_BYTES:
         return
     import numpy as np

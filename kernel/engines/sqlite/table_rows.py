@@ -19,14 +19,14 @@ class TableRows:
         """Return the names of the tables, each after those that it refers to, so that its rows can be undone before
         theirs.
         """
-        found = self._execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", None)
-        waiting = {name: self._parents(name) - {name} for (name,) in found if not name.startswith("sqlite_")}
-        ordered: dict[str, None] = {}
+        rows = self._execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", None)
+        waiting = {name: self._parents(name) - {name} for (name,) in rows if not name.startswith("sqlite_")}
+        names: dict[str, None] = {}
         while waiting:
             ready = [name for name, parents in waiting.items() if parents.isdisjoint(waiting)]
-            ordered |= dict.fromkeys(ready or waiting)  # tables that refer to each other are left in their order
-            waiting = {name: parents for name, parents in waiting.items() if name not in ordered}
-        return list(ordered)
+            names |= dict.fromkeys(ready or waiting)  # tables that refer to each other are left in their order
+            waiting = {name: parents for name, parents in waiting.items() if name not in names}
+        return list(names)
 
     def columns(self, table: str) -> list[str]:
         """Return the columns that hold values, without those that are computed."""
@@ -57,8 +57,8 @@ class TableRows:
 
     def _described(self, table: str) -> list[tuple[str, int]]:
         if table not in self._columns:
-            found = self._execute("SELECT name, pk FROM pragma_table_info(:table)", {"table": table})
-            self._columns[table] = [(name, part) for name, part in found]
+            rows = self._execute("SELECT name, pk FROM pragma_table_info(:table)", {"table": table})
+            self._columns[table] = [(name, part) for name, part in rows]
         return self._columns[table]
 
     def key(self, table: str) -> list[str]:

@@ -25,14 +25,14 @@ class Tokenizers:
         """Return the stems of a text, or its trigrams, without their positions."""
         if not text:
             return []
-        found = self._tokenizers()[trigrams](
+        tokens = self._tokenizers()[trigrams](
             text.replace("\0", " ").encode(),
             apsw.FTS5_TOKENIZE_DOCUMENT,
             None,
             include_offsets=False,
             include_colocated=False,
         )
-        return cast("list[str]", found)
+        return cast("list[str]", tokens)
 
     def _tokenizers(self) -> tuple[apsw.FTS5Tokenizer, apsw.FTS5Tokenizer]:
         if self._made is None:

@@ -32,6 +32,6 @@ def _cosine_distance(vector: bytes, query: bytes) -> float | None:
     import simsimd
 
     dot: Any = simsimd.dot  # a float, of vectors
-    one, other = memoryview(vector).cast("b"), memoryview(query).cast("b")
-    squares: float = dot(one, one) * dot(other, other)
-    return 1 - dot(one, other) / sqrt(squares) if squares else None
+    first, second = memoryview(vector).cast("b"), memoryview(query).cast("b")
+    squares: float = dot(first, first) * dot(second, second)
+    return 1 - dot(first, second) / sqrt(squares) if squares else None

@@ -189,11 +189,11 @@ class _Automaton(NamedTuple):
 
 def matched_rule(text: str) -> str:
     """Return the rule that a text matches, for example `exfiltration`; empty if it matches none."""
-    normalized = _normalized(text.lower())
-    rule = _match(normalized)
-    if rule and _SECURITY_TOPIC.search(normalized):
-        rule = _match(_QUOTED.sub(" ", normalized))
-    return rule or ("exfiltration" if "![" in normalized and _IMAGE_BEACON.search(normalized) else "")
+    words = _normalized(text.lower())
+    rule = _match(words)
+    if rule and _SECURITY_TOPIC.search(words):
+        rule = _match(_QUOTED.sub(" ", words))
+    return rule or ("exfiltration" if "![" in words and _IMAGE_BEACON.search(words) else "")
 
 
 def _normalized(text: str) -> str:
@@ -201,11 +201,11 @@ def _normalized(text: str) -> str:
     if not text.isascii():
         for typographic, plain in _TYPOGRAPHY:
             text = text.replace(typographic, plain)
-        hidden = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
+        tags = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
         text = _INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
         if _MIXED_SCRIPTS.search(text):
             text = text.translate(_HOMOGLYPHS)
-        text = f"{text}\n{hidden.lower()}"
+        text = f"{text}\n{tags.lower()}"
     return _SPACES_BETWEEN_LETTERS.sub("", text) if _SPACED_LETTERS.search(text) else text
 
 
@@ -238,15 +238,15 @@ def _has_all_classes(words: Sequence[str]) -> bool:
 
 def _run(words: Sequence[str]) -> str:
     """Return the rule whose end is reached; for each state the last position at which it was reached is enough."""
-    reached = [_UNREACHED] * _AUTOMATON.states
+    positions = [_UNREACHED] * _AUTOMATON.states
     position = 0
     for number, word in enumerate(words):
         position += _SENTENCE_DISTANCE if word == _SENTENCE_END else 1
         for source, max_distance, target, rule, excluded in _AUTOMATON.transitions.get(word, ()):
-            if source < 0 or 0 < position - reached[source] <= max_distance:
+            if source < 0 or 0 < position - positions[source] <= max_distance:
                 if rule and not _in_other_context(words[number + 1 : number + 3], excluded):
                     return rule
-                reached[target] = position
+                positions[target] = position
     return ""
 
 
@@ -262,13 +262,13 @@ def _compile() -> _Automaton:
     for name, words in WORD_CLASSES.items():
         for word in words.split():
             class_bits[word] |= 1 << numbers[name]
-    required: list[int] = []
+    needs: list[int] = []
     state = 0
     for rule, pattern in _RULES:
         pattern, _, unless = pattern.partition(" - ")
         excluded = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
         names, gaps = pattern.split()[::2], [0, *map(int, pattern.split()[1::2])]
-        required.append(sum(1 << numbers[name] for name in set(names)))
+        needs.append(sum(1 << numbers[name] for name in set(names)))
         for number, name in enumerate(names):
             accepted = rule if number == len(names) - 1 else ""
             source = state - 1 if number else -1
@@ -276,7 +276,7 @@ def _compile() -> _Automaton:
             state += 1
             for word in WORD_CLASSES[name].split():
                 transitions.setdefault(word, []).append(transition)
-    return _Automaton({word: tuple(found) for word, found in transitions.items()}, class_bits, tuple(required), state)
+    return _Automaton({word: tuple(steps) for word, steps in transitions.items()}, class_bits, tuple(needs), state)
 
 
 _AUTOMATON = _compile()

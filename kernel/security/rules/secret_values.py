@@ -118,8 +118,8 @@ def _looks_random(value: str) -> bool:
     entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
     digits = sum(letter.isdigit() for letter in value)
     in_words = sum(map(len, _WORDS.findall(value)))
-    mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
-    return digits > 0 and mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
+    is_mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
+    return digits > 0 and is_mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
 
 
 def is_random_value(match: re.Match[str]) -> bool:
@@ -142,24 +142,26 @@ def is_password(match: re.Match[str]) -> bool:
     about it.
     """
     given = match["value"]
-    quoted = given[0] in "\"'`" and given[-1] == given[0]
-    value = given.strip("\"'`") if quoted else given.rstrip(_MARKS)
+    is_quoted = given[0] in "\"'`" and given[-1] == given[0]
+    value = given.strip("\"'`") if is_quoted else given.rstrip(_MARKS)
     # In the query of a URL, the next parameters say nothing about the password.
     if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]):
         return False
     if " " in value:
         return match["sign"] not in {"->", "→"} and not _PROSE.search(value)
-    if quoted and not value.isalpha():
+    if is_quoted and not value.isalpha():
         return True
     if _NO_VALUE.match(value) or _TYPE_NAME.fullmatch(value) or _UNIT.match(match.string, match.end()):
         return False
-    if not quoted and match["sign"] == ":" and (_is_tag(match) or _is_variable(match)):
+    if not is_quoted and match["sign"] == ":" and (_is_tag(match) or _is_variable(match)):
         return False
     if not re.fullmatch(r"[^\W\d]+(?:['-][^\W\d]+)*", value):
         return True
     # A word alone: a password if it is assigned, or if the line ends with it.
-    assigned = match["sign"].endswith("=")
-    return len(value) >= _MIN_WORD_LENGTH and (quoted or assigned or _END.match(match.string, match.end()) is not None)
+    is_assigned = match["sign"].endswith("=")
+    return len(value) >= _MIN_WORD_LENGTH and (
+        is_quoted or is_assigned or _END.match(match.string, match.end()) is not None
+    )
 
 
 def _is_tag(match: re.Match[str]) -> bool:
@@ -177,8 +179,8 @@ def is_strong_password(match: re.Match[str]) -> bool:
     password.
     """
     value = match["value"].strip(_MARKS)
-    mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
-    return mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
+    is_mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return is_mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
 
 
 def is_plain_value(match: re.Match[str]) -> bool:

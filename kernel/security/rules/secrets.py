@@ -61,12 +61,12 @@ def redact(text: str, mark: str) -> str:
     """Return the text with `mark` in place of each secret; it is changed if and only if `find_secret` finds
     one in it.
     """
-    shown, end = "", 0
+    output, end = "", 0
     for start, stop in sorted(_spans(text)):
         if stop > end:
-            shown += f"{text[end:start]}{mark}" if start >= end else ""
+            output += f"{text[end:start]}{mark}" if start >= end else ""
             end = stop
-    return shown + text[end:]
+    return output + text[end:]
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
