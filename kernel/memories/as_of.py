@@ -75,22 +75,22 @@ def changed(
     events = _events(tx, at, keys, limits)
     if query and (len(events) > limit or sum(event.size for event in events) > _MAX_BYTES):
         words = _parts_of_words(tx, query)
-        compared = _MAX_COMPARED // max(1, len(words))
-        events = tx.all("kernel.as_of.by_words", _Events, events=events, words=words, bytes=compared)
-    found: dict[tuple[str, str], Document] = {}
+        most = _MAX_COMPARED // max(1, len(words))
+        events = tx.all("kernel.as_of.by_words", _Events, events=events, words=words, bytes=most)
+    documents: dict[tuple[str, str], Document] = {}
     size = 0
     for document in _each_document(tx, events, max(limit, _LEAST_PAGE)):
         place = (document.space, document.key)
-        known = found.get(place)
-        if known is not None and known.doc < document.doc:
+        before = documents.get(place)
+        if before is not None and before.doc < document.doc:
             continue  # if clocks went back, the last of several events of one memory counts
-        found.pop(place, None)
+        documents.pop(place, None)
         if passes is None or passes(document):
-            found[place] = document
+            documents[place] = document
             size += len(document.text)
-        if len(found) >= limit or (query and size >= _MAX_BYTES):
+        if len(documents) >= limit or (query and size >= _MAX_BYTES):
             break
-    return [*found.values()]
+    return [*documents.values()]
 
 
 def _each_document(tx: Tx, events: Sequence[_Events], limit: int) -> Iterator[Document]:
@@ -101,15 +101,15 @@ def _each_document(tx: Tx, events: Sequence[_Events], limit: int) -> Iterator[Do
 def _events(tx: Tx, at: str, keys: Sequence[tuple[str, str]] | None, limits: Limits) -> list[_Events]:
     if keys is not None:
         return tx.all("kernel.as_of.changed_of", _Events, at=at, keys=[*keys], limit=MAX_CANDIDATES)
-    known: Mapping[str, Past] = tx.context.past
-    fixed = {name for name, past in known.items() if past.keeps_scope}
+    pasts: Mapping[str, Past] = tx.context.past
+    with_scope = {name for name, past in pasts.items() if past.keeps_scope}
     return tx.all(
         "kernel.as_of.changed",
         _Events,
         at=at,
-        dialects=[*known],
-        unrecorded=[space for past in known.values() for space in past.unrecorded],
-        fixed=[space for space in limits.spaces or () if _dialect(space) in fixed],
+        dialects=[*pasts],
+        unrecorded=[space for past in pasts.values() for space in past.unrecorded],
+        fixed=[space for space in limits.spaces or () if _dialect(space) in with_scope],
         scanned=_MAX_SCANNED,
         limit=MAX_CANDIDATES,
         **limits._replace(before=limits.before or END_OF_TIME)._asdict(),
@@ -142,8 +142,8 @@ def newest_unchanged(tx: Tx, at: str, limits: Limits, within: Within | None, *, 
     tx.flush_deferred()
     partitions = None if within is None else matching_partitions(tx, within)
     span = {"after": limits.after, "before": limits.before or END_OF_TIME, "at": at, "limit": limit, "offset": offset}
-    asked = {"actor": limits.actor, "folder": limits.folder, "partitions": partitions}
-    return tx.all("kernel.as_of.newest_unchanged", int, **asked, **span)
+    params = {"actor": limits.actor, "folder": limits.folder, "partitions": partitions}
+    return tx.all("kernel.as_of.newest_unchanged", int, **params, **span)
 
 
 def is_unrecorded(tx: Tx, space: str) -> bool:
@@ -167,26 +167,26 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     vectors = embedded if embedded and embedded[0].scale else []
     cosines = _cosines(vectors) if weights.meaning > 0 else {}
     near = _best(cosines)
-    kept = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)
-    none = float("nan")
-    rows = [(ids[one], ranks.get(one, none), cosines.get(one, none)) for one in kept]
+    positions = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)
+    nan = float("nan")
+    rows = [(ids[position], ranks.get(position, nan), cosines.get(position, nan)) for position in positions]
     docs, words, meaning = zip(*rows, strict=True) if rows else ((), (), ())
-    late, exact, share = np.full((3, len(kept)), none)
+    late, exact, share = np.full((3, len(positions)), nan)
     embedder = tx.context.embedder
-    held = [at for at, one in enumerate(kept) if vectors and vectors[one + 1].tokens]
-    question = embed_question(tx, query) if held and weights.late > 0 else None
+    with_tokens = [at for at, position in enumerate(positions) if vectors and vectors[position + 1].tokens]
+    question = embed_question(tx, query) if with_tokens and weights.late > 0 else None
     if embedder and question:
-        tokens = [vectors[kept[at] + 1].tokens for at in held]
+        tokens = [vectors[positions[at] + 1].tokens for at in with_tokens]
         found = embedder.interaction(question.whole.tokens, tokens, _OPENING_SHARE, question.subject)
-        late[held], exact[held], share[held] = found
+        late[with_tokens], exact[with_tokens], share[with_tokens] = found
     near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
-    long = [at for at in held if len(texts[kept[at]]) > passages.READ_CHARS and by_words[at] > 0]
+    long = [at for at in with_tokens if len(texts[positions[at]]) > passages.READ_CHARS and by_words[at] > 0]
     if long and question and weights.meaning > 0:
-        judged = passages.judge(tx, query, question, [passages.Body(texts[kept[at]], "") for at in long])
-        if judged is not None:
-            at = np.array(long)[judged.at]
+        scores = passages.judge(tx, query, question, [passages.Body(texts[positions[at]], "") for at in long])
+        if scores is not None:
+            at = np.array(long)[scores.at]
             values = near, late, exact, share
-            near, late, exact, share = map(passages.raised, values, (at,) * len(values), judged[1:])
+            near, late, exact, share = map(passages.raised, values, (at,) * len(values), scores[1:])
     evidence = by_words, near, late, exact, share
     return Candidates(np.array(docs, np.int64), *evidence, query=Reading(query, information(tx, query)))
 
@@ -201,17 +201,17 @@ def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
     by_dialect: dict[str, list[PastText]] = {}
     for state in latest.values():
         by_dialect.setdefault(_dialect(state.space), []).append(state)
-    found: list[Document] = []
+    documents: list[Document] = []
     for dialect, states in by_dialect.items():
         past: Past | None = tx.context.past.get(dialect)
         if past is not None:
             sources = zip(states, past.sources(tx, states), strict=True)
-            found += [_document(state, source) for state, source in sources if source is not None]
+            documents += [_document(state, source) for state, source in sources if source is not None]
     position = {-event.stood: at for at, event in enumerate(events)}
-    found.sort(key=lambda document: position[document.doc])
-    suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in found]
+    documents.sort(key=lambda document: position[document.doc])
+    suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in documents]
     rules = quarantine.rules_of(tx, suspects)
-    return [item._replace(flag=rule) for item, rule in zip(found, rules, strict=True)]
+    return [item._replace(flag=rule) for item, rule in zip(documents, rules, strict=True)]
 
 
 def _dialect(space: str) -> str:
@@ -259,8 +259,8 @@ def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
 
     if len(vectors) < 2:
         return {}
-    rows = np.frombuffer(b"".join([one.vector for one in vectors]), np.int8).reshape(len(vectors), -1)
-    units = rows * np.array([one.scale for one in vectors], np.float32)[:, None]
+    rows = np.frombuffer(b"".join([vector.vector for vector in vectors]), np.int8).reshape(len(vectors), -1)
+    units = rows * np.array([vector.scale for vector in vectors], np.float32)[:, None]
     return {at: cosine for at, cosine in enumerate((units[1:] @ units[0]).tolist()) if vectors[at + 1].scale}
 
 
