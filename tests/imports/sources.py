@@ -339,3 +339,35 @@ SOURCES: Mapping[str, Given] = {
         {"entities": 2, "links": 1, "notes": 2, "already there": 0, "left out": 2},
     ),
 }
+
+# Three rows of each export in JSON; of some they are a member of an object.
+ROWS = {
+    "mem0": [{"id": str(number), "memory": f"Fact {number}."} for number in range(3)],
+    "claude": [
+        {"uuid": f"c{number}", "chat_messages": [{"sender": "human", "text": f"Question {number}?"}]}
+        for number in range(3)
+    ],
+    "chatgpt": [
+        {
+            "id": f"c{number}",
+            "current_node": "a",
+            "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": [f"Question {number}?"]}}}},
+        }
+        for number in range(3)
+    ],
+    "claude-mem": [{"id": number, "title": f"Title {number}", "type": "change"} for number in range(3)],
+    "engram": [{"id": number, "title": "", "content": f"Note {number}.", "topic_key": "t"} for number in range(3)],
+    "mcp-memory-service": [{"content": f"Fact {number}.", "content_hash": f"h{number}"} for number in range(3)],
+    "letta": [{"id": f"p{number}", "text": f"Passage {number}."} for number in range(3)],
+}
+MEMBERS = {
+    "claude-mem": "observations",
+    "engram": "observations",
+    "mcp-memory-service": "memories",
+    "letta": "passages",
+}
+
+
+def written(kind: str, rows: list[Any]) -> str:
+    """Return an export of a kind with these rows."""
+    return json.dumps({MEMBERS[kind]: rows} if kind in MEMBERS else rows)

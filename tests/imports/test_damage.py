@@ -12,7 +12,6 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -21,7 +20,7 @@ from handlers.importers import archives, text_files
 from kernel.core.errors import Fault
 from kernel.store import long_work
 from tests.imports.harness import Shell
-from tests.imports.sources import SOURCES, json_file
+from tests.imports.sources import ROWS, SOURCES, json_file, written
 from tests.imports.sources import text_files as folder_of
 
 CUTS, FLIPS = 8, 32
@@ -204,37 +203,6 @@ def test_a_line_that_cannot_be_read_is_named(shell: Shell, tmp_path: Path) -> No
     done = shell.bring(folder)
     assert done["counts"] == {**SOURCES["cogx folder"].counts, "left out": 2}
     assert "left out: 1 memories.jsonl, line 4: was cut off" in done["remarks"]
-
-
-ROWS = {
-    "mem0": [{"id": str(number), "memory": f"Fact {number}."} for number in range(3)],
-    "claude": [
-        {"uuid": f"c{number}", "chat_messages": [{"sender": "human", "text": f"Question {number}?"}]}
-        for number in range(3)
-    ],
-    "chatgpt": [
-        {
-            "id": f"c{number}",
-            "current_node": "a",
-            "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": [f"Question {number}?"]}}}},
-        }
-        for number in range(3)
-    ],
-    "claude-mem": [{"id": number, "title": f"Title {number}", "type": "change"} for number in range(3)],
-    "engram": [{"id": number, "title": "", "content": f"Note {number}.", "topic_key": "t"} for number in range(3)],
-    "mcp-memory-service": [{"content": f"Fact {number}.", "content_hash": f"h{number}"} for number in range(3)],
-    "letta": [{"id": f"p{number}", "text": f"Passage {number}."} for number in range(3)],
-}
-MEMBERS = {
-    "claude-mem": "observations",
-    "engram": "observations",
-    "mcp-memory-service": "memories",
-    "letta": "passages",
-}
-
-
-def written(kind: str, rows: list[Any]) -> str:
-    return json.dumps({MEMBERS[kind]: rows} if kind in MEMBERS else rows)
 
 
 @pytest.mark.parametrize("kind", ROWS)

@@ -10,8 +10,7 @@ import pytest
 
 from kernel.core.errors import Fault
 from tests.imports.harness import Shell
-from tests.imports.sources import text_files
-from tests.imports.test_damage import ROWS, written
+from tests.imports.sources import ROWS, text_files, written
 
 ROUNDS = 2  # of each importer; each is a store of its own steps
 

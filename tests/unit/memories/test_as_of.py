@@ -63,7 +63,7 @@ def test_texts_are_found_by_words_and_by_meaning(kernel: Kernel) -> None:
 
     def find(weights: Weights = Weights()) -> list[tuple[int, bool, bool, bool]]:
         found = kernel.store.read_sync(lambda tx: as_of.find_in(tx, "a vehicle, a truck", texts, ids, weights))
-        return [(doc, *(value == value for value in rest)) for doc, *rest in zip(*found.columns[:-1], strict=True)]
+        return [(doc, *(value == value for value in rest)) for doc, *rest in zip(*found.columns[:4], strict=True)]
 
     assert find() == [(-7, False, True, True), (-3, True, True, True)]
     assert find(Weights(words=0, late=0)) == [(-7, False, True, False), (-3, False, True, False)]
