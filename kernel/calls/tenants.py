@@ -112,16 +112,16 @@ class Tenants:
             self._opening[name] = asyncio.create_task(self._admit(name))
         opening = self._opening[name]
         try:
-            admitted = await asyncio.shield(opening)
+            seat_or_fault = await asyncio.shield(opening)
         except asyncio.CancelledError:
             if not opening.done():
                 self._wanted[name] -= 1
             elif not opening.cancelled() and isinstance(seat := opening.result(), _Seat):
                 self._leave(seat)
             raise
-        if isinstance(admitted, Fault):
-            raise Fault(admitted.code, admitted.message)
-        return admitted
+        if isinstance(seat_or_fault, Fault):
+            raise Fault(seat_or_fault.code, seat_or_fault.message)
+        return seat_or_fault
 
     def _leave(self, seat: _Seat) -> None:
         seat.users -= 1
@@ -130,15 +130,15 @@ class Tenants:
 
     async def _admit(self, name: str) -> _Seat | Fault:
         """Return the seat of a tenant, of which those who wait are users before another may want it."""
-        admitted: _Seat | Fault | None = None
+        outcome: _Seat | Fault | None = None
         try:
-            admitted = await self._open(name)
-            return admitted
+            outcome = await self._open(name)
+            return outcome
         finally:
             del self._opening[name]
             waiting = self._wanted.pop(name, 0)
-            if isinstance(admitted, _Seat):
-                admitted.users += waiting
+            if isinstance(outcome, _Seat):
+                outcome.users += waiting
 
     async def _open(self, name: str) -> _Seat | Fault:
         """Return the seat of a tenant, which it may have kept, or the reason that it has none."""
@@ -151,14 +151,14 @@ class Tenants:
         try:
             if (closing := self._closing.get(name)) is not None:
                 await closing
-            opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
+            tenant: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
         finally:
             self._begun -= 1
             self._freed.set()
-        if isinstance(opened, Fault):
-            _log.error("tenant %s: %s", name, opened.message)  # the words may name folders
-            return Fault(opened.code, "The data of this tenant cannot be opened.")
-        seat = self._seats[name] = _Seat(opened)
+        if isinstance(tenant, Fault):
+            _log.error("tenant %s: %s", name, tenant.message)  # the words may name folders
+            return Fault(tenant.code, "The data of this tenant cannot be opened.")
+        seat = self._seats[name] = _Seat(tenant)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())
         return seat
@@ -168,7 +168,7 @@ class Tenants:
 
         The one open longest takes no new calls meanwhile.
         """
-        vectors = sum(one.store.context.search_cache.vectors.size for one in self.open_dispatches().values())
+        vectors = sum(dispatch.store.context.search_cache.vectors.size for dispatch in self.open_dispatches().values())
         if vectors > self._bounds.most_bytes:
             for name in sorted(self._unused(), key=lambda name: self._seats[name].used)[:_CLOSED_FOR_ONE]:
                 self._begin_to_close(name)
@@ -176,8 +176,8 @@ class Tenants:
         longest: _Seat | None = None
         try:
             while len(self._seats) + self._begun + len(self._closing) >= self._bounds.most:
-                if not self._closing and (unused := self._unused()):
-                    self._begin_to_close(min(unused, key=lambda name: self._seats[name].used))
+                if not self._closing and (candidates := self._unused()):
+                    self._begin_to_close(min(candidates, key=lambda name: self._seats[name].used))
                 elif not self._closing and self._seats and longest is None:
                     longest = next(iter(self._seats.values()))
                     longest.leaving = True

@@ -75,13 +75,13 @@ def _erase(texts: dict[tuple[str, str], str], config: Config, *, as_json: bool) 
         receipt = erase(
             config.file, context, app.DIALECTS, texts, lambda _line: None, _copies(config), alone=access.alone
         )
-    lines = [f"erased {erased.id}  sha256 {erased.sha256}" for erased in receipt.memories]
+    lines = [f"erased {memory.id}  sha256 {memory.sha256}" for memory in receipt.memories]
     lines += [f"audit row {receipt.audit} of {receipt.at}, hash {receipt.hash}"]
     lines += [
         f"bytes of {name} are left in the file: run `quipu compact`, with the servers stopped" for name in receipt.left
     ]
     lines += [f"a copy still holds a text: {name}" for name in receipt.copies]
-    whole = {**receipt._asdict(), "memories": [erased._asdict() for erased in receipt.memories]}
+    whole = {**receipt._asdict(), "memories": [memory._asdict() for memory in receipt.memories]}
     show(whole, "\n".join(lines), as_json=as_json)
     note("Exports, replicas and backups elsewhere are not checked: delete those that are older than this.")
     return 1 if receipt.left else 0

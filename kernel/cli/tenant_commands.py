@@ -35,9 +35,9 @@ def remove_tenant(arguments: argparse.Namespace, config: Config) -> int:
     if not arguments.yes:
         confirm(f"Erase all memories and keys of the tenant {name}, which no command brings back?", "tenant remove")
     receipt = erase(config, name)
-    erased = f"{receipt.keys} keys, {receipt.files} files of {receipt.bytes} bytes"
+    counts = f"{receipt.keys} keys, {receipt.files} files of {receipt.bytes} bytes"
     rows = f", {receipt.rows} rows" if config.store else ""
-    line = f"{name} was erased at {receipt.at}: {erased}{rows}; backups still have it"
+    line = f"{name} was erased at {receipt.at}: {counts}{rows}; backups still have it"
     show(receipt._asdict(), line, as_json=arguments.json)
     return 0
 

@@ -122,8 +122,8 @@ class HookSessions:
 
     def _fresh(self, key: str, now: str) -> HookSession:
         session = self._found.get(key, HookSession())
-        expired = session.at and datetime.fromisoformat(now) - datetime.fromisoformat(session.at) > _KEPT
-        return HookSession() if expired else session
+        is_expired = session.at and datetime.fromisoformat(now) - datetime.fromisoformat(session.at) > _KEPT
+        return HookSession() if is_expired else session
 
     def _put(self, key: str, session: HookSession) -> None:
         self._found[key] = session

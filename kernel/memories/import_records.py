@@ -120,11 +120,11 @@ def outcome_of_change(tx: Tx, space: str, key: str, text: str) -> bool | str:
     and False for that if the source is as it was imported.
     """
     events = history.read(tx, space, key)
-    imported = [event for event in events if event.tool.startswith(_IMPORT)]
-    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imported}
-    if events[-1:] == imported[-1:] or is_undone:
+    imports = [event for event in events if event.tool.startswith(_IMPORT)]
+    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imports}
+    if events[-1:] == imports[-1:] or is_undone:
         return UPDATED
-    return False if imported and imported[-1].after == text else KEPT
+    return False if imports and imports[-1].after == text else KEPT
 
 
 class Ahead(Struct):

@@ -328,16 +328,16 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
         for sample in _histogram({"tenant": tenant}, sizes, load.groups, load.calls)
     ]
     yield _family("quipu_queue_calls", "gauge", "Calls that wait.", waiting)
-    taken = [
+    rows = [
         sample
         for tenant, load in loads.items()
-        for queue, waited, calls in zip(("write", "read"), load.waited, load.taken, strict=True)
+        for queue, seconds, calls in zip(("write", "read"), load.waited, load.taken, strict=True)
         for sample in (
-            Sample("_sum", {"tenant": tenant, "queue": queue}, waited),
+            Sample("_sum", {"tenant": tenant, "queue": queue}, seconds),
             Sample("_count", {"tenant": tenant, "queue": queue}, calls),
         )
     ]
-    yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", taken)
+    yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", rows)
     ages = [
         Sample("", {"tenant": tenant, "queue": queue}, age)
         for tenant, load in loads.items()

@@ -87,14 +87,14 @@ def _holds(file: Path, key: str, text: str) -> bool:
     A line that is the key of the memory stays, in the audit.
     """
     longest = max((line.strip() for line in text.splitlines()), key=len, default="")
-    wanted = [part.encode() for part in {text.strip(), longest} - {key}]
+    pieces = [part.encode() for part in {text.strip(), longest} - {key}]
     files = (part for part in (file, file.with_name(f"{file.name}-wal")) if part.is_file() and part.stat().st_size)
-    return any(_contains(part, [text for text in wanted if len(text) >= _LEAST_BYTES]) for part in files)
+    return any(_contains(part, [text for text in pieces if len(text) >= _LEAST_BYTES]) for part in files)
 
 
-def _contains(file: Path, wanted: Sequence[bytes]) -> bool:
+def _contains(file: Path, pieces: Sequence[bytes]) -> bool:
     with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        return any(whole.find(part) >= 0 for part in wanted)
+        return any(whole.find(part) >= 0 for part in pieces)
 
 
 def _digest(text: str) -> str:

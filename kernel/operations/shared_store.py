@@ -50,14 +50,14 @@ def open_patiently(config: Config, opened: Callable[[], T | Fault], ending: Call
     """Return what is `opened`, which is tried again while the database is away or busy, until the configured wait has
     passed or the server is `ending`.
     """
-    start = told = time.monotonic()
+    start = last_told = time.monotonic()
     while isinstance(outcome := opened(), Fault) and outcome.code == "busy" and config.store:
         now = time.monotonic()
         left = start + config.store_wait - now
         if left <= 0 or ending():
             break
-        if told == start or now >= told + _TELL_SECONDS:
-            told = now
+        if last_told == start or now >= last_told + _TELL_SECONDS:
+            last_told = now
             reason = str(outcome.__cause__ or outcome.message).partition("\n")[0]
             _log.warning("waiting for the database, for %.0f s more: %s", left, reason)
         time.sleep(_TRY_SECONDS)
@@ -68,8 +68,10 @@ def prepare_tenant(config: Config, context: StoreContext) -> Stored:
     """Make the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
     make_private(config.home)
     _shared_keys(config).adopt()
-    unlimited = context._replace(call_limits=context.call_limits._replace(milliseconds=0))  # nobody can ask for less
-    with open_writer(config.file, unlimited) as db:
+    without_limit = context._replace(
+        call_limits=context.call_limits._replace(milliseconds=0)
+    )  # nobody can ask for less
+    with open_writer(config.file, without_limit) as db:
         return settled(db, api_keys.needed(config.data))
 
 

@@ -41,10 +41,10 @@ def asked_feed(tx: Tx, model: int, after: int, exact: bool, deletion: int) -> Ve
 
 def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
     """Writes up to `limit` blocks of vectors that are in none, if a block is full; returns how many were written."""
-    for written in range(limit):
+    for count in range(limit):
         after = tx.one("kernel.ann_storage.last_sealed_id", int, size=BLOCK_ROWS)
         if after is None or not _write_block(tx, model, after):
-            return written
+            return count
     return limit
 
 

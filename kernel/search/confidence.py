@@ -67,8 +67,8 @@ def _filled(shares: "Floats") -> "Floats":
     """Return shares with the median, as in fusion, for candidates whose tokens were not compared."""
     import numpy as np
 
-    compared = np.sort(shares[~np.isnan(shares)])
-    usual = compared[len(compared) // 2] if len(compared) else _USUAL_SHARE
+    values = np.sort(shares[~np.isnan(shares)])
+    usual = values[len(values) // 2] if len(values) else _USUAL_SHARE
     return np.where(np.isnan(shares), usual, shares)
 
 

@@ -70,8 +70,8 @@ def is_same_to(
 
 def covers(embedder: Embedder, left_text: tuple[str, bytes], right_text: tuple[str, bytes]) -> bool:
     """Return whether no word that matters is in only one of two texts, or of long texts in each; with packed tokens."""
-    unmatched = embedder.unmatched(left_text[1], right_text[1])
-    return (min(unmatched) if _are_long(left_text[0], right_text[0]) else max(unmatched)) <= MAX_UNMATCHED
+    weights = embedder.unmatched(left_text[1], right_text[1])
+    return (min(weights) if _are_long(left_text[0], right_text[0]) else max(weights)) <= MAX_UNMATCHED
 
 
 def tell_apart(left: str, right: str) -> bool:

@@ -241,12 +241,12 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near, respelling, searched = dict[int, float](), dict[int, float](), text, len(docs or ())
+    ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if docs is None:
             few = partitions and not partitions.large
-            searched = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).doc
+            size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).doc
         feed = ask_vectors(tx) if semantic else None
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
@@ -254,8 +254,8 @@ def find(
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
     # The share of words is needed for documents without a vector.
-    told = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, told, documents=searched))
+    weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
+    return candidates(ranks, near, Reading(respelling, weight, documents=size))
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

@@ -51,10 +51,9 @@ def rules_of(tx: Tx, suspects: Sequence[Suspect]) -> list[str | None]:
     if tx.context.injection_mode == OFF:
         return [None] * len(suspects)
     rules = [matched_rule(suspect.text) for suspect in suspects]
-    released = _released(tx, [suspect for suspect, rule in zip(suspects, rules, strict=True) if rule])
+    rows = _released(tx, [suspect for suspect, rule in zip(suspects, rules, strict=True) if rule])
     return [
-        None if not rule or _digest(suspect) in released else rule
-        for suspect, rule in zip(suspects, rules, strict=True)
+        None if not rule or _digest(suspect) in rows else rule for suspect, rule in zip(suspects, rules, strict=True)
     ]
 
 

@@ -182,10 +182,10 @@ def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: 
     foreign = embedder.is_foreign([query.tokens, *pool.tokens])
     if not foreign.any():
         return None
-    own, *others = foreign.tolist()
-    most = 2 * sum(others) > len(others)
+    own, *rest = foreign.tolist()
+    most = 2 * sum(rest) > len(rest)
     languages = np.full(len(matches.docs), most + own, np.int64)
-    languages[matches.docs.searchsorted(pool.windows[:, 2])] = np.array(others, np.int64) + own
+    languages[matches.docs.searchsorted(pool.windows[:, 2])] = np.array(rest, np.int64) + own
     return languages
 
 

@@ -21,11 +21,11 @@ def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
     partitions = matching_partitions(tx, within)
     if not expression or not partitions:
         return []
-    casefolded = [part.casefold() for part in parts]
+    folded_parts = [part.casefold() for part in parts]
 
     def held(key: str, text: str) -> str | None:
         text = text.casefold()
-        return key if all(part in text for part in casefolded) else None
+        return key if all(part in text for part in folded_parts) else None
 
     keys = tx.all("kernel.trigrams.match_trigrams", held, query=expression, partitions=partitions)
     return [key for key in keys if key is not None]

@@ -211,8 +211,8 @@ def _words(text: str) -> list[tuple[str, str]]:
     latin = _latin_language([word for script, word in words if script == "latin"])
     persian = not _PERSIAN_LETTERS.isdisjoint(text)
     languages = {"latin": latin, "arabic": "persian" if persian else "arabic"}
-    named = ((languages.get(script, script), word) for script, word in words)
-    return [(language, word) for language, word in named if language]
+    by_language = ((languages.get(script, script), word) for script, word in words)
+    return [(language, word) for language, word in by_language if language]
 
 
 def _latin_language(words: Iterable[str]) -> str:
@@ -254,9 +254,9 @@ def _hebrew(word: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    untyped: Any = Stemmer
+    module: Any = Stemmer
     try:
-        return untyped.Stemmer(language, 0).stemWord  # without a cache, which threads would share
+        return module.Stemmer(language, 0).stemWord  # without a cache, which threads would share
     except KeyError as error:  # for want of memory: every language of this module is there
         raise MemoryError from error
 

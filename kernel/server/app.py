@@ -123,7 +123,7 @@ def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> Stor
 def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
-    configured = shared._replace(
+    context = shared._replace(
         settings=values,
         data=config.home.absolute(),
         call_limits=config.limits.engine,
@@ -138,16 +138,16 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         ),
         hook_sessions=HookSessions(),
     )
-    return in_database(config, configured)
+    return in_database(config, context)
 
 
-def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
+def select_dialects(names: tuple[str, ...], available: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
     """Return the dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
-    by_name = {dialect.name: dialect for dialect in known}
+    by_name = {dialect.name: dialect for dialect in available}
     for name in names:
         if name not in by_name:
             raise Fault("invalid", f"There is no dialect {name}: choose from {', '.join(by_name)}")
-    return tuple(by_name[name] for name in names) if names else known
+    return tuple(by_name[name] for name in names) if names else available
 
 
 def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
@@ -155,13 +155,13 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
     store, stored = _opened(config, shared, served)
-    shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
+    offered_dialects = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
-    observers = [one.observe for one in (metrics, tracing) if one]
+    observers = [source.observe for source in (metrics, tracing) if source]
     if config.log_calls or config.log_slow:
         observers.append(partial(logs.observe, slow_seconds=0.0 if config.log_calls else config.log_slow / 1000))
-    dispatch = Dispatch(store, shown, observers)
+    dispatch = Dispatch(store, offered_dialects, observers)
     return Kernel(config, store, dispatch, *stored, metrics, tracing)
 
 
@@ -340,8 +340,8 @@ def had_keys(config: Config) -> bool:
         return False
     db = Connection(config.file, base_context(None), readonly=True)
     try:
-        found = db.read(CallContext(), read_stored) if db.has_table("setting") else None
-        return found is not None and found.had_keys
+        row = db.read(CallContext(), read_stored) if db.has_table("setting") else None
+        return row is not None and row.had_keys
     finally:
         db.close()
 

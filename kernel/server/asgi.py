@@ -54,16 +54,16 @@ class Application:
         served = kernel.dispatch.dialects
         self.upkeep = Upkeep(kernel, worker)
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, self.upkeep), app.tenant_bounds(kernel))
-        addresses = {"/mcp": union(kernel)} | {address(chosen): chosen for chosen in selections(served)}
+        addresses = {"/mcp": union(kernel)} | {address(names): names for names in selections(served)}
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
         self.streams = UpdateStreams(kernel.seal_key)
-        self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
+        self._mcp = {path: self._endpoint(path, names, limits) for path, names in addresses.items()}
         self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._methods = MethodRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
-        fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
+        fast = {**{path.encode(): endpoint.direct for path, endpoint in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
             fast = {path: _noting(kernel.tracing.on_headers, route) for path, route in fast.items()}
         # Mere counters begin with the first page: a server without visitors observes nothing.
@@ -140,9 +140,9 @@ class Application:
 
         config, registry = self.kernel.config, self.kernel.metrics
         log = self._calls or self._observe_calls()
-        counted = None if registry is None else partial(self._counted_by_all, registry)
+        counters = None if registry is None else partial(self._counted_by_all, registry)
         site = (config, self.kernel.schema, self.access.auth.needed, log, self.stopping)
-        return console_of(site, self.guide, counted, limits_of(config), self.access, self._worker)
+        return console_of(site, self.guide, counters, limits_of(config), self.access, self._worker)
 
     @cached_property
     def _commands(self) -> ASGIApp:
@@ -171,33 +171,33 @@ class Application:
     async def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes | Fault:
         from kernel.observe.metrics import render, render_tenant
 
-        seen = await self._counted_by_all(registry)
-        if isinstance(seen, Fault):
-            return seen
+        counts = await self._counted_by_all(registry)
+        if isinstance(counts, Fault):
+            return counts
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
         memories = await self._memories(tenant)
         if tenant is not None:
-            return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info, memories)
-        return render(seen, info, memories)
+            return render_tenant({name: load for name, load in counts.loads.items() if name == tenant}, info, memories)
+        return render(counts, info, memories)
 
     async def _memories(self, tenant: str | None) -> dict[str, int]:
         """Return the number of memories of open tenants, or of one of them."""
         counts: dict[str, int] = {}
-        for name, one in self.tenants.open_dispatches().items():
+        for name, dispatch in self.tenants.open_dispatches().items():
             if tenant in (None, name):
                 with suppress(Fault):
-                    count = await one.store.read(day_counts.total, CallContext())[1]
+                    count = await dispatch.store.read(day_counts.total, CallContext())[1]
                     counts |= {} if isinstance(count, Fault) else {name: count}
         return counts
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """Return the counters of all workers."""
         seen, worker = self._snapshot(registry), self._worker
-        others = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
-        if isinstance(others, Fault):
-            return others
-        for other in others:
-            seen = seen.plus(msgspec.json.decode(other, type=type(seen)))
+        answers = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
+        if isinstance(answers, Fault):
+            return answers
+        for answer in answers:
+            seen = seen.plus(msgspec.json.decode(answer, type=type(seen)))
         return seen
 
     def snapshot(self) -> bytes:
@@ -207,7 +207,7 @@ class Application:
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
         from kernel.observe.metrics import Backups, Snapshot
 
-        loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
+        loads = {name: dispatch.store.load() for name, dispatch in self.tenants.open_dispatches().items()}
         use = None
         if self.kernel.config.store:
             from kernel.engines.postgres.database import database_use
@@ -276,10 +276,10 @@ def readiness(kernel: Kernel) -> Ready:
 def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
     """Return keys are required once there was one, or if the server listens beyond the loopback interface."""
     config, store = kernel.config, kernel.store
-    trusted = config.oauth
-    tokens = None if trusted is None else _tokens(config, trusted, paths)
+    issuer = config.oauth
+    tokens = None if issuer is None else _tokens(config, issuer, paths)
     required = tokens is not None or not on_loopback(config.host)
-    issuers = () if trusted is None else (trusted.issuer,)
+    issuers = () if issuer is None else (issuer.issuer,)
     auth = Auth(
         config.data,
         required=required,
@@ -295,10 +295,15 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     """Return tokens for all of /mcp, or for one dialect at its own path unless it reads the data of other dialects."""
     from kernel.security import oauth
 
-    known = [name for name in (trusted.audience, config.public) if name]
-    audiences = frozenset(name + end for name in known for end in ("", "/mcp"))
+    addresses = [name for name in (trusted.audience, config.public) if name]
+    audiences = frozenset(name + end for name in addresses for end in ("", "/mcp"))
     dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
-    of_dialect = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
+    of_dialect = {
+        name + path: dialect
+        for name in addresses
+        for path, dialect in dialects.items()
+        if dialect not in app.READING_ALL
+    }
     issuer = oauth.Issuer(trusted.issuer, trusted.keys, audiences, of_dialect, trusted.tenant, trusted.claim)
     return oauth.JwtVerifier(issuer)
 

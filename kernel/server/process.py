@@ -43,39 +43,39 @@ def inherited_sockets(environment: Mapping[str, str], process: int) -> list[sock
 def listening_sockets(host: str, port: int) -> list[socket.socket]:
     """Sockets that listen on every address of a host, as asyncio opens them; raises OSError."""
     with ExitStack() as stack:
-        found: list[socket.socket] = []
-        asked = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _, address in dict.fromkeys(asked):
-            one = stack.enter_context(socket.socket(family, kind, protocol))
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sockets: list[socket.socket] = []
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(infos):
+            sock = stack.enter_context(socket.socket(family, kind, protocol))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind(address)
-            one.listen(_BACKLOG)
-            found.append(one)
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind(address)
+            sock.listen(_BACKLOG)
+            sockets.append(sock)
         stack.pop_all()
-        return found
+        return sockets
 
 
 def most_reachable_host(sockets: Sequence[socket.socket]) -> str:
     """Return the host of these sockets that is reachable from most places, empty for none; a Unix socket is
     `localhost`.
     """
-    routed = {socket.AF_INET, socket.AF_INET6}
-    found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
-    return next((host for host in found if not on_loopback(host)), found[0] if found else "")
+    families = {socket.AF_INET, socket.AF_INET6}
+    names = [str(one.getsockname()[0]) if one.family in families else "localhost" for one in sockets]
+    return next((host for host in names if not on_loopback(host)), names[0] if names else "")
 
 
 def _listening(number: int) -> socket.socket:
     try:
-        found = socket.socket(fileno=number)
+        sock = socket.socket(fileno=number)
     except OSError:
         raise _refused(number) from None
-    if found.type != socket.SOCK_STREAM or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        found.detach()
+    if sock.type != socket.SOCK_STREAM or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        sock.detach()
         raise _refused(number)
-    found.set_inheritable(False)
-    return found
+    sock.set_inheritable(False)
+    return sock
 
 
 def _refused(number: int) -> Fault:
@@ -88,9 +88,9 @@ _MAX_DESCRIPTORS = 1 << 20  # asked for if the hard limit is infinite
 _SHARES = 2  # of the descriptors: connections, and the files of tenants
 
 
-def connection_limit(wanted: int) -> int:
-    """Return the connections that the limit of file descriptors allows, at most `wanted`."""
-    return max(1, min(wanted, (descriptors() - _OWN_DESCRIPTORS) // _SHARES))
+def connection_limit(most: int) -> int:
+    """Return the connections that the limit of file descriptors allows, at most `most`."""
+    return max(1, min(most, (descriptors() - _OWN_DESCRIPTORS) // _SHARES))
 
 
 def descriptors() -> int:

@@ -177,13 +177,13 @@ class Server(uvicorn.Server):
             raise self._fault
         return 0 if self.started else 1
 
-    def _serve_connection(self, accepted: socket) -> None:
-        if accepted.family in {AF_INET, AF_INET6}:
-            accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        accepted.setblocking(False)
+    def _serve_connection(self, sock: socket) -> None:
+        if sock.family in {AF_INET, AF_INET6}:
+            sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        sock.setblocking(False)
         state = {"server_state": self.server_state, "app_state": self.lifespan.state}
         protocol = partial(self.config.http_protocol_class, config=self.config, **state)
-        task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, accepted))
+        task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, sock))
         self._connecting.add(task)
         task.add_done_callback(self._connected)
 
@@ -200,30 +200,30 @@ class Server(uvicorn.Server):
         process.share_memory()
         worker = self._worker
         config = self._quipu_config
-        found = open_patiently(config, lambda: asgi.open_application(config, worker), lambda: self.should_exit)
-        if isinstance(found, Fault):
-            self._fault = found
+        outcome = open_patiently(config, lambda: asgi.open_application(config, worker), lambda: self.should_exit)
+        if isinstance(outcome, Fault):
+            self._fault = outcome
             self.should_exit = True
             loop.call_soon_threadsafe(self._gate.set_application, None)
             self._opened.set()
             return
-        self._application = found
-        found.connections = lambda: len(self.server_state.connections)
-        found.stopping, found.guide, found.local = lambda: self.should_exit, self._guide, self._local
+        self._application = outcome
+        outcome.connections = lambda: len(self.server_state.connections)
+        outcome.stopping, outcome.guide, outcome.local = lambda: self.should_exit, self._guide, self._local
         if worker is None:  # before the first answer: by the token a hook knows whom it has asked
-            self._local.publish([one for server in self.servers for one in server.sockets])
-        loop.call_soon_threadsafe(self._gate.set_application, found)
+            self._local.publish([sock for server in self.servers for sock in server.sockets])
+        loop.call_soon_threadsafe(self._gate.set_application, outcome)
         self._opened.set()
-        found.backups = start_backups(config, self._stopping, worker)
+        outcome.backups = start_backups(config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address
             console = at.endswith("/mcp") and config.ui
             also = f", the console is {at.removesuffix('/mcp')}/ui" if console else ""
             sys.stderr.write(f"quipu {VERSION} listens on {at}{also}\n")
         if worker is not None:
-            worker.text = found.snapshot
+            worker.text = outcome.snapshot
             worker.report_opened()
-        found.upkeep.run(self._stopping, _collect_garbage)
+        outcome.upkeep.run(self._stopping, _collect_garbage)
 
 
 def _kept_counters(worker: "Worker") -> bytes:

@@ -52,13 +52,13 @@ class Supervisor:
         gc.freeze()  # present objects stay, and their pages stay shared
         for number in SIGNALS:
             signal.signal(number, self._pass_on)
-        opened, opening = os.pipe()
+        read_end, opening = os.pipe()
         if worker := self._fork(0, opening):
-            os.close(opened)
+            os.close(read_end)
             return worker
         os.close(opening)
-        whole = bool(os.read(opened, 1))
-        os.close(opened)
+        whole = bool(os.read(read_end, 1))
+        os.close(read_end)
         for number in range(1, self._count if whole else 1):
             if worker := self._fork(number):
                 return worker
@@ -105,8 +105,8 @@ class Supervisor:
             signal.signal(signal.SIGALRM, self._kill)
             signal.setitimer(signal.ITIMER_REAL, _KILL_SECONDS)
         self._stopping = True
-        for one in self._sockets:
-            one.close()
+        for sock in self._sockets:
+            sock.close()
         for pid in self._running:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -49,11 +49,11 @@ class Upkeep:
 
     def add(self, kernel: Kernel) -> Callable[[], None]:
         """Takes care of a tenant until the function that it returns is called."""
-        name, tended = kernel.config.tenant, _Tended(kernel)
-        self._opened[name] = tended
+        name, entry = kernel.config.tenant, _Tended(kernel)
+        self._opened[name] = entry
 
         def leave() -> None:
-            tended.closing = True
+            entry.closing = True
             del self._opened[name]
             self._closed += 1
             if self._worker is not None:
@@ -61,18 +61,18 @@ class Upkeep:
 
         return leave
 
-    def run(self, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
+    def run(self, stopping: threading.Event, on_loaded: Callable[[], None] | None = None) -> None:
         """Reads the model and the vectors of the main store, then tends all stores, until `stopping` is set.
 
-        `loaded` is called once the model is loaded, or at once without a model.
+        `on_loaded` is called once the model is loaded, or at once without a model.
         """
-        self._warm(loaded)
+        self._warm(on_loaded)
         due = 0.0
         while not stopping.is_set():
             all_due = time.monotonic() >= due
-            for tended in [*self._opened.values()]:
-                if self._is_due(tended, all_due):
-                    self._tend(tended, stopping)
+            for entry in [*self._opened.values()]:
+                if self._is_due(entry, all_due):
+                    self._tend(entry, stopping)
             if all_due or self._closed > _CLOSED_TENANTS:
                 self._closed = 0
                 process.trim_memory()
@@ -80,36 +80,36 @@ class Upkeep:
                 due = time.monotonic() + _TIDY_SECONDS
             stopping.wait(_TICK_SECONDS)
 
-    def _warm(self, loaded: Callable[[], None] | None) -> None:
+    def _warm(self, on_loaded: Callable[[], None] | None) -> None:
         main, embedder = self._main, self._main.store.context.embedder
         if embedder is not None:
             catch_faults(embedder.load)
-        if loaded is not None:
-            loaded()
+        if on_loaded is not None:
+            on_loaded()
         if main.unclean:
             catch_faults(_tell_damage, main)
         if embedder is not None:
             catch_faults(main.store.read_sync, load_all_vectors)
 
-    def _is_due(self, tended: _Tended, all_due: bool) -> bool:
-        name = tended.kernel.config.tenant
-        is_changed = tended.kernel is self._main or tended.kernel.store.committed > tended.committed
+    def _is_due(self, entry: _Tended, all_due: bool) -> bool:
+        name = entry.kernel.config.tenant
+        is_changed = entry.kernel is self._main or entry.kernel.store.committed > entry.committed
         is_due = name not in self._complete or (all_due and is_changed)
-        return is_due and not tended.closing and (self._worker is None or self._worker.take_upkeep(name))
+        return is_due and not entry.closing and (self._worker is None or self._worker.take_upkeep(name))
 
-    def _tend(self, tended: _Tended, stopping: threading.Event) -> None:
+    def _tend(self, entry: _Tended, stopping: threading.Event) -> None:
         def stop() -> bool:
-            return tended.closing or stopping.is_set()
+            return entry.closing or stopping.is_set()
 
-        name, store = tended.kernel.config.tenant, tended.kernel.store
+        name, store = entry.kernel.config.tenant, entry.kernel.store
         if name not in self._complete:
             catch_faults(complete_index, store, app.DIALECTS, stop)
-        if tended.kernel is self._main or store.committed > tended.committed:
+        if entry.kernel is self._main or store.committed > entry.committed:
             catch_faults(tidy, store, stop)
-        tended.committed = store.committed
+        entry.committed = store.committed
         if not stop():
             self._complete.add(name)
-            if tended.kernel is not self._main:
+            if entry.kernel is not self._main:
                 stopping.wait(_PAUSE_SECONDS)
 
 

@@ -145,10 +145,10 @@ class Worker:
 
         Raises Fault("busy") if one does not answer.
         """
-        others = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
+        siblings = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
         try:
             with ExitStack() as stack:
-                answers = [stack.enter_context(_ask(channel.sent)) for channel in others]
+                answers = [stack.enter_context(_ask(channel.sent)) for channel in siblings]
                 return [text for answer in answers if (text := _all_of(answer))]
         except OSError:
             raise Fault("busy", "A worker does not answer, try again.") from None
@@ -164,15 +164,15 @@ class Worker:
         self._shared.set_connections(self.number, 0)
         self._serve = serve
         loop.add_reader(self._shared.channels[self.number].received.fileno(), self._receive)
-        for one in sockets:
-            one.setblocking(False)
-            loop.add_reader(one.fileno(), self._accept_one, loop, one)
+        for sock in sockets:
+            sock.setblocking(False)
+            loop.add_reader(sock.fileno(), self._accept_one, loop, sock)
 
     def stop_accepting(self, loop: AbstractEventLoop, sockets: Sequence[socket.socket]) -> None:
         """Leaves new connections to the others."""
         self._shared.set_connections(self.number, NOT_SERVING)
-        for one in sockets:
-            loop.remove_reader(one.fileno())
+        for sock in sockets:
+            loop.remove_reader(sock.fileno())
         self._receive()
 
     def count(self, connections: int) -> None:
@@ -181,7 +181,7 @@ class Worker:
 
     def _accept_one(self, loop: AbstractEventLoop, listener: socket.socket) -> None:
         try:
-            accepted, _ = listener.accept()
+            sock, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
@@ -192,17 +192,17 @@ class Worker:
         counts = [self._shared.connections(number) for number in range(len(self._shared.channels))]
         chosen = min(range(len(counts)), key=lambda number: (counts[number], number != self.number))
         self._shared.set_connections(chosen, counts[chosen] + 1)
-        if chosen == self.number or not self._handed_over(accepted, chosen):
-            self._serve(accepted)
+        if chosen == self.number or not self._handed_over(sock, chosen):
+            self._serve(sock)
 
-    def _handed_over(self, accepted: socket.socket, to: int) -> bool:
+    def _handed_over(self, sock: socket.socket, to: int) -> bool:
         assert sys.platform != "win32"
         try:
-            descriptors = [accepted.fileno()]
+            descriptors = [sock.fileno()]
             socket.send_fds(self._shared.channels[to].sent, [_CONNECTION], descriptors, socket.MSG_DONTWAIT)
         except OSError:  # it has not taken those before
             return False
-        accepted.close()
+        sock.close()
         return True
 
     def _receive(self) -> None:
@@ -210,10 +210,10 @@ class Worker:
         assert sys.platform != "win32"
         with suppress(BlockingIOError):
             while True:
-                received = self._shared.channels[self.number].received
-                kind, descriptors, _, _ = socket.recv_fds(received, 1, 1, socket.MSG_DONTWAIT)
-                for one in map(_socket_of, descriptors):
-                    self._serve(one) if kind == _CONNECTION else self._answer(one)
+                inbox = self._shared.channels[self.number].received
+                kind, descriptors, _, _ = socket.recv_fds(inbox, 1, 1, socket.MSG_DONTWAIT)
+                for sock in map(_socket_of, descriptors):
+                    self._serve(sock) if kind == _CONNECTION else self._answer(sock)
 
     def _answer(self, to: socket.socket) -> None:
         Thread(target=_send, args=(to, self.text()), name="quipu-answer", daemon=True).start()

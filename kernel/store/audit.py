@@ -88,10 +88,10 @@ class EarlierSlices:
         self.is_partial = self._begun and self._more
 
     def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
-        touched, first = tx.touched
+        count, first = tx.touched
         self._more = more
         self._changed = self._changed or changed
-        self.touched += touched
+        self.touched += count
         self.first = self.first or first[:TARGETS_SHOWN]
         if undo is not None:
             self.call, self.parts = undo.call, undo.parts

@@ -119,8 +119,8 @@ class CallQueue:
     def oldest(self) -> float:
         """Return the seconds that the oldest job has waited."""
         with self._pool.lock:
-            begun = min((line[0].queued for line in self._lines.values()), default=math.inf)
-        return max(0.0, time.monotonic() - begun)
+            since = min((line[0].queued for line in self._lines.values()), default=math.inf)
+        return max(0.0, time.monotonic() - since)
 
     def put(self, job: Job) -> None:
         """Queues a job; raises Fault("busy") if the queue has stopped, or for work that is not waited for."""
@@ -346,11 +346,11 @@ def answer_all(jobs: Sequence[Job]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
-    for loop, done in by_loop.items():
+    for loop, jobs_of_loop in by_loop.items():
         if loop is None:
-            _deliver(done)
+            _deliver(jobs_of_loop)
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(_deliver, done)
+            loop.call_soon_threadsafe(_deliver, jobs_of_loop)
 
 
 def _deliver(jobs: Sequence[Job]) -> None:
@@ -366,11 +366,11 @@ def discard(_job: Job) -> None:
 
 def wait(queue: CallQueue, work: Callable[[Tx], R], context: CallContext, *, exclusive: bool = False) -> R:
     """Queues `work` and blocks the calling thread until it is answered; raises the Fault."""
-    done = threading.Event()
-    job = Job(work, context, lambda _job: done.set())
+    answered = threading.Event()
+    job = Job(work, context, lambda _job: answered.set())
     job.exclusive = exclusive
     queue.put(job)
-    done.wait()
+    answered.wait()
     if isinstance(job.answer, Fault):
         raise job.answer
     return cast("R", job.answer)

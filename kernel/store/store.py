@@ -348,13 +348,13 @@ class Store:
 
     def _commit_singly(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Commits each call alone, so that a fault in deferred work fails only its own call."""
-        kept: WriteConnection | Fault = db
+        connection: WriteConnection | Fault = db
         for job in group:
-            if isinstance(kept, Fault):
-                fail_all([job], kept)
+            if isinstance(connection, Fault):
+                fail_all([job], connection)
             else:
-                kept = self._commit(kept, [job])
-        return kept
+                connection = self._commit(connection, [job])
+        return connection
 
     def _run_after_commit(
         self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
@@ -363,12 +363,12 @@ class Store:
 
         Slices that it returns follow behind the waiting jobs.
         """
-        done: list[object] = []
-        follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
+        results: list[object] = []
+        follower = Job(lambda tx: results.extend(work(tx) for work in works), group[0].context, discard)
         left = self._commit(db, [follower])
-        if len(done) < len(works):
+        if len(results) < len(works):
             fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))
-        for slices in done:
+        for slices in results:
             if isinstance(slices, Slices):
                 self.write_later(cast("Slices[object]", slices), CallContext(), exclusive=True)
         return left

@@ -29,12 +29,12 @@ def note_keys(tx: Tx) -> None:
 
 def settled(db: CommandConnection, needed: bool) -> Stored:
     """Return the stored state of a database, which gets its seal key; keys that are `needed` now are remembered."""
-    while (found := db.read(CallContext(), read_stored)) is None or needed > found.had_keys:
+    while (state := db.read(CallContext(), read_stored)) is None or needed > state.had_keys:
         with db.writing() as tx:
             tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
             if needed:
                 note_keys(tx)
-    return found
+    return state
 
 
 def read_stored(tx: Tx) -> Stored | None:
