@@ -67,22 +67,22 @@ class _File(NamedTuple):
     link_remarks: list[str]
 
 
-def import_files(given: Source) -> Steps[Imported]:
+def import_files(source: Source) -> Steps[Imported]:
     """Imports the files of a folder, one for each database.
 
     Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
     embedded again.
     """
-    path, known = given.path, given.settings[DATABASES]
+    path, known = source.path, source.settings[DATABASES]
     names = {db: f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
     found = {db: path / name for db, name in names.items() if not _refusal(path, name)}
     if not found:
         raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
-    others = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in others]
+    further = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in further]
     remarks += [f"{name}: left out, as it is {why}" for name in names.values() if (why := _refusal(path, name))]
     with ExitStack() as stack:
-        files = [_opened(stack, db, file, given) for db, file in found.items()]
+        files = [_opened(stack, db, file, source) for db, file in found.items()]
         tx = yield
         begin_steps(tx, sum(file.source.count(table) for file in files for table in TABLES))
         for file in files:
@@ -251,11 +251,11 @@ _IMPORTS: Mapping[str, ImportBatch] = MappingProxyType(
 )
 
 
-def _insert_new(found: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
+def _insert_new(rows: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
     """Inserts rows and returns the new ones; a row without an id is skipped."""
-    kept = [row for row in found if row.id]
-    new = set(insert([astuple(row) for row in kept]))
-    return [row for row in kept if row.id in new]
+    with_id = [row for row in rows if row.id]
+    new = set(insert([astuple(row) for row in with_id]))
+    return [row for row in with_id if row.id in new]
 
 
 def _index(tx: Tx, sources: Iterable[IndexSource]) -> None:

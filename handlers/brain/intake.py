@@ -63,30 +63,30 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
     groups: dict[tuple[str, str], list[int]] = {}
     for number, record in enumerate(records):
         groups.setdefault((record.kind, _database(tx, record.place)), []).append(number)
-    taken: list[int | str] = [False] * len(records)
+    outcomes: list[int | str] = [False] * len(records)
     for (kind, db), numbers in sorted(
         groups.items(), key=lambda group: group[0][0] == "link"
     ):  # links after their ends
         own = [records[number] for number in numbers]
         if kind == PARTS:
-            taken = [
+            outcomes = [
                 _archive_others(tx, db, one) if one in own else before
-                for one, before in zip(records, taken, strict=True)
+                for one, before in zip(records, outcomes, strict=True)
             ]
             continue
         rows = _rows(tx, kind, db, own)
         here = _known(tx, kind, db, rows)
         present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, record, row in zip(numbers, own, rows, strict=True):
-            taken[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
+            outcomes[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
         if not tx.readonly:
             _add(
                 tx,
                 kind,
                 db,
-                [(records[number], row) for number, row in zip(numbers, rows, strict=True) if taken[number] is True],
+                [(records[number], row) for number, row in zip(numbers, rows, strict=True) if outcomes[number] is True],
             )
-    return taken
+    return outcomes
 
 
 def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | str:
@@ -133,8 +133,14 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     space = f"brain:{db}"
     outcome = KEPT if is_immutable(old) else outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
-        kept = {"subcategory": None, "status": None, "importance": None, "valid_until": None}
-        changes = {"content": now.content, "category": now.category, "tags": now.tags, "metadata": now.metadata, **kept}
+        unset = {"subcategory": None, "status": None, "importance": None, "valid_until": None}
+        changes = {
+            "content": now.content,
+            "category": now.category,
+            "tags": now.tags,
+            "metadata": now.metadata,
+            **unset,
+        }
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
         row = tx.one("brain.memories.update", Memory, db=db, id=new.id, **changes, **more) or now
         _keep_update(tx, space, old.content, _Row((), row.id, row.content, memory_source(space, row)))
@@ -177,7 +183,7 @@ def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
 def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:
     if kind == "link":
         return _link_rows(tx, db, records)
-    keys = [_Key(one.key, one.details.get("root", ""), one.text, one.created_at) for one in records]
+    keys = [_Key(record.key, record.details.get("root", ""), record.text, record.created_at) for record in records]
     return [_ROWS[kind](tx, db, *pair) for pair in zip(records, _ids(tx, kind, db, keys), strict=True)]
 
 
@@ -185,9 +191,9 @@ def _ids(tx: Tx, kind: str, db: str, keys: Sequence[_Key]) -> list[str]:
     """Return the id of each key: that with its root, if the other is of another root."""
     pairs = [(id_of(kind, key.key), id_of(kind, f"{key.root}\0{key.key}")) for key in keys]
     rooted = [pair for key, pair in zip(keys, pairs, strict=True) if key.root]
-    known = _here(tx, kind, db, [number for pair in rooted for number in pair]) if rooted else {}
+    rows = _here(tx, kind, db, [number for pair in rooted for number in pair]) if rooted else {}
     return [
-        by_root if key.root and (by_root in known or not _is_of(key, kind, known.get(by_key))) else by_key
+        by_root if key.root and (by_root in rows or not _is_of(key, kind, rows.get(by_key))) else by_key
         for key, (by_key, by_root) in zip(keys, pairs, strict=True)
     ]
 
@@ -331,7 +337,7 @@ def _link_rows(tx: Tx, db: str, records: Sequence[Record]) -> list[_Row]:
     ends = [end for record in records for end in _ends(record)]
     numbers: dict[tuple[str, _Key], str] = {}
     for kind in {kind for kind, _ in ends}:
-        keys = list(dict.fromkeys(key for other, key in ends if other == kind))
+        keys = list(dict.fromkeys(key for end_kind, key in ends if end_kind == kind))
         numbers |= zip([(kind, key) for key in keys], _ids(tx, kind, db, keys), strict=True)
     return [_link_row(tx, record, [numbers[end] for end in _ends(record)]) for record in records]
 

@@ -88,9 +88,9 @@ def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
     The others are left alone if one of them has a row of the same id, which their links may refer to.
     """
     # Ids of the original are unique within a database only.
-    others = [name for name in databases(tx) if name != db]
-    alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)
-    tx.run("brain.links.delete_of_row", databases=[db, *(others if alone else [])], type=kind, id=key)
+    names = [name for name in databases(tx) if name != db]
+    alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=names)
+    tx.run("brain.links.delete_of_row", databases=[db, *(names if alone else [])], type=kind, id=key)
 
 
 def carry_entity_links(tx: Tx, db: str, old: str, new: str) -> None:

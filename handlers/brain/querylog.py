@@ -161,8 +161,8 @@ def elapsed_ms(start: float) -> float:
 
 def redact(text: str) -> str:
     """Return a query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
-    shown = secrets.redact(text, REDACTED)
-    return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
+    redacted = secrets.redact(text, REDACTED)
+    return redacted if len(redacted) <= MAX_LOGGED_CHARACTERS else f"{redacted[: MAX_LOGGED_CHARACTERS - 1]}…"
 
 
 def _totals(

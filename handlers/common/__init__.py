@@ -51,8 +51,8 @@ def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:
     return as_of.count_unrecorded(tx, filters) if filters.at else UNSET
 
 
-def _signals(found: Candidates | None) -> list[str]:
-    ran = () if found is None else (("words", found.words), ("meaning", found.meaning))
+def _signals(candidates: Candidates | None) -> list[str]:
+    ran = () if candidates is None else (("words", candidates.words), ("meaning", candidates.meaning))
     return [
         name for name, values in ran if (values == values).any()
     ]  # NaN, which a signal did not find, equals nothing

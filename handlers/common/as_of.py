@@ -27,9 +27,9 @@ def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Ch
     """Return the memories that have changed since, searched by their texts of that time."""
     keys, limits, passes = _tagged(filters), _limits(filters), partial(matches, filters)
     documents = as_of.changed(tx, filters.at, query=query, keys=keys, limits=limits, passes=passes)
-    kept = {document.doc: document for document in documents}
+    by_doc = {document.doc: document for document in documents}
     texts = [document.text for document in documents]
-    return Changed(kept, as_of.find_in(tx, query, texts, [*kept], weights))
+    return Changed(by_doc, as_of.find_in(tx, query, texts, [*by_doc], weights))
 
 
 def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
@@ -52,24 +52,24 @@ def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict
 def newest(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
     """Return the first documents that stood then and pass, last changed first."""
     keys, limits = _tagged(filters), _limits(filters)
-    found = [
+    documents = [
         *_newest_unchanged(tx, filters, passes, limit),
         *as_of.changed(tx, filters.at, keys=keys, limits=limits, passes=passes, limit=limit),
     ]
-    found.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
-    return found[:limit]
+    documents.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
+    return documents[:limit]
 
 
 def _newest_unchanged(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
-    found: list[Document] = []
+    page_documents: list[Document] = []
     for docs in _unchanged(tx, filters, limit):
         for start in range(0, len(docs), _PAGE):
             page = docs[start : start + _PAGE]
             documents = index.documents(tx, page)
-            found += [documents[doc] for doc in page if doc in documents and passes(documents[doc])]
-            if len(found) >= limit:
-                return found
-    return found
+            page_documents += [documents[doc] for doc in page if doc in documents and passes(documents[doc])]
+            if len(page_documents) >= limit:
+                return page_documents
+    return page_documents
 
 
 def _unchanged(tx: Tx, filters: Filters, first: int) -> Iterator[Sequence[int]]:

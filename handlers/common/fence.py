@@ -58,18 +58,18 @@ def without_fenced(text: str) -> str:
     A tag without its other end takes only lines in the form of stored data with it: it may stand in a memory that the
     client quotes, and must not take the client's own words along.
     """
-    kept = list[str]()
+    parts = list[str]()
     end = opened = 0
     is_open = False
     for tag in _TAG.finditer(text):
         closes = bool(tag[1])
         if is_open and not closes:
-            kept.append(_after_origins(text[opened : tag.start()]))
+            parts.append(_after_origins(text[opened : tag.start()]))
         elif not is_open:
-            kept.append(text[end : tag.start()])
+            parts.append(text[end : tag.start()])
         is_open, opened, end = not closes, tag.end(), tag.end()
-    kept.append(_after_origins(text[opened:]) if is_open else text[end:])
-    return _without_lines(_without_lines("".join(kept), _origins), _leads)
+    parts.append(_after_origins(text[opened:]) if is_open else text[end:])
+    return _without_lines(_without_lines("".join(parts), _origins), _leads)
 
 
 def _after_origins(text: str) -> str:
@@ -80,16 +80,16 @@ def _after_origins(text: str) -> str:
 
 def _origins(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the origins of memories stand, as `item` writes them: [SPACE/KEY, BY, DATE]."""
-    for found in _BRACKETS.finditer(text):
-        inside = found[1]
+    for match in _BRACKETS.finditer(text):
+        inside = match[1]
         slash = inside.find("/", 1)
         if slash > 0 and _DATED.search(inside, len(inside) - 12) and inside.rfind(", ", 0, -12) > slash + 1:
-            yield found.span()
+            yield match.span()
 
 
 def _leads(text: str) -> Iterator[tuple[int, int]]:
     """Return where the sentences stand that come before a fence."""
-    return (found.span() for found in _LEADS.finditer(text))
+    return (match.span() for match in _LEADS.finditer(text))
 
 
 def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]]) -> str:

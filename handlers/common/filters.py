@@ -87,9 +87,9 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
         return Filters(None, frozenset(), frozenset(), None, "", _tagged(tx, request), request.actor, *times)
     _check_dialects(tx, request)
     _check_left_out(tx, request)
-    found = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    _check_spaces(tx, request, {space for space, _ in found})
-    within = [place for place in found if not is_left_out(tx, place[0])]
+    partitions = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
+    _check_spaces(tx, request, {space for space, _ in partitions})
+    within = [place for place in partitions if not is_left_out(tx, place[0])]
     folder = _folder(tx, request)
     if folder:
         within.append((_FOLDER_SPACE, ""))
@@ -119,11 +119,11 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
     of_spaces = {space.partition(":")[0] for space in request.spaces}
     asked = [{*names} for names in (request.dialects, of_spaces) if names]
     searched = [find for name, find in tx.context.tagged.items() if all(name in names for names in asked)]
-    found = frozenset(place for find in searched for place in find(tx, request.tags))
-    if not found:
-        shown = ", ".join(one_line(tag, 80) for tag in request.tags[:_SHOWN])
-        raise Fault("invalid", f"tags: nothing that is searched has the tag {shown}")
-    return found
+    places = frozenset(place for find in searched for place in find(tx, request.tags))
+    if not places:
+        tags = ", ".join(one_line(tag, 80) for tag in request.tags[:_SHOWN])
+        raise Fault("invalid", f"tags: nothing that is searched has the tag {tags}")
+    return places
 
 
 def _folder(tx: Tx, request: Recall) -> str:
@@ -146,35 +146,35 @@ def _check_dialects(tx: Tx, request: Recall) -> None:
             raise _unknown("dialects", name, tx.context.dialects)
 
 
-def _check_spaces(tx: Tx, request: Recall, found: set[str]) -> None:
+def _check_spaces(tx: Tx, request: Recall, spaces: set[str]) -> None:
     """Refuses a space that is none; one of a dialect that has no space yet may become one."""
-    if found.issuperset(request.spaces):
+    if spaces.issuperset(request.spaces):
         return
-    known = {space for space, _ in index.partitions_of(tx, None, None, None)}
-    dialects = {space.partition(":")[0] for space in known}
+    names = {space for space, _ in index.partitions_of(tx, None, None, None)}
+    dialects = {space.partition(":")[0] for space in names}
     for name in request.spaces:
         dialect = name.partition(":")[0]
-        if name not in known and (dialect in dialects or dialect not in tx.context.dialects):
-            raise _unknown("spaces", name, sorted(known) or tx.context.dialects)
+        if name not in names and (dialect in dialects or dialect not in tx.context.dialects):
+            raise _unknown("spaces", name, sorted(names) or tx.context.dialects)
 
 
 def _check_scope(tx: Tx, request: Recall, scope: str) -> None:
     """Refuses a scope that no space has; the message lists those of the spaces that are searched."""
     every = index.partitions_of(tx, None, None, None)
-    if every and scope not in {known for _, known in every}:
+    if every and scope not in {name for _, name in every}:
         chosen = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
-        raise _unknown("scope", scope, [*sorted({known for _, known in chosen if known}), "a folder of paths"])
+        raise _unknown("scope", scope, [*sorted({name for _, name in chosen if name}), "a folder of paths"])
 
 
-def _unknown(field: str, given: str, known: Iterable[str]) -> Fault:
-    names = [*known]
-    shown = ", ".join(one_line(name, 80) for name in names[:_SHOWN])
+def _unknown(field: str, value: str, choices: Iterable[str]) -> Fault:
+    names = [*choices]
+    listed_names = ", ".join(one_line(name, 80) for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return Fault("invalid", f"{field}: there is no {one_line(given, 80)}, but {shown}{more}")
+    return Fault("invalid", f"{field}: there is no {one_line(value, 80)}, but {listed_names}{more}")
 
 
-def _time(name: str, given: str) -> str:
-    moment = utc_time(given) if given else ""
+def _time(name: str, value: str) -> str:
+    moment = utc_time(value) if value else ""
     if moment is None:
         raise Fault("invalid", f"{name} is not an ISO 8601 time")
     return moment

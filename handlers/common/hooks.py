@@ -91,10 +91,10 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
     # A session that was compacted has the summary in its context.
     left_out = ("handoff",) if request.source == "compact" else ()
     asked = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
-    found = primed(tx, asked, left_out)
+    lines = primed(tx, asked, left_out)
     if session:
-        sessions.start(session, tx.now, asked.root, found.ids)
-    answer.text = found.text
+        sessions.start(session, tx.now, asked.root, lines.ids)
+    answer.text = lines.text
     return answer
 
 
@@ -106,11 +106,11 @@ def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
     prompt = fence.without_fenced(fence.without_private(request.prompt or "")).strip()
     if not session or len(prompt) < _LEAST_PROMPT_CHARS or prompt.startswith(_COMMAND_SIGNS):
         return answer
-    given = _sessions(tx).take_prompt(session, tx.now)
-    if given is None:
+    ids = _sessions(tx).take_prompt(session, tx.now)
+    if ids is None:
         return answer
-    found = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, given)
-    answer.text = compose(_ABOUT_PROMPT, hit_lines(found), _PROMPT_TOKENS).text
+    hits = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, ids)
+    answer.text = compose(_ABOUT_PROMPT, hit_lines(hits), _PROMPT_TOKENS).text
     return answer
 
 
@@ -138,8 +138,8 @@ def session_end(tx: Tx, request: HookInput) -> HookOutput:
 
 def _session(request: HookInput) -> str:
     """Return the session, unique among all clients; empty if the client names none."""
-    given = request.session_id or request.conversation_id or ""
-    return f"{request.client}:{given[:128]}" if given and given.isprintable() else ""
+    session = request.session_id or request.conversation_id or ""
+    return f"{request.client}:{session[:128]}" if session and session.isprintable() else ""
 
 
 def _folder(request: HookInput) -> str:
@@ -148,9 +148,9 @@ def _folder(request: HookInput) -> str:
 
 
 def _sessions(tx: Tx) -> HookSessions:
-    found = tx.context.hook_sessions
-    assert found is not None, "every open store has one"
-    return found
+    sessions = tx.context.hook_sessions
+    assert sessions is not None, "every open store has one"
+    return sessions
 
 
 def _age(tx: Tx, at: str) -> timedelta:

@@ -50,9 +50,9 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     likely = _fill_whole(answer, listing, request) or _fill(answer, listing, request)
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
-        shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
-        answer.cursor = encode_cursor(listing.shown, listing.question, shown)
-        likely += _cursor_tokens(listing.shown, len(shown))
+        keys = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
+        answer.cursor = encode_cursor(listing.shown, listing.question, keys)
+        likely += _cursor_tokens(listing.shown, len(keys))
     answer.tokens = math.ceil(likely)
     return answer
 
@@ -77,18 +77,18 @@ def _fill(answer: Recalled, listing: RankedResults, request: Recall) -> float:
     room, likely = request.max_tokens - spent.most - _LATER_TOKENS, spent.likely
     for number, item in enumerate(listing.items[: request.limit], start=1):
         cursor = _cursor_tokens(listing.shown, number) if number < len(listing.items) else 0.0
-        found, spent = _fit(item, request, room - cursor, first=number == 1)
-        if found is None and number == 1:
+        memory, spent = _fit(item, request, room - cursor, first=number == 1)
+        if memory is None and number == 1:
             raise _too_few(item, request, room - cursor)
-        if found is None:
+        if memory is None:
             break
-        answer.memories.append(found)
+        answer.memories.append(memory)
         room, likely = room - spent.most, likely + spent.likely
     return likely
 
 
-def _cursor_tokens(shown: SeenPage, count: int) -> float:
-    return cursor_length(len(shown.digests) + count) * CURSOR_TOKENS_PER_BYTE
+def _cursor_tokens(seen_page: SeenPage, count: int) -> float:
+    return cursor_length(len(seen_page.digests) + count) * CURSOR_TOKENS_PER_BYTE
 
 
 def _nothing(below: int) -> str:
@@ -112,10 +112,10 @@ def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
     """Return the memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
     text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
-    found = _recalled_memory(item, text, request)
-    spent = tokens_of(_encode(found))
+    memory = _recalled_memory(item, text, request)
+    spent = tokens_of(_encode(memory))
     if spent.most <= room or not first:
-        return (found, spent) if spent.most <= room else (None, spent)
+        return (memory, spent) if spent.most <= room else (None, spent)
     cut = _cut_to(item, request, room)
     return cut, tokens_of(_encode(cut)) if cut else spent
 
@@ -128,22 +128,22 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
     document = item.document
     detailed = _is_whole_text(request) or request.explain
     score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
-    found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
+    memory = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
     if item.scored is not None:
         strength = item.scored.strength
-        found.strength = round(strength, _LINE_DIGITS)
-        found.verdict = index.verdict(strength) if detailed else UNSET
+        memory.strength = round(strength, _LINE_DIGITS)
+        memory.verdict = index.verdict(strength) if detailed else UNSET
     if detailed:
-        found.scope = document.scope
+        memory.scope = document.scope
     if detailed or document.flag:
         born = UNSET if document.created_at == document.updated_at else document.created_at
-        found.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
-    found.flag = document.flag or UNSET
-    found.older_version_of = item.newer or UNSET
+        memory.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
+    memory.flag = document.flag or UNSET
+    memory.older_version_of = item.newer or UNSET
     if request.explain:
-        found.signals = _signals(item)
-        found.explained = _explained(item) if item.scored else UNSET
-    return found
+        memory.signals = _signals(item)
+        memory.explained = _explained(item) if item.scored else UNSET
+    return memory
 
 
 def _is_whole(text: str, whole: str) -> bool:
@@ -186,8 +186,8 @@ def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemor
     and None if there is none for its id and the least text.
     """
 
-    def fits(found: RecalledMemory) -> bool:
-        return tokens_of(_encode(found)).most <= room
+    def fits(memory: RecalledMemory) -> bool:
+        return tokens_of(_encode(memory)).most <= room
 
     text = item.document.text
     if not fits(_least(item, request)):

@@ -92,12 +92,12 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
     return Primed(text, fence.tokens(text), [line.id for line in fitting if line.id])
 
 
-def hits_above(tx: Tx, query: str, floor: Floor, limit: int, given: Collection[str] = ()) -> list[Document]:
+def hits_above(tx: Tx, query: str, floor: Floor, limit: int, seen_ids: Collection[str] = ()) -> list[Document]:
     """Return the best hits of at least this strength, without those of these ids."""
-    request = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(given), 100))
+    request = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(seen_ids), 100))
     _, ranked = find(tx, prepare(tx, request, None))
     documents = [item.document for item in ranked.items]
-    return [document for document in documents if f"{document.space}/{document.key}" not in given][:limit]
+    return [document for document in documents if f"{document.space}/{document.key}" not in seen_ids][:limit]
 
 
 def hit_lines(hits: Sequence[Document]) -> list[_Line]:
@@ -187,5 +187,5 @@ def _item(text: str, document: Document) -> str:
     return fence.item(text, f"{document.space}/{document.key}", document.actor, document.updated_at)
 
 
-def _hits(tx: Tx, query: str, given: Collection[str]) -> list[_Line]:
-    return hit_lines(hits_above(tx, query, "strong", MOST_HITS, given)) if query.strip() else []
+def _hits(tx: Tx, query: str, seen_ids: Collection[str]) -> list[_Line]:
+    return hit_lines(hits_above(tx, query, "strong", MOST_HITS, seen_ids)) if query.strip() else []

@@ -20,8 +20,8 @@ _PROJECT = PromptArgument("project", "Root folder or name of the project")
 
 def prime_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
     """What is known of a project."""
-    known = prime(tx, Prime(root=arguments["project"][:4096])).text
-    return _said(known or f"Nothing is stored for the project {fence.line(arguments['project'], 80)} yet.")
+    briefing = prime(tx, Prime(root=arguments["project"][:4096])).text
+    return _said(briefing or f"Nothing is stored for the project {fence.line(arguments['project'], 80)} yet.")
 
 
 def recall_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:

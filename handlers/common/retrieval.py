@@ -39,23 +39,27 @@ class RecallQuery(NamedTuple):
     valid_only: bool = False
 
 
-def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
+def prepare(tx: Tx, request: Recall, page: SeenPage | None) -> RecallQuery:
     """Return the request with its filters and rules; raises Fault("invalid") naming a filter that is none."""
     weights = _weights(request.weights)
     filters = filters_of(tx, request)
-    now = filters.at or (shown.since if shown else tx.now)
+    now = filters.at or (page.since if page else tx.now)
     rules = OrderRules(request.weights.recency, request.half_life_days, now, request.alike, request.per_source)
-    return RecallQuery(request, filters, weights, rules, shown)
+    return RecallQuery(request, filters, weights, rules, page)
 
 
-def _weights(given: SignalWeights) -> index.Weights:
+def _weights(request_weights: SignalWeights) -> index.Weights:
     """Return the weights for the index; with words or meaning alone, the rerank signals default to 0."""
-    if not given.words and not given.meaning:
+    if not request_weights.words and not request_weights.meaning:
         raise Fault("invalid", "weights: words or meaning must be more than 0")
-    usual = index.Weights() if given.words > 0 and given.meaning > 0 else index.Weights(late=0, neighbours=0)
-    late = usual.late if given.late is None else given.late
-    neighbours = usual.neighbours if given.neighbours is None else given.neighbours
-    return index.Weights(given.words, given.meaning, late, neighbours)
+    usual = (
+        index.Weights()
+        if request_weights.words > 0 and request_weights.meaning > 0
+        else index.Weights(late=0, neighbours=0)
+    )
+    late = usual.late if request_weights.late is None else request_weights.late
+    neighbours = usual.neighbours if request_weights.neighbours is None else request_weights.neighbours
+    return index.Weights(request_weights.words, request_weights.meaning, late, neighbours)
 
 
 def query_fingerprint(request: Recall) -> str:
@@ -63,10 +67,10 @@ def query_fingerprint(request: Recall) -> str:
     fingerprint.
     """
     fields = (request.query, request.dialects, request.spaces, request.scope, request.actor)
-    shown = (request.quarantined, request.expired)
+    hidden_kinds = (request.quarantined, request.expired)
     order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
     return msgspec.json.encode(
-        (*fields, request.tags, request.after, request.before, request.as_of, *shown, *order)
+        (*fields, request.tags, request.after, request.before, request.as_of, *hidden_kinds, *order)
     ).decode()
 
 
@@ -83,14 +87,14 @@ class Ranked(NamedTuple):
 
 def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
     """Return the candidates, and the documents for the page: one more than its limit if more follow."""
-    wanted = query.request.limit + 1
+    count = query.request.limit + 1
     before = len(query.shown.digests) if query.shown else 0
     if query.filters.at:
         changed = as_of.search_changed(tx, query.request.query, query.filters, query.weights)
         query = query._replace(changed=changed)
     among = _prefiltered(tx, query.filters)
     filtered = filter_after_search(query.filters) and among is None
-    width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + wanted)
+    width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + count)
     while True:
         found = index.find(
             tx,
@@ -103,8 +107,8 @@ def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
         )
         exhausted = len(found.docs) < width
         found = found.joined(query.changed.found) if query.changed else found
-        ranked = _rank_valid(tx, query, found, before + wanted)
-        enough = len(ranked.items) >= wanted and ranked.distinct >= min(wanted, _MIN_DISTINCT)
+        ranked = _rank_valid(tx, query, found, before + count)
+        enough = len(ranked.items) >= count and ranked.distinct >= min(count, _MIN_DISTINCT)
         # Hits after one below the floor are hardly better.
         if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
             return found, ranked
@@ -124,37 +128,37 @@ def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
 
 def find_newest(tx: Tx, query: RecallQuery) -> Ranked:
     """Return the documents that pass the filters, last changed first: one more than the limit if more follow."""
-    wanted = width = query.request.limit + 1
+    count = width = query.request.limit + 1
     while True:
         passing = _newest_passing(tx, query, width)
         valid = _valid(tx, query, passing)
-        if len(valid) >= wanted or len(passing) < width:
-            items = [ScoredDocument(1.0, None, document) for document in valid[:wanted]]
-            return Ranked(items, expired=_count_before(passing, valid, wanted))
+        if len(valid) >= count or len(passing) < width:
+            items = [ScoredDocument(1.0, None, document) for document in valid[:count]]
+            return Ranked(items, expired=_count_before(passing, valid, count))
         width *= _WIDENING_FACTOR
 
 
-def _count_before(passing: Sequence[Document], valid: Sequence[Document], wanted: int) -> int:
+def _count_before(passing: Sequence[Document], valid: Sequence[Document], count: int) -> int:
     """Return the number of documents left out before the last that is wanted."""
-    end = passing.index(valid[wanted - 1]) if len(valid) >= wanted else len(passing)
-    return end - min(len(valid), wanted - 1)
+    end = passing.index(valid[count - 1]) if len(valid) >= count else len(passing)
+    return end - min(len(valid), count - 1)
 
 
-def _newest_passing(tx: Tx, query: RecallQuery, wanted: int) -> list[Document]:
+def _newest_passing(tx: Tx, query: RecallQuery, count: int) -> list[Document]:
     filters = query.filters
     if filters.at:
-        return as_of.newest(tx, filters, partial(_passes, tx, query), wanted)
+        return as_of.newest(tx, filters, partial(_passes, tx, query), count)
     if filters.tagged is not None and len(filters.tagged) <= MAX_DOCS:
         documents = index.documents(tx, index.doc_ids(tx, list(filters.tagged)))
         passing = [document for document in documents.values() if _passes(tx, query, document)]
         passing.sort(key=lambda document: (document.updated_at, document.doc), reverse=True)
-        return passing[:wanted]
-    width = wanted + (len(query.shown.digests) if query.shown else 0)
+        return passing[:count]
+    width = count + (len(query.shown.digests) if query.shown else 0)
     while True:
         newest = _newest(tx, filters, width)
         passing = [document for document in newest if _passes(tx, query, document)]
-        if len(passing) >= wanted or len(newest) < width:
-            return passing[:wanted]
+        if len(passing) >= count or len(newest) < width:
+            return passing[:count]
         width *= _WIDENING_FACTOR
 
 
@@ -180,8 +184,8 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
             raise Fault("invalid", f"ids: {one_line(id_, 80)} is not an id of a recall")
         keys.append((space, key))
     at = query.filters.at
-    kept, unrecorded = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
-    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, query)], unrecorded
+    documents, unrecorded = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
+    return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], unrecorded
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
@@ -201,14 +205,14 @@ def _needs_documents(query: RecallQuery) -> bool:
     )
 
 
-def _rank_valid(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
+def _rank_valid(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
     """Return the matching documents in order, without expired ones unless they are asked for."""
-    ranked = _rank(tx, query, found, wanted)
+    ranked = _rank(tx, query, candidates, count)
     first = [item.document for item in ranked.items[: query.request.limit + 1]]
     expired = len(first) - len(_valid(tx, query, first))
     if not expired:
         return ranked
-    return _rank(tx, query._replace(valid_only=True), found, wanted)._replace(expired=expired)
+    return _rank(tx, query._replace(valid_only=True), candidates, count)._replace(expired=expired)
 
 
 def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Document]:
@@ -229,47 +233,47 @@ def expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str,
     return {key for dialect, places in keys.items() for key in tx.context.expired[dialect](tx, places, at)}
 
 
-def _rank(tx: Tx, query: RecallQuery, found: Candidates, wanted: int) -> Ranked:
+def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
     """Return the matching documents in order."""
     if not _needs_documents(query):
-        ranking, distinct, below = _reranked(tx, query, found)
-        first = _best_by_evidence(tx, query, ranking, wanted)
+        ranking, distinct, below = _reranked(tx, query, candidates)
+        first = _best_by_evidence(tx, query, ranking, count)
         if not any(_is_quarantined(tx, query.request, item.document) for item in first):
             return Ranked(first, distinct, below)
-    documents = _matching_documents(tx, query, found.docs.tolist())
-    matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
+    documents = _matching_documents(tx, query, candidates.docs.tolist())
+    matching = [at for at, doc in enumerate(candidates.docs.tolist()) if doc in documents]
 
     def passing(docs: Sequence[int]) -> Collection[int]:
         more = _matching_documents(tx, query, docs)
         documents.update(more)
         return more
 
-    ranking, distinct, below = _reranked(tx, query, found.take(matching), passing)
+    ranking, distinct, below = _reranked(tx, query, candidates.take(matching), passing)
     scored = ranking.fused.scored(len(ranking.fused.scores))
     items = order(scored, documents, ranking.leaders, query.rules)
-    shown = query.shown
-    items = [item for item in items if shown is None or _is_new_on_page(item.document, shown)]
+    page = query.shown
+    items = [item for item in items if page is None or _is_new_on_page(item.document, page)]
     return Ranked(newer_first(tx, query.request.query, items), distinct, below)
 
 
 def _reranked(
-    tx: Tx, query: RecallQuery, found: Candidates, passing: index.Passing | None = None
+    tx: Tx, query: RecallQuery, candidates: Candidates, passing: index.Passing | None = None
 ) -> tuple[index.Ranking, int, int]:
     """Return the ranking down to the floor, and of all candidates those that are distinct, and those below
     the floor.
     """
-    fused, leaders = index.rerank(tx, query.request.query, found, query.weights, passing)
+    fused, leaders = index.rerank(tx, query.request.query, candidates, query.weights, passing)
     distinct = len(fused.scores) - len(leaders) + len({*leaders.values()})
-    kept = fused.at_least(index.least(query.request.floor))
-    return index.Ranking(kept, leaders), distinct, len(fused.scores) - len(kept.scores)
+    ranking = fused.at_least(index.least(query.request.floor))
+    return index.Ranking(ranking, leaders), distinct, len(fused.scores) - len(ranking.scores)
 
 
-def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
+def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, count: int) -> list[ScoredDocument]:
     """Return the best of the ranking if evidence alone decides: only their documents are read."""
     docs = ranking.fused.found.docs.tolist()
-    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, wanted))
+    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, count))
     documents = index.documents(tx, [item.hit.doc for item in scored])
-    return newer_first(tx, query.request.query, order(scored, documents, ranking.leaders, query.rules)[:wanted])
+    return newer_first(tx, query.request.query, order(scored, documents, ranking.leaders, query.rules)[:count])
 
 
 def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
@@ -290,5 +294,5 @@ def _matches(tx: Tx, document: Document, query: RecallQuery) -> bool:
     return not _is_quarantined(tx, query.request, document) and matches(query.filters, document)
 
 
-def _is_new_on_page(document: Document, shown: SeenPage) -> bool:
-    return shown.existed(document.doc, document.created_at) and not shown.contains(document.space, document.key)
+def _is_new_on_page(document: Document, page: SeenPage) -> bool:
+    return page.existed(document.doc, document.created_at) and not page.contains(document.space, document.key)

@@ -47,12 +47,12 @@ def order(
     return _diversify(items, leaders, rules)
 
 
-def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, wanted: int) -> int:
-    """Return the length of the shortest prefix that contains the `wanted` best after near-duplicates are damped."""
+def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, count: int) -> int:
+    """Return the length of the shortest prefix that contains the `count` best after near-duplicates are damped."""
     groups: dict[int, int] = {}
     full = 0
     for number, doc in enumerate(docs):
-        if full == wanted:
+        if full == count:
             return number
         leader = leaders.get(doc, doc)
         groups[leader] = groups.get(leader, 0) + 1

@@ -101,11 +101,11 @@ def _inline(line: str) -> str:
     parts, start, at = list[str](), 0, 0
     without_end = set[str]()
     while at < len(line):
-        found = _marked(line, at, without_end) or _link(line, at, without_end)
-        if found is None:
+        element = _marked(line, at, without_end) or _link(line, at, without_end)
+        if element is None:
             at += 1
             continue
-        html, end = found
+        html, end = element
         parts += [_plain(line[start:at]), html]
         start = at = end
     return "".join([*parts, _plain(line[start:])])

@@ -227,9 +227,9 @@ def _place_meant(tx: Tx, visit: Visit, typed: str) -> Place:
     place = Place(space, key)
     if slash and _allowed(visit, [place]) and (find_document(tx, place, 1) or events(tx, place)):
         return place
-    begun = [*_alike(tx, visit, key, space), *_alike(tx, visit, typed)] if slash else _alike(tx, visit, typed)
-    whole = [place for place in begun if typed in (place.key, place.id)]
-    places = [*dict.fromkeys(whole or begun)]
+    matches = [*_alike(tx, visit, key, space), *_alike(tx, visit, typed)] if slash else _alike(tx, visit, typed)
+    whole = [place for place in matches if typed in (place.key, place.id)]
+    places = [*dict.fromkeys(whole or matches)]
     if len(places) == 1 and (whole or len(typed) >= _LEAST_TYPED):
         return places[0]
     message = f"There is no memory {typed[:200]}" if len(places) < 2 else f"{typed[:200]} may be several memories"

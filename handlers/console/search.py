@@ -115,9 +115,9 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
             raise
         answer, problem = Recalled([], [], 0), fault.message
     filters.pop("cursor", None)
-    found = answer.memories, answer.signals, answer.omitted, answer.cursor
+    memories = answer.memories, answer.signals, answer.omitted, answer.cursor
     spaces, actors = await read(dispatch, visit, lambda tx: _known_values(tx, allowed_dialects(visit)))
-    return Found(query.get("q", ""), names, filters, *found, problem=problem, spaces=spaces, actors=actors)
+    return Found(query.get("q", ""), names, filters, *memories, problem=problem, spaces=spaces, actors=actors)
 
 
 def _known_values(tx: Tx, dialects: list[str] | None) -> tuple[list[str], list[str]]:

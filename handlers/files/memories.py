@@ -148,15 +148,15 @@ def _str_replace(tx: Tx, request: StrReplace) -> str:
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist. Please provide a valid path.")
     if not old:
         raise Fault("invalid", "Error: old_str must not be empty")
-    before, *others = record.content.split(old)
-    if not others:
+    before, *rest = record.content.split(old)
+    if not rest:
         message = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
         raise Fault("invalid", message)
-    if len(others) > 1:
+    if len(rest) > 1:
         lines = _lines(record, old)
         message = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
         raise Fault("invalid", f"{message} Please ensure it is unique")
-    content = f"{before}{request.new_str}{others[0]}"
+    content = f"{before}{request.new_str}{rest[0]}"
     _set_content(tx, record, content)
     line = before.count("\n") + 1
     snippet = _numbered(content.split("\n"), max(1, line - _AROUND), line + _AROUND)

@@ -184,8 +184,14 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
     if isinstance(names, str):
         yield LeftOut(names, place, is_damage=True)
         return
-    given: object = value.get("observations")
-    listed = cast("list[object]", given) if isinstance(given, list) else [given] if given is not None else []
+    observations: object = value.get("observations")
+    listed = (
+        cast("list[object]", observations)
+        if isinstance(observations, list)
+        else [observations]
+        if observations is not None
+        else []
+    )
     texts = [text for text in map(_observation, listed) if text is not None]
     yield _Entity(names[0], names[1], texts)
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(listed) - len(texts))

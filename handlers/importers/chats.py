@@ -229,13 +229,13 @@ def _parts(value: object) -> str:
 
 def _of_other_kinds(*groups: object) -> str:
     """Return the names of the parts of a message without text, such as an image: it is a question all the same."""
-    found: list[str] = []
+    texts: list[str] = []
     for part in (mapping_in(part) for group in groups for part in list_in(group)):
         name = clean_line(text_of(part, "file_name", "name"), 200)
         kind = text_of(part, "type", "content_type").partition("_")[0]
         if name or kind in _KINDS:
-            found.append(f"({'attachment' if name else kind}{f': {name}' if name else ''})")
-    return "\n".join(dict.fromkeys(found)) or _NO_TEXT
+            texts.append(f"({'attachment' if name else kind}{f': {name}' if name else ''})")
+    return "\n".join(dict.fromkeys(texts)) or _NO_TEXT
 
 
 def _project(system: str, row: Row, name: str) -> Iterator[Item]:

@@ -83,12 +83,12 @@ def _placed(item: Item, into: str) -> Item:
 
 def _count(source: Source, read: Read) -> int:
     """Reads the source to its end, so that its damage is reported before the first write; the number of its items."""
-    total, found = 0, Remarks()
+    total, remarks = 0, Remarks()
     for item in read():
         total += not isinstance(item, Record) or item.kind != PARTS
         if isinstance(item, LeftOut):
-            found.add(item)
-    found.check(source, total - found.damaged)
+            remarks.add(item)
+    remarks.check(source, total - remarks.damaged)
     return total
 
 
@@ -103,14 +103,14 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
         else:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
-        for record, taken in zip(records, source.take[dialect](tx, records), strict=True):
+        for record, outcome in zip(records, source.take[dialect](tx, records), strict=True):
             if record.kind == PARTS:
-                tally.counts.update({_ARCHIVED: int(taken)} if taken else {})
-            elif taken == KEPT:
+                tally.counts.update({_ARCHIVED: int(outcome)} if outcome else {})
+            elif outcome == KEPT:
                 tally.remarks.add(LeftOut(KEPT, record.title))
             else:
-                kind = UPDATED if taken == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
-                tally.counts[kind if taken else _ALREADY] += 1
+                kind = UPDATED if outcome == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
+                tally.counts[kind if outcome else _ALREADY] += 1
 
 
 def _screened(record: Item) -> Iterator[Item]:

@@ -163,17 +163,17 @@ def _title(text: str) -> str:
 
 def observations(text: str) -> Iterator[Observation]:
     """Yield the items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
-    for line, shown in _shown_lines(text):
+    for line, visible in _shown_lines(text):
         item = _ITEM.fullmatch(line)
-        if item is not None and (observation := _observation(item[1].strip(), shown[item.start(1) :])) is not None:
+        if item is not None and (observation := _observation(item[1].strip(), visible[item.start(1) :])) is not None:
             yield observation
 
 
-def _observation(text: str, shown: str) -> Observation | None:
+def _observation(text: str, visible: str) -> Observation | None:
     match = _CATEGORY.fullmatch(text)
     if match is not None and _CLOCK.fullmatch(match[1]):
         return None
-    tags = tuple(dict.fromkeys(_TAG.findall(shown)))
+    tags = tuple(dict.fromkeys(_TAG.findall(visible)))
     if match is None and (not tags or text.startswith("[")):
         return None
     body, context = (match[2] if match else text), ""
@@ -185,8 +185,8 @@ def _observation(text: str, shown: str) -> Observation | None:
 
 def tags(text: str) -> Iterator[str]:
     """Yield the tags in the text of a page."""
-    for _, shown in _shown_lines(text):
-        yield from _TAG.findall(shown)
+    for _, visible in _shown_lines(text):
+        yield from _TAG.findall(visible)
 
 
 def links(text: str) -> Iterator[Link]:

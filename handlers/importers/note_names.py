@@ -58,13 +58,13 @@ def linked_entity(names: NoteNames, link: str, source: str) -> tuple[str, str] |
 
 def _path(names: NoteNames, name: str, source: str) -> str:
     """Return the note that a name means, the nearest of several; empty if it means none."""
-    wanted = name.lstrip("/")
-    beside = normpath(join(_fold(dirname(source)), wanted))
-    candidates = names.files.get(_last(wanted), ())
-    if near := [path for path in candidates if _is_at(path, beside, wanted)]:
+    target = name.lstrip("/")
+    beside = normpath(join(_fold(dirname(source)), target))
+    candidates = names.files.get(_last(target), ())
+    if near := [path for path in candidates if _is_at(path, beside, target)]:
         return min(near, key=lambda path: (_fold(path) != beside, path.count("/"), path))
-    others = (names.permalinks, names.by_title, names.aliases)
-    return next((paths[name] for paths in others if name and name in paths), "")
+    tables = (names.permalinks, names.by_title, names.aliases)
+    return next((paths[name] for paths in tables if name and name in paths), "")
 
 
 def _key(names: NoteNames, name: str) -> str:

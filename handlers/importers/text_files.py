@@ -106,14 +106,14 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
     while waiting:
         here, prefix = waiting.pop()
         folders: list[tuple[Path, str]] = []
-        for found in _in_folder(here, prefix, suffixes):
-            if isinstance(found, Path):
-                folders.append((found, f"{prefix}{found.name}/"))
+        for file in _in_folder(here, prefix, suffixes):
+            if isinstance(file, Path):
+                folders.append((file, f"{prefix}{file.name}/"))
                 continue
-            count += isinstance(found, str)
+            count += isinstance(file, str)
             if count > MAX_FILES:
                 raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
-            yield found
+            yield file
         waiting += reversed([one for one in folders if one[1].count("/") <= _MAX_DEPTH])
 
 

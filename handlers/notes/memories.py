@@ -184,8 +184,8 @@ def _update(tx: Tx, spot: _ExistingFile, content: str, kind: str, tags: tuple[st
             before = files.read(project.root, path)
             old = note_file.parse_file(path, before)
             target = path if old.memory_type == kind else _target(project, path, kind)
-            kept = old.tags if tags is None else tags
-            memory = old._replace(memory_type=kind, tags=kept, modified=tx.now, content=content)
+            new_tags = old.tags if tags is None else tags
+            memory = old._replace(memory_type=kind, tags=new_tags, modified=tx.now, content=content)
             text = note_file.updated_text(note_file.decode_exact(before.data), target, old, memory)
             data = note_file.encode_exact(text)
             file = journal.write(tx, project, target, data, before, moved_from=path)

@@ -236,8 +236,8 @@ def _missing(tx: Tx, path: str, advice: str) -> Fault:
     """Return the Fault for a path without a memory, with the nearest path of its folder."""
     folder = path.rpartition("/")[0]
     bounds = {"low": folder, "high": folder + AFTER_EVERY_PATH}
-    others = tx.all("paths.memories.page", ListedMemory, after="", limit=_MOST_COMPARED, **bounds)
-    near = did_you_mean(path, [other.path for other in others]).rstrip("?")
+    listing = tx.all("paths.memories.page", ListedMemory, after="", limit=_MOST_COMPARED, **bounds)
+    near = did_you_mean(path, [memory.path for memory in listing]).rstrip("?")
     return Fault("not_found", f'Path "{path}" does not exist{near}, {advice}')
 
 

@@ -276,7 +276,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     ranks = {hit.id: hit.text_rank for hit in matched if hit.text_rank is not None}
     while True:
         best = ranked(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, whole=True)
-        similar = _similar_ids((one.hit for one in best), query.threshold)
+        similar = _similar_ids((scored.hit for scored in best), query.threshold)
         items, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
         items = [item for item in items if item.indexed]
         truncated = len(similar) >= width

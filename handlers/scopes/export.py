@@ -92,13 +92,13 @@ def _entry_row(*columns: Any) -> _EntryWithVersion:
     return _EntryWithVersion(EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:-1]), columns[-1])
 
 
-def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
-    ids = [item.row.id for item in found]
+def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
+    ids = [item.row.id for item in entries]
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
     rows = tx.all("scopes.export.versions", VersionRow, ids=ids) if selection.versions else []
     versions = grouped((row.entry_id, to_version(kind.name, row)) for row in rows)
     exported: list[Document] = []
-    for item in found:
+    for item in entries:
         document: Document = msgspec.to_builtins(to_entry(item.row, item.current))
         document["deactivatedAt"] = item.deactivated_at
         if selection.versions:

@@ -238,10 +238,10 @@ def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
     """Adds a tag and notes its id here."""
     columns = _columns(tx, row, Tag)
     name = normal_name(columns["name"] or "")
-    known = id_by_name(tx, name)
+    tag_id = id_by_name(tx, name)
     category = columns["category"] or "custom"
-    ids[columns["id"]] = known or add_tag(tx, {**columns, "name": name, "category": category})
-    return known is None
+    ids[columns["id"]] = tag_id or add_tag(tx, {**columns, "name": name, "category": category})
+    return tag_id is None
 
 
 def _import_mark(ids: Mapping[str | None, str], lost: Counter[str], tx: Tx, row: Row) -> int:

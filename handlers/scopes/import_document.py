@@ -183,15 +183,15 @@ def convert(raw: Any, shape: Any) -> Any:
     if nested_deeper(raw, _MAX_ENTRY_DEPTH):
         raise ValueError(f"nested deeper than {_MAX_ENTRY_DEPTH} levels")
     try:
-        found = msgspec.convert(raw, shape)
+        item = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
         field, message = error_place(error)
         problem = json_terms(message).replace("`", "")
         raise ValueError(f"Validation error: {field or 'entry'} - {problem[:1].lower()}{problem[1:]}") from None
-    for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
-        if any("\0" in text for text in _texts(getattr(found, field))):
+    for field, wire in zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True):
+        if any("\0" in text for text in _texts(getattr(item, field))):
             raise ValueError(f"Validation error: {wire} - must not hold NUL characters")
-    return found
+    return item
 
 
 def scope_keys(document: Mapping[str, Any]) -> set[str]:
@@ -265,30 +265,30 @@ def as_list(raw: Any) -> list[Any]:
     return cast("list[Any]", raw) if isinstance(raw, list) else []
 
 
-def timestamp(field: str, given: str | None) -> str | None:
+def timestamp(field: str, value: str | None) -> str | None:
     """Return a time as stored; None for None; raises ValueError for any other text."""
-    time = None if given is None else utc_time(given)
-    if given is not None and time is None:
+    time = None if value is None else utc_time(value)
+    if value is not None and time is None:
         raise ValueError(f"Validation error: {field} - is not an ISO 8601 time")
     return time
 
 
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
     """Return the current version, and all versions oldest first, each with a number and with times as stored."""
-    given = [*(item.versions or ())]
-    named = next((one for one in given if one.id is not None and one.id == item.current_version_id), None)
-    current = item.current_version or named or (given[-1] if given else _version_of_flat_entry(item))
-    place = next((at for at, one in enumerate(given) if _is_same_version(one, current)), len(given))
-    if place == len(given):
-        given.append(current)
-    given[place] = _same_twice(kind, given[place], current)
+    versions = [*(item.versions or ())]
+    named = next((one for one in versions if one.id is not None and one.id == item.current_version_id), None)
+    current = item.current_version or named or (versions[-1] if versions else _version_of_flat_entry(item))
+    place = next((at for at, one in enumerate(versions) if _is_same_version(one, current)), len(versions))
+    if place == len(versions):
+        versions.append(current)
+    versions[place] = _same_twice(kind, versions[place], current)
     for field in ("parameters", "examples"):
-        if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in given):
+        if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in versions):
             raise ValueError(f"Validation error: {field} - must not be nested deeper than {_MAX_FIELD_DEPTH} levels")
-    known = [one.version_num for one in given if one.version_num is not None]
-    if len(set(known)) < len(known):
+    numbers = [one.version_num for one in versions if one.version_num is not None]
+    if len(set(numbers)) < len(numbers):
         raise ValueError("Validation error: versions - two have the same versionNum")
-    later = itertools.count(max(known, default=0) + 1)
+    later = itertools.count(max(numbers, default=0) + 1)
     numbered = [
         msgspec.structs.replace(
             one,
@@ -297,7 +297,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
             created_at=timestamp("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )
-        for one in given
+        for one in versions
     ]
     return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
 
@@ -308,24 +308,29 @@ def _end_time(text: str) -> str:
     return end_of_day(text, time) if time else text
 
 
-def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
+def _is_same_version(left: VersionItem, other: VersionItem) -> bool:
     """Return whether two versions of one entry are the same version, by id or else by number."""
-    if one.id is not None and other.id is not None:
-        return one.id == other.id
-    return one is other or (one.version_num is not None and one.version_num == other.version_num)
+    if left.id is not None and other.id is not None:
+        return left.id == other.id
+    return left is other or (left.version_num is not None and left.version_num == other.version_num)
 
 
-def _same_twice(kind: Kind, one: VersionItem, current: VersionItem) -> VersionItem:
+def _same_twice(kind: Kind, version: VersionItem, current: VersionItem) -> VersionItem:
     """Return a version that the document holds twice; raises ValueError for a field that was edited in one
     place only.
     """
     filled: dict[str, Any] = {}
-    for field, wire in zip(one.__struct_fields__, one.__struct_encode_fields__, strict=True):
-        listed, shown = getattr(one, field), getattr(current, field)
-        if field in kind.version_fields and listed is not None and shown is not None and listed != shown:
+    for field, wire in zip(version.__struct_fields__, version.__struct_encode_fields__, strict=True):
+        listed, current_value = getattr(version, field), getattr(current, field)
+        if (
+            field in kind.version_fields
+            and listed is not None
+            and current_value is not None
+            and listed != current_value
+        ):
             raise ValueError(f"Validation error: currentVersion.{wire} - differs from this version in versions")
-        filled[field] = shown if listed is None else listed
-    return msgspec.structs.replace(one, **filled)
+        filled[field] = current_value if listed is None else listed
+    return msgspec.structs.replace(version, **filled)
 
 
 def _version_of_flat_entry(item: EntryItem) -> VersionItem:
@@ -342,5 +347,5 @@ def _texts(value: Any) -> Iterator[str]:
         for field in value.__struct_fields__:
             yield from _texts(getattr(value, field))
     else:
-        for one in as_list(value):
-            yield from _texts(one)
+        for part in as_list(value):
+            yield from _texts(part)

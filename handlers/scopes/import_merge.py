@@ -118,7 +118,11 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     so that a large document is never in memory as a whole.
     """
     raw = document["entries"]
-    items = [(kind, number, one) for kind in KINDS.values() for number, one in enumerate(raw.get(kind.plural) or ())]
+    items = [
+        (kind, number, raw_entry)
+        for kind in KINDS.values()
+        for number, raw_entry in enumerate(raw.get(kind.plural) or ())
+    ]
     ids, entry_scopes, problems = set[str](), set[str](), list[Problem]()
     for start in range(0, len(items), _CHUNK):
         for item in _chunk(items, start, options.scope_mapping):
@@ -133,8 +137,8 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     wanted = entry_scopes if options.scope_mapping else None
     state = _new_state(set() if options.generate_ids else ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
-    known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
-    existing_projects = {number for number in known if scope_exists(tx, "project", number)}
+    project_ids = [*(project.id for project in scopes.projects), *state.new_ids.values()]
+    existing_projects = {number for number in project_ids if scope_exists(tx, "project", number)}
     state.problems += [*problems, *_add_scopes(tx, scopes, wanted)]
     yield from _import_entries(tx, state, items)
     for project in scopes.projects:
@@ -182,9 +186,9 @@ def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
     """Read the stored entries of a chunk's ids; other calls may have written since the chunk before."""
-    own = [one.entry.item.id for one in chunk if one.entry.item.id in state.kept_ids]
+    own = [merged.entry.item.id for merged in chunk if merged.entry.item.id in state.kept_ids]
     state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
-    version_ids = [version.id for one in chunk for version in one.entry.versions if version.id is not None]
+    version_ids = [version.id for merged in chunk for version in merged.entry.versions if version.id is not None]
     state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
 
 
@@ -261,8 +265,8 @@ def _match(tx: Tx, state: ImportState, entry: ParsedEntry) -> ExistingEntry | No
         return same
     for row in tx.all("scopes.import_merge.same_name", ExistingEntry, kind=kind, name=name, scope=scope):
         alike = not row.active and row.created_at == entry.created_at if retired else row.active
-        taken = entry.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
-        if alike and not taken:
+        is_taken = entry.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
+        if alike and not is_taken:
             return row
     return same
 
@@ -270,8 +274,8 @@ def _match(tx: Tx, state: ImportState, entry: ParsedEntry) -> ExistingEntry | No
 def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
     """Creates an entry with all its versions. Its id: that of the document if it is free."""
     kind, item = entry.kind, entry.item
-    kept = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
-    number = kept or tx.new_id(kind.id_prefix)
+    own_id = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
+    number = own_id or tx.new_id(kind.id_prefix)
     created_at = entry.created_at or tx.now
     # Versions first: the row of the entry refers to its current version.
     current = ""
@@ -368,8 +372,8 @@ def _add_version(
     author: str | None,
 ) -> str:
     """Adds a version. Its id: that of the document if it is free."""
-    kept = item.id if not state.options.generate_ids and item.id not in state.used_version_ids else None
-    version_id = kept or tx.new_id(kind.version_id_prefix)
+    own_id = item.id if not state.options.generate_ids and item.id not in state.used_version_ids else None
+    version_id = own_id or tx.new_id(kind.version_id_prefix)
     state.used_version_ids.add(version_id)
     reason, conflicting = item.change_reason, item.conflict_flag
     entries.add_version(
@@ -389,41 +393,41 @@ def _priority(kind: Kind, priority: int | None) -> int | None:
     return None if kind is not GUIDELINE else DEFAULT_PRIORITY if priority is None else priority
 
 
-def _add_scopes(tx: Tx, scopes: DocumentScopes, wanted: set[str] | None) -> list[Problem]:
-    """Creates the missing scopes: those in `wanted` (`project:ID`) with their parents, all for None.
+def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[Problem]:
+    """Creates the missing scopes: those in `ids` (`project:ID`) with their parents, all for None.
 
     Existing scopes are not changed.
     """
-    chosen = scopes if wanted is None else _with_parents(scopes, wanted)
+    chosen = scopes if ids is None else _with_parents(scopes, ids)
     for org in chosen.orgs:
         added = {"created_at": org.created_at or tx.now, "metadata": dumps(org.metadata)}
         tx.run("scopes.hierarchy.add_org", **asdict(org) | added)
-    known = [project.id for project in scopes.projects]
-    problems = [_add_project(tx, project, known) for project in chosen.projects]
+    project_ids = [project.id for project in scopes.projects]
+    problems = [_add_project(tx, project, project_ids) for project in chosen.projects]
     problems += [_add_session(tx, session) for session in chosen.sessions]
     return [*scopes.problems, *(problem for problem in problems if problem)]
 
 
-def _with_parents(scopes: DocumentScopes, wanted: set[str]) -> DocumentScopes:
-    sessions = [one for one in scopes.sessions if f"session:{one.id}" in wanted]
-    parents = {one.project_id for one in sessions}
-    projects = [one for one in scopes.projects if f"project:{one.id}" in wanted or one.id in parents]
-    owners = {one.org_id for one in projects}
-    orgs = [one for one in scopes.orgs if f"org:{one.id}" in wanted or one.id in owners]
+def _with_parents(scopes: DocumentScopes, ids: set[str]) -> DocumentScopes:
+    sessions = [org for org in scopes.sessions if f"session:{org.id}" in ids]
+    parents = {org.project_id for org in sessions}
+    projects = [org for org in scopes.projects if f"project:{org.id}" in ids or org.id in parents]
+    owners = {org.org_id for org in projects}
+    orgs = [org for org in scopes.orgs if f"org:{org.id}" in ids or org.id in owners]
     return DocumentScopes(orgs, projects, sessions, [])
 
 
-def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem | None:
+def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Problem | None:
     label = f"project {project.name}"
     if scope_exists(tx, "project", project.id):
         return None
     if project.org_id is not None and not scope_exists(tx, "org", project.org_id):
         return Problem(label, f"Organization not found: {project.org_id}")
     key = {**name_key(project.name), "org_id": project.org_id}
-    others = [one for one in tx.all("scopes.import_merge.projects_by_name", str, **key) if one not in known]
+    same_name = [id_ for id_ in tx.all("scopes.import_merge.projects_by_name", str, **key) if id_ not in project_ids]
     # A project of the same name under another id: merging them by name would mix their entries.
-    if others:
-        hint = f'map "project:{project.id}" to project {others[0]} with scopeMapping'
+    if same_name:
+        hint = f'map "project:{project.id}" to project {same_name[0]} with scopeMapping'
         return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
     created = project.created_at or tx.now
     added = {"created_at": created, "updated_at": project.updated_at or created, "metadata": dumps(project.metadata)}
@@ -452,14 +456,14 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
     for start in range(0, len(state.taggings), _TAGGED_CHUNK):
         tx = yield
         chunk = state.taggings[start : start + _TAGGED_CHUNK]
-        known = _tag_ids(tx, defined, [name for one in chunk for name in one.tags or ()])
-        taken = {link.id for one in chunk for link in one.relations or () if link.id is not None}
-        used = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(taken)))
-        for one in chunk:
-            if one.tags is not None and _attach(tx, one, [known[name] for name in one.tags]):
-                changed.add(one.id)
-            if one.relations is not None and _relate(tx, one, state, used):
-                changed.add(one.id)
+        tag_ids = _tag_ids(tx, defined, [name for tagging in chunk for name in tagging.tags or ()])
+        used_ids = {link.id for tagging in chunk for link in tagging.relations or () if link.id is not None}
+        used = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(used_ids)))
+        for tagging in chunk:
+            if tagging.tags is not None and _attach(tx, tagging, [tag_ids[name] for name in tagging.tags]):
+                changed.add(tagging.id)
+            if tagging.relations is not None and _relate(tx, tagging, state, used):
+                changed.add(tagging.id)
     return changed
 
 
@@ -483,44 +487,46 @@ def add_tag(tx: Tx, columns: Mapping[str, Any]) -> str:
     return fresh
 
 
-def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> int:
+def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str]) -> int:
     """Attaches the tags of one item. The number of tags that it got and lost."""
     changed = 0
     for tag in tags:
-        key = {"entry_type": one.kind, "entry_id": one.id, "tag_id": tag}
+        key = {"entry_type": tagging.kind, "entry_id": tagging.id, "tag_id": tag}
         changed += tx.run("scopes.tags.attach", id=tx.new_id("et"), created_at=tx.now, **key)
-    if not one.exact:
+    if not tagging.exact:
         return changed
-    removed = tx.all("scopes.import_merge.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
+    removed = tx.all("scopes.import_merge.detach_others", EntryTag, kind=tagging.kind, id=tagging.id, tags=tags)
     _record_removed(tx, TAG_SPACE, "detached", removed)
     return changed + len(removed)
 
 
-def _relate(tx: Tx, one: Tagging, state: ImportState, used: set[str]) -> int:
+def _relate(tx: Tx, tagging: Tagging, state: ImportState, used: set[str]) -> int:
     """Adds the relations of one item. The number of those added and removed.
 
     `used` are the relation ids that are taken.
     """
     changed = 0
-    kept: list[str] = []
-    for link in one.relations or ():
+    related: list[str] = []
+    for link in tagging.relations or ():
         target = state.new_ids.get((link.target_type, link.target_id), link.target_id)
         try:
             created_at = _checked_time(tx, link, target)
         except ValueError as error:
-            state.problems.append(Problem(one.label, str(error)))
+            state.problems.append(Problem(tagging.label, str(error)))
             continue
         number = link.id if link.id is not None and link.id not in used else tx.new_id("rel")
-        ends = {"source_type": one.kind, "source_id": one.id, "target_id": target}
+        ends = {"source_type": tagging.kind, "source_id": tagging.id, "target_id": target}
         columns = {**asdict(link), **ends, "id": number, "created_at": created_at}
         added = tx.one("scopes.relations.add", Relation, **columns)
         relation = added or tx.one("scopes.relations.get", Relation, **columns)
         used.add(number)
         changed += added is not None
-        kept += [relation.id] if relation else []
-    if not one.exact:
+        related += [relation.id] if relation else []
+    if not tagging.exact:
         return changed
-    removed = tx.all("scopes.import_merge.delete_other_relations", Relation, kind=one.kind, id=one.id, kept=kept)
+    removed = tx.all(
+        "scopes.import_merge.delete_other_relations", Relation, kind=tagging.kind, id=tagging.id, kept=related
+    )
     _record_removed(tx, RELATION_SPACE, "deleted", removed)
     return changed + len(removed)
 

@@ -40,42 +40,42 @@ class _Known(NamedTuple):
 def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
     """Adds the guidelines whose id is not there, and versions of those that have changed in their source."""
     parts = [record for record in records if record.kind == PARTS]
-    taken = iter(_take(tx, [record for record in records if record.kind != PARTS]))
-    return [_deactivate_others(tx, record) if record in parts else next(taken) for record in records]
+    outcomes = iter(_take(tx, [record for record in records if record.kind != PARTS]))
+    return [_deactivate_others(tx, record) if record in parts else next(outcomes) for record in records]
 
 
 def _deactivate_others(tx: Tx, record: Record) -> int:
     """Deactivates what imports made of other sections of a file than those of a record; how many."""
     keys = [record._replace(key=key) for key in record.details["keys"]]
     named = {number for key in keys for number in _ids(key)}
-    found = tx.all("scopes.intake.of_file", str, reason=_reason(record))
-    others = [number for number in found if number not in named]
-    for number in [] if tx.readonly else others:
+    numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record))
+    unnamed = [number for number in numbers if number not in named]
+    for number in [] if tx.readonly else unnamed:
         entries.deactivate(tx, GUIDELINE, number)
-    return len(others)
+    return len(unnamed)
 
 
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     every = [number for record in records for number in _ids(record)]
-    known = {row.id: row for row in tx.all("scopes.intake.known", _Known, ids=every)}
-    ids = [_id(record, known) for record in records]
-    taken = [_outcome(record, known.get(number)) for record, number in zip(records, ids, strict=True)]
-    for record, number, outcome in zip(records, ids, taken, strict=True):
+    rows = {row.id: row for row in tx.all("scopes.intake.known", _Known, ids=every)}
+    ids = [_id(record, rows) for record in records]
+    outcomes = [_outcome(record, rows.get(number)) for record, number in zip(records, ids, strict=True)]
+    for record, number, outcome in zip(records, ids, outcomes, strict=True):
         if not tx.readonly and outcome is True:
             _add(tx, record, number)
         elif not tx.readonly and outcome == UPDATED:
             _update(tx, record, number)
-    return taken
+    return outcomes
 
 
-def _outcome(record: Record, known: _Known | None) -> bool | str:
-    if known is None:
+def _outcome(record: Record, row: _Known | None) -> bool | str:
+    if row is None:
         return True
-    if not known.is_active or (known.content, known.rationale) == (record.text, record.details.get("rationale")):
+    if not row.is_active or (row.content, row.rationale) == (record.text, record.details.get("rationale")):
         return False
-    if known.author == _AUTHOR:
+    if row.author == _AUTHOR:
         return UPDATED
-    return KEPT if known.imported != record.text else False
+    return KEPT if row.imported != record.text else False
 
 
 def _update(tx: Tx, record: Record, number: str) -> None:
@@ -98,11 +98,11 @@ def _ids(record: Record) -> tuple[str, str]:
     return stable_id(prefix, record.place, record.key), stable_id(prefix, record.place, root, record.key)
 
 
-def _id(record: Record, known: Mapping[str, _Known]) -> str:
+def _id(record: Record, rows: Mapping[str, _Known]) -> str:
     by_name, by_root = _ids(record)
-    first = known.get(by_name)
-    if first is None or by_root in known:
-        return by_root if by_root in known else by_name
+    first = rows.get(by_name)
+    if first is None or by_root in rows:
+        return by_root if by_root in rows else by_name
     # Before the reason had the root, only the project told it.
     was_known_by_file = first.reason == record.origin["file"] and first.root in {None, record.details["root"]}
     return by_name if was_known_by_file or first.reason == _reason(record) else by_root
@@ -143,11 +143,11 @@ def _project(tx: Tx, record: Record) -> str:
     name, root = normal_name(record.place), record.details["root"]
     named = {**name_key(name), "org_id": None}
     is_named = record.details["is_named"]
-    found = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **named)
-    if found is not None:
-        if found.root is None and not is_named:
-            memory_project(tx, UpdateProject(found.id, root_path=root))
-        return found.id
+    project = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **named)
+    if project is not None:
+        if project.root is None and not is_named:
+            memory_project(tx, UpdateProject(project.id, root_path=root))
+        return project.id
     number = stable_id("proj", name)
     if scope_exists(tx, "project", number):
         number = stable_id("proj", name, root)

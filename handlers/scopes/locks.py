@@ -287,9 +287,9 @@ def _add_event(
 
 
 def _expiry(now: str, seconds: float | None) -> str | None:
-    wanted = DEFAULT_LOCK_SECONDS if seconds is None else seconds
-    expires_at = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _MIN_LOCK_SECONDS))
-    return utc_time(expires_at.isoformat()) if wanted else None
+    duration = DEFAULT_LOCK_SECONDS if seconds is None else seconds
+    expires_at = datetime.fromisoformat(now) + timedelta(seconds=max(duration, _MIN_LOCK_SECONDS))
+    return utc_time(expires_at.isoformat()) if duration else None
 
 
 def _holder(lock: Lock | None, agent: str) -> str:

@@ -104,8 +104,8 @@ def _quotation(text: str) -> list[str]:
 
 def _json_block(value: Any) -> list[str]:
     """Return data as fenced JSON; strings in it hold no line breaks, so no line can begin with a fence."""
-    shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return ["```json", *shown.split("\n"), "```"]
+    json_text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return ["```json", *json_text.split("\n"), "```"]
 
 
 def _longest_run(text: str) -> int:

@@ -62,9 +62,9 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     pool = candidates.find_candidates(tx, query)
     ranked = candidates.rank(query, pool)
     skipped, page = _page(ranked, request.offset, query.limit)
-    shown = _View(bool(request.compact), bool(request.include_versions), query.as_of)
+    view = _View(bool(request.compact), bool(request.include_versions), query.as_of)
     totals = msgspec.structs.replace(_totals(pool, skipped, len(page)), unknown_tags=unknown or UNSET)
-    return SearchResults(_to_results(tx, page, shown), totals)
+    return SearchResults(_to_results(tx, page, view), totals)
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
@@ -173,15 +173,15 @@ def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
     return Totals(pool.total, returned, pool.truncated, pool.total > skipped + returned)
 
 
-def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:
+def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[QueryResult]:
     """Return the results of a page, with one statement for each part of it instead of one for each entry."""
     if not page:
         return []
     ids = [item.candidate.id for item in page]
-    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=shown.at)}
+    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=view.at)}
     tags = grouped(tx.all("scopes.query.tags", _tag_row, ids=ids))
-    with_versions = shown.versions and not shown.compact
-    version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=shown.at) if with_versions else []
+    with_versions = view.versions and not view.compact
+    version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=view.at) if with_versions else []
     versions = grouped((row.entry_id, row) for row in version_rows)
     return [
         to_result(
@@ -190,7 +190,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
             -ranked.minus_score,
             tags.get(key, []),
             expired=bool(ranked.candidate.expired),
-            compact=shown.compact,
+            compact=view.compact,
         )
         for key, ranked in zip(ids, page, strict=True)
     ]

@@ -34,16 +34,16 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
     new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
     earlier = _earlier(tx, records, new)
-    taken = [new[at] and _outcome(record, earlier.get(at)) for at, record in enumerate(records)]
+    outcomes = [new[at] and _outcome(record, earlier.get(at)) for at, record in enumerate(records)]
     if not tx.readonly:
         writer = (memories.SPACE, *tx.call_context.writer[1:])
         for at, record in enumerate(records):
-            if taken[at] == UPDATED:
+            if outcomes[at] == UPDATED:
                 removal.delete(tx, earlier[at].id, _REPLACED)
-            if taken[at]:
+            if outcomes[at]:
                 row = _row(tx, record)
                 memories.add(tx, row, _NEVER, index.Origin(writer, row.created_at, record.updated_at or row.created_at))
-    return taken
+    return outcomes
 
 
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
