@@ -255,7 +255,8 @@ def open_data(
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, has_data=has_data)))
-            ready = None if database is None else catch_faults(_ready, config, database)
+            # The file of the main tenant is opened for writing at the start, so that a folder that refuses it is told.
+            ready = None if database is None or not has_data else catch_faults(_ready, config, database)
             stored = ready if isinstance(ready, Stored) else _prepared(config, shared)
             if access.share():
                 stack.pop_all()
@@ -270,7 +271,7 @@ def _ready(config: Config, database: SqliteDatabase) -> Stored | None:
         db = stack.enter_context(closing(database.reader()))
         is_current = db.pragma("journal_mode") == "wal" and not pending_migrations(db)
         stored = db.read(CallContext(), read_stored) if is_current else None
-        if stored is None or (config.tenant == MAIN and api_keys.needed(config.data) > stored.had_keys):
+        if stored is None or api_keys.needed(config.data) > stored.had_keys:
             return None
         stack.pop_all()
         database.keep(db)

@@ -214,6 +214,7 @@ class Server(uvicorn.Server):
             self._local.publish([sock for server in self.servers for sock in server.sockets])
         loop.call_soon_threadsafe(self._gate.set_application, outcome)
         self._opened.set()
+        outcome.kernel.store.pools.begin_all()
         outcome.backups = start_backups(config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address

@@ -237,6 +237,12 @@ class ThreadPool:
         if not self._pausing:
             self._wake()
 
+    def begin_all(self) -> None:
+        """Begins every thread: there may be no memory for one later, and its start would keep all others waiting."""
+        with self.lock:
+            while len(self._threads) < self._most:
+                self._begin()
+
     def leave(self) -> None:
         """Notes that a queue has stopped; after the last one the threads end."""
         with self.lock:
@@ -253,9 +259,12 @@ class ThreadPool:
         if self._idle:
             self._idle.pop().release()
         elif len(self._threads) < self._most:
-            name = f"{self._name}-{len(self._threads)}"
-            self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
-            self._threads[-1].start()
+            self._begin()
+
+    def _begin(self) -> None:
+        name = f"{self._name}-{len(self._threads)}"
+        self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+        self._threads[-1].start()
 
     def _serve(self) -> None:
         own = threading.Lock()

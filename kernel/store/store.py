@@ -80,6 +80,11 @@ class Pools:
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
         self._lock = threading.Lock()
 
+    def begin_all(self) -> None:
+        """Begins all threads, for a server that runs for long."""
+        self.reads.begin_all()
+        self.writes.begin_all()
+
     def note_use(self, store: "Store") -> None:
         """Notes that a store has used its connections."""
         with self._lock:

