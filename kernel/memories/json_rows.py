@@ -335,7 +335,8 @@ class _Reader:
             if is_cut_off:
                 return 0
             mark = self._data[match.end() - 1]
-            is_wrong = bool(match.lastindex) or (not brackets if mark in b"]},:" else was_value)
+            is_early = not brackets or (mark in b":" and not was_value)  # a name stands before a colon
+            is_wrong = bool(match.lastindex) or (is_early if mark in b"]},:" else was_value)
             if mark in b"[{":
                 is_wrong = is_wrong or (was_comma and brackets.endswith(b"{"))
                 brackets.append(mark)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from kernel.core.errors import Fault
@@ -167,6 +167,7 @@ def test_every_document_is_read_as_it_is(rows: list[Any], form: str) -> None:
 
 @pytest.mark.parametrize("chunk", [1 << 18], indirect=True)
 @given(some.sampled_from(list(FORMS)), some.integers(0, 2**32), some.sampled_from(["cut", "remove", "flip", "insert"]))
+@example("document", 1_503_224_172, "insert")  # `{:[` before a row
 def test_damage_costs_no_row_but_those_it_is_in(form: str, seed: int, kind: str) -> None:
     chance = random.Random(seed)
     rows = [{"id": f"{number}", "text": 'is "x" {' * chance.randrange(3), "of": {"k": [number]}} for number in range(9)]
