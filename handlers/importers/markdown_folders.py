@@ -150,9 +150,9 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
     observations, links = [*markdown.observations(page.body)], [*markdown.links(page.body)]
     if observations or any(link.target for link in links):
         yield _entity(note, entity, name)
-    told = [*_observations(note, page, observations, entity)]
-    yield from told
-    keys = [record.key for record in told if record.kind == "memory"]
+    records = [*_observations(note, page, observations, entity)]
+    yield from records
+    keys = [record.key for record in records if record.kind == "memory"]
     yield note._replace(kind=PARTS, text="", details={**_root(note), "entity": entity, "keys": keys})
     yield from _links(note, file.name, vault, links)
 

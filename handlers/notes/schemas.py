@@ -107,7 +107,7 @@ class Memory(Struct):
 
 
 class Recalled(Struct):
-    """Answer of memory_recall; `message` if nothing was found or more was, `error` if there was no query."""
+    """Answer of memory_recall; `message` if nothing was found, or if there is more; `error` if there was no query."""
 
     memories: list[Memory]
     count: int

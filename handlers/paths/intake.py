@@ -1,4 +1,4 @@
-"""Takes memories of other programs into `paths`; what somebody has written at a path stays."""
+"""Takes memories of other programs into `paths`; a memory that was written at a path stays."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -106,8 +106,8 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
         return EntityDetails("not_found")
     observations = tx.all("sessions.graph.observations", _Observation, entity_id=entity.id)
     newest = dict[str, int | None]()
-    for told in observations:
-        newest.setdefault(told.content, told.memory_id)
+    for row in observations:
+        newest.setdefault(row.content, row.memory_id)
     return EntityDetails(
         UNSET,
         entity.id,

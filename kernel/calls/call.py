@@ -164,8 +164,8 @@ def check_grant(call: Call, request: Request | Fault) -> None:
         own = ", ".join(sorted(grant.dialects))
         raise Forbidden(entry.tool.name, None, f"this key is for {own} alone, {entry.tool.name} takes a key {wider}")
     if grant.permission < entry.required.most:
-        subject = None if isinstance(request, Fault) else request
-        check_permission(entry.tool.name, entry.required, subject, call.arguments, grant.permission)
+        valid = None if isinstance(request, Fault) else request
+        check_permission(entry.tool.name, entry.required, valid, call.arguments, grant.permission)
 
 
 def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:

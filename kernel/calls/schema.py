@@ -25,8 +25,8 @@ def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Di
     """Return the dialect with configured values in the schemas of its tools, if they differ from the defaults, and
     without requiring the parameters that settings supply.
     """
-    settings_in_use = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
-    choices = {name: settings[setting.name] for setting in settings_in_use for name in setting.lists}
+    overrides = [setting for setting in dialect.settings if settings[setting.name] != setting.default]
+    choices = {name: settings[setting.name] for setting in overrides for name in setting.lists}
     own = {name for setting in dialect.settings if settings[setting.name] for name in setting.supplies}
     if not choices and not own:
         return dialect

@@ -52,47 +52,47 @@ def interaction(
     """
     import numpy as np
 
-    found = np.zeros((3, len(sizes)), np.float32)
+    results = np.zeros((3, len(sizes)), np.float32)
     vectors, weights = token_vectors(query)
     if len(query) > MAX_QUERY_TOKENS:
-        kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
-        query, vectors, weights = query[kept], vectors[kept], weights[kept]
+        heaviest = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
+        query, vectors, weights = query[heaviest], vectors[heaviest], weights[heaviest]
     if not sizes.any() or not weights.sum() > _EPSILON:
-        return Interaction(*found)
+        return Interaction(*results)
     shares, about = weights**2, np.isin(query, subject)
     if about.any():
         shares *= about
     shares /= max(float(shares.sum()), _EPSILON)
     # Every distinct token is compared once: texts of one query share many of them.
-    known = np.zeros(int(tokens.max()) + 1, np.bool_)
-    known[tokens] = True
-    distinct = np.flatnonzero(known)
-    positions = np.empty(len(known), np.intp)
+    occurs = np.zeros(int(tokens.max()) + 1, np.bool_)
+    occurs[tokens] = True
+    distinct = np.flatnonzero(occurs)
+    positions = np.empty(len(occurs), np.intp)
     positions[distinct] = np.arange(len(distinct))
     cosines = _cosines(vectors, weights, *token_vectors(distinct))
-    held, starts = positions.take(tokens), np.cumsum(sizes) - sizes
+    present, starts = positions.take(tokens), np.cumsum(sizes) - sizes
     for texts in _batches(sizes):
         # A row for each position, a column for each text.
         table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
-        table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
-        best, found[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
-        found[1, texts], found[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
-    return Interaction(*found)
+        table = np.where(table < starts[texts] + sizes[texts], present.take(table, mode="clip"), len(distinct))
+        best, results[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
+        results[1, texts], results[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
+    return Interaction(*results)
 
 
-def unmatched(one: "Ids", other: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
+def unmatched(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:
     """Return how heavy the token of each text is that is least like any of the other text, over the mean weight of all.
 
     The weight of a token is the length of its vector, times 1 minus the best cosine; 0 if a text has no token.
     """
     import numpy as np
 
-    if not len(one) or not len(other):
+    if not len(first) or not len(second):
         return 0.0, 0.0
-    (vectors, weights), (others, other_weights) = token_vectors(one), token_vectors(other)
-    cosines = _cosines(others, other_weights, vectors, weights)[:-1]
-    left = (weights * (1 - cosines.max(axis=1))).max(), (other_weights * (1 - cosines.max(axis=0))).max()
-    mean = max(float(np.concatenate([weights, other_weights]).mean()), _EPSILON)
+    (vectors, weights), (second_vectors, second_weights) = token_vectors(first), token_vectors(second)
+    cosines = _cosines(second_vectors, second_weights, vectors, weights)[:-1]
+    left = (weights * (1 - cosines.max(axis=1))).max(), (second_weights * (1 - cosines.max(axis=0))).max()
+    mean = max(float(np.concatenate([weights, second_weights]).mean()), _EPSILON)
     return float(left[0]) / mean, float(left[1]) / mean
 
 
@@ -135,14 +135,14 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
     # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
     pairs = np.zeros_like(table[:-1])
     np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
-    found = table.max(axis=0).reshape(-1, len(weights))
-    scores = _scores(found, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
+    best = table.max(axis=0).reshape(-1, len(weights))
+    scores = _scores(best, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
-        begun = table[:OPENING_TOKENS].max(axis=0).reshape(-1, len(weights))
-        opening = _scores(begun, pairs[: OPENING_TOKENS - 1], weights)
+        best_of_opening = table[:OPENING_TOKENS].max(axis=0).reshape(-1, len(weights))
+        opening = _scores(best_of_opening, pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
-    return found, scores
+    return best, scores
 
 
 def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":

@@ -50,8 +50,8 @@ class Embedding(NamedTuple):
     def cosine(self, other: "Embedding") -> float:
         import numpy as np
 
-        first, two = (np.frombuffer(embedding.vector, np.int8).astype(np.float32) for embedding in (self, other))
-        return float(first @ two) * self.scale * other.scale
+        left, right = (np.frombuffer(embedding.vector, np.int8).astype(np.float32) for embedding in (self, other))
+        return float(left @ right) * self.scale * other.scale
 
 
 class Embedder:
@@ -103,12 +103,12 @@ class Embedder:
         tokenizer, _ = self._loaded or self._load()
         return tokenizer.is_word(word)
 
-    def unmatched(self, first: bytes, other: bytes) -> tuple[float, float]:
+    def unmatched(self, first: bytes, second: bytes) -> tuple[float, float]:
         """Return the weight of the content that each of two texts has and the other lacks; both are `tokens` of an
         `Embedding`.
         """
         _, vectors = self._loaded or self._load()
-        return unmatched(vectors.ids(first), vectors.ids(other), vectors.rows)
+        return unmatched(vectors.ids(first), vectors.ids(second), vectors.rows)
 
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
         """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""

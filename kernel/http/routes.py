@@ -95,13 +95,13 @@ class _Readiness:
         alone.
         """
         state = self._ready()
-        told = request.scope["caller"] is not None
+        may_call = request.scope["caller"] is not None
         body: dict[str, Any] = {"status": "ready", "model": state.model, "schema": state.schema}
         database = dict[str, str]() if state.probe is None else await self._probed(state.probe)
         if isinstance(database, Fault):
-            unavailable = {"status": "unavailable", **({"message": database.message} if told else {})}
+            unavailable = {"status": "unavailable", **({"message": database.message} if may_call else {})}
             return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
-        return Response(msgspec.json.encode({**body, **database} if told else _READY), media_type=_JSON)
+        return Response(msgspec.json.encode({**body, **database} if may_call else _READY), media_type=_JSON)
 
     async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
         if self._asking is None or self._asking.done():

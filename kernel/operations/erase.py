@@ -89,7 +89,7 @@ def _holds(file: Path, key: str, text: str) -> bool:
     longest = max((line.strip() for line in text.splitlines()), key=len, default="")
     pieces = [part.encode() for part in {text.strip(), longest} - {key}]
     files = (part for part in (file, file.with_name(f"{file.name}-wal")) if part.is_file() and part.stat().st_size)
-    return any(_contains(part, [text for text in pieces if len(text) >= _LEAST_BYTES]) for part in files)
+    return any(_contains(part, [piece for piece in pieces if len(piece) >= _LEAST_BYTES]) for part in files)
 
 
 def _contains(file: Path, pieces: Sequence[bytes]) -> bool:

@@ -68,10 +68,8 @@ def prepare_tenant(config: Config, context: StoreContext) -> Stored:
     """Make the tenant if it does not exist, and its rows, after the keys were read; raises Fault."""
     make_private(config.home)
     _shared_keys(config).adopt()
-    without_limit = context._replace(
-        call_limits=context.call_limits._replace(milliseconds=0)
-    )  # nobody can ask for less
-    with open_writer(config.file, without_limit) as db:
+    limits = context.call_limits._replace(milliseconds=0)  # no caller can ask for less
+    with open_writer(config.file, context._replace(call_limits=limits)) as db:
         return settled(db, api_keys.needed(config.data))
 
 

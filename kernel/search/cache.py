@@ -26,12 +26,14 @@ class LastIds(NamedTuple):
 class SearchCache:
     """The cache of one store, shared by all its connections.
 
-    While `warming` is set, another thread loads the vectors: a search that would wait for it calls `load_later`.
+    While `warming` is set, another thread loads the vectors: a search that would wait for it calls `load_later`, if the
+    vectors are not `loading` already.
     """
 
     def __init__(self, vectors: VectorIndex) -> None:
         self.vectors = vectors
         self.warming = False
+        self.loading = False
         self.load_later: Callable[[], None] = _nothing
         self.models: dict[str, int] = {}  # ids of the stored models by identity
         self._frequencies: dict[str, int] = {}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kernel.core.errors import Fault
 from kernel.search import ann_storage
 from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, SearchCache
@@ -96,16 +97,24 @@ def load_vectors(tx: Tx) -> None:
 
 def load_all_vectors(tx: Tx) -> None:
     """Reads all vectors; from then on searches read those that follow."""
-    load_vectors(tx)
-    tx.context.search_cache.warming = False
+    cache: SearchCache = tx.context.search_cache
+    try:
+        load_vectors(tx)
+        cache.warming = False
+    finally:
+        cache.loading = False
 
 
 def _is_loading(tx: Tx, last: LastIds) -> bool:
     """Return whether another thread loads the vectors, and more than a block is still missing."""
     cache: SearchCache = tx.context.search_cache
     is_loading = cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
-    if is_loading:
-        cache.load_later()
+    if is_loading and not cache.loading:
+        cache.loading = True  # each further job would keep a reader waiting for the same lock
+        try:
+            cache.load_later()
+        except Fault:  # the next search tries again
+            cache.loading = False
     return is_loading
 
 

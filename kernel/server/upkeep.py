@@ -1,4 +1,4 @@
-"""What the stores of a process need beside their calls, all of them on one thread."""
+"""The upkeep of all stores of a process, on one thread: vectors, indexes, free space."""
 
 import logging
 import threading

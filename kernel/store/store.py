@@ -230,16 +230,17 @@ class Store:
         return self.begin_write(work, context, deliver, merge=merge, texts=texts, **options), future
 
     def write_later(self, work: Work, context: CallContext, *, exclusive: bool = False) -> None:
-        """Queues `work` for the writer without waiting for it; drops it if the queue is full."""
+        """Queues `work` for the writer without waiting for it; drops it if the queue has stopped, or others have waited
+        too long.
+        """
         job = Job(work, context, discard)
         job.exclusive = exclusive
         with suppress(Fault):
             self._writes.put(job)
 
     def read_later(self, work: Work) -> None:
-        """Queues `work` for a reader without waiting for it."""
-        with suppress(Fault):
-            self._reads.put(Job(work, CallContext(), discard))
+        """Queues `work` for a reader without waiting for it; raises Fault("busy") if it may not wait."""
+        self._reads.put(Job(work, CallContext(), discard))
 
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
         """Return `begin_read` with a future of a value or a Fault."""

@@ -130,9 +130,9 @@ def address_parts(address: str) -> tuple[dict[str, Any], bool | None]:
     """
     front, _, options = address.partition("?")
     words = options.split("&")
-    messages = [word.removeprefix(_POOLER) for word in words if word.startswith(_POOLER)]
+    poolers = [word.removeprefix(_POOLER) for word in words if word.startswith(_POOLER)]
     rest = "&".join(word for word in words if not word.startswith(_POOLER))
-    return load_driver().conninfo.conninfo_to_dict(f"{front}?{rest}"), messages[-1] == "true" if messages else None
+    return load_driver().conninfo.conninfo_to_dict(f"{front}?{rest}"), poolers[-1] == "true" if poolers else None
 
 
 def transaction_settings(connection: Any) -> list[str]:
@@ -174,15 +174,15 @@ def run_together(connection: Any, statements: Statements) -> list[Outcome]:
     pgconn, transformer = connection.pgconn, load_driver().adapt.Transformer(connection)
     pgconn.enter_pipeline_mode()
     try:
-        dumped_parameters = _send_together(connection, transformer, statements)
+        new_names = _send_together(connection, transformer, statements)
         connection.wait(receive.send(pgconn))
-        results = [connection.wait(receive.fetch_many(pgconn))[-1] for _ in dumped_parameters]
+        results = [connection.wait(receive.fetch_many(pgconn))[-1] for _ in new_names]
         connection.wait(receive.fetch_many(pgconn))  # the end of all
     finally:
         if pgconn.status != psycopg.pq.ConnStatus.BAD:
             pgconn.exit_pipeline_mode()
     outcomes: list[Outcome] = []
-    for result, names in zip(results, dumped_parameters, strict=True):
+    for result, names in zip(results, new_names, strict=True):
         if (error := failure(result)) is not None:
             raise error
         connection.quipu_prepared.update(names or ())

@@ -81,11 +81,11 @@ class SharedFile:
         """Pulls in a thread until it is closed; while the database is away, the file stays as it is."""
 
         def run() -> None:
-            in_use, seconds = self._pool.taken, _POLL_SECONDS
+            before, seconds = self._pool.taken, _POLL_SECONDS
             while not self._stopping.wait(seconds):
-                seconds = _IDLE_SECONDS if self._pool.taken == in_use else _POLL_SECONDS
+                seconds = _IDLE_SECONDS if self._pool.taken == before else _POLL_SECONDS
                 catch_faults(self.look)
-                in_use = self._pool.taken
+                before = self._pool.taken
 
         self._following = threading.Thread(target=run, name="quipu-shared-file", daemon=True)
         self._following.start()

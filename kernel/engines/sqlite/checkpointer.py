@@ -1,10 +1,11 @@
 """Checkpoints the write-ahead log: mostly on a thread of all files, the rest between two groups of the writer."""
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 
 from kernel.core.errors import CatchFaults
 from kernel.engines.sqlite.connection import Connection
@@ -12,8 +13,17 @@ from kernel.engines.sqlite.connection import Connection
 PASSIVE_PAGES = 2000  # 8 MB of log: the length from which the thread copies it
 RESTART_PAGES = 16_000  # 64 MB: the length from which the writer waits for readers, so that the log starts over
 RESTART_WAIT_MILLISECONDS = 250  # how long the writer waits for them
-_COPIERS = ThreadPoolExecutor(2, "quipu-checkpoint")
+_THREADS, _THREAD_SECONDS = 2, 10.0  # within which all have begun
+_COPIERS = ThreadPoolExecutor(_THREADS, "quipu-checkpoint")
 _log = logging.getLogger(__name__)
+
+
+@cache
+def begin_threads() -> None:
+    """Begins all threads, once: there may be no memory for one when the writer needs it, and it would wait for ever."""
+    together = threading.Barrier(_THREADS)
+    for _ in range(_THREADS):
+        _COPIERS.submit(together.wait, _THREAD_SECONDS)
 
 
 class Checkpointer:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from kernel.core.errors import CatchFaults, Fault
-from kernel.engines.sqlite.checkpointer import Checkpointer
+from kernel.engines.sqlite.checkpointer import Checkpointer, begin_threads
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.log_file import log_of, size_of
 from kernel.store.context import StoreContext
@@ -42,7 +42,8 @@ class SqliteDatabase:
         self._spare: Connection | None = None
 
     def start(self, catch_faults: CatchFaults) -> None:
-        """Lets others copy the log from now on."""
+        """Lets the writer request checkpoints from now on."""
+        begin_threads()
         self._checkpointer = Checkpointer(catch_faults, self.writer)
         self.after_commit = self._checkpointer.after_commit
 
@@ -109,4 +110,4 @@ class ReadOnlyDatabase(SqliteDatabase):
 
 
 def _nothing_due(*_: object) -> None:
-    """Before the checkpointer is started."""
+    """Does nothing, before the start."""

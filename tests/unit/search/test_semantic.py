@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from kernel.core.config import MODEL
+from kernel.core.errors import Fault
 from kernel.search import ann, ann_storage, index
 from kernel.search.hits import Candidates
+from kernel.search.semantic import load_all_vectors
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
@@ -87,3 +89,32 @@ def test_search_in_a_transaction_sees_its_own_rows_and_deletions_and_other_searc
     assert set(own) <= set(everywhere) <= {*own, 5, 6}
     assert set(limited) == {2, 7}
     assert outside == expected(store, dict(enumerate(TEXTS, start=1)))
+
+
+def test_searches_that_meet_no_vectors_ask_for_one_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ann_storage, "BLOCK_ROWS", -1)
+    asked: list[str] = []
+
+    def search(store: IndexedStore) -> None:
+        for _ in range(3):
+            store.reader.read(CALLER, lambda tx: index.find(tx, QUERY, within=[("docs", None)]))
+
+    def refuse() -> None:
+        asked.append("refused")
+        raise Fault("busy", "The server is busy.")
+
+    with open_indexed_store(tmp_path, MODEL) as store:
+        store.put(TEXTS)
+        cache = store.context.search_cache
+        cache.warming, cache.load_later = True, refuse
+        search(store)
+        assert set(asked) == {"refused"}
+        assert len(asked) >= 3  # each search tries again
+        asked.clear()
+        cache.load_later = lambda: asked.append("queued")
+        search(store)
+        assert asked == ["queued"]
+        store.reader.read(CALLER, load_all_vectors)
+        search(store)
+        assert asked == ["queued"]
+        assert not cache.loading

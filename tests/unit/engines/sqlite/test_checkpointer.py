@@ -51,8 +51,9 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def log(file: Path) -> int:
-    """Pages in the file of the log."""
-    return file.with_name(f"{file.name}-wal").stat().st_size // PAGE
+    """Pages in the file of the log, which a store makes with its first write."""
+    wal = file.with_name(f"{file.name}-wal")
+    return wal.stat().st_size // PAGE if wal.exists() else 0
 
 
 def write_until_the_log_starts_over(store: Store, file: Path) -> None:
@@ -199,3 +200,7 @@ def _overlapping_readers(file: Path) -> Iterator[None]:
         stopping.set()
         for reader in readers:
             reader.join()
+
+
+def test_a_store_begins_every_thread_that_its_checkpoints_need(store: Store) -> None:
+    assert sum(thread.name.startswith("quipu-checkpoint") for thread in threading.enumerate()) == 2
