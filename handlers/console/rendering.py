@@ -21,6 +21,11 @@ from kernel.core.text import visible
 from kernel.core.times import stored_time
 
 _LEVELS = 4  # of colour, by powers of the busiest day
+_HERE = Path(__file__).parent
+_MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_WORD = regex(r"\w+")
+_SHORTEST_MARKED = 2  # letters of a word of the query
+_AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
 _RADIUS, _MIDDLE_X, _MIDDLE_Y = 90, 160, 120
 
@@ -72,13 +77,6 @@ def circle(count: int) -> list[Spot]:
         Spot(round(_MIDDLE_X + _RADIUS * math.cos(angle), 1), round(_MIDDLE_Y + _RADIUS * math.sin(angle), 1))
         for angle in angles
     ]
-
-
-_HERE = Path(__file__).parent
-_MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_WORD = regex(r"\w+")
-_SHORTEST_MARKED = 2  # letters of a word of the query
-_AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 
 
 class StaticFile(msgspec.Struct, frozen=True):

@@ -17,6 +17,8 @@ _HIDDEN = "node_modules"
 _MAX_LINES = 999_999
 _MAX_SHOWN = 16_000  # characters
 _UNITS = "BKMG"
+_STORE_NAME = "memories"
+_AROUND = 2  # lines before and after the change in a snippet
 
 
 def _directory(path: str, sizes: Mapping[str, int]) -> str:
@@ -81,8 +83,6 @@ def _cut(lines: Sequence[str], hint: str) -> str:
 
 
 STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
-_STORE_NAME = "memories"
-_AROUND = 2  # lines before and after the change in a snippet
 
 
 def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Rename) -> Answer:

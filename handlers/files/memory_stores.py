@@ -27,6 +27,10 @@ from kernel.store.transaction import Tx
 
 Mark = TypeVar("Mark", int, str)
 _WHOLE = 20  # items of a page with their content
+_MAX_PAIRS = 16
+_FIRST = 2**62  # above every number of a row
+_ROOT = "/v1/memory_stores"
+_STORE = f"{_ROOT}/{{memory_store_id}}"
 
 
 def page_size(limit: int, view: str) -> int:
@@ -40,9 +44,7 @@ def token(mark: int | str) -> str:
 
 
 def mark_of(page: str | None, first: Mark) -> Mark:
-    """Return the mark of a token, or the first one without a token; raises Fault("invalid") for what is no
-    such token.
-    """
+    """Return the mark of a token, or the first without a token; raises Fault("invalid") for any other text."""
     if page is None:
         return first
     try:
@@ -67,12 +69,6 @@ def _time(name: str, text: str | None) -> str | None:
     if time is None:
         raise Fault("invalid", f"created_at[{name}]: {text[:64]!r} is not an ISO 8601 time")
     return time
-
-
-_MAX_PAIRS = 16
-_FIRST = 2**62  # above every number of a row
-_ROOT = "/v1/memory_stores"
-_STORE = f"{_ROOT}/{{memory_store_id}}"
 
 
 def create_memory_store(tx: Tx, request: CreateStore) -> MemoryStore:

@@ -15,6 +15,14 @@ from kernel.store.transaction import Tx
 
 _JSON = "application/json"
 _TEXT = "text/plain"
+URI = "memory://knowledge-graph"
+_GRAPH = Resource(
+    URI,
+    "knowledge-graph",
+    "Knowledge Graph",
+    "The full knowledge graph with all entities and relations",
+    _JSON,
+)
 
 
 def indented(value: object) -> bytes:
@@ -55,17 +63,6 @@ def argument_fault(error: ArgumentError) -> Fault:
     )
 
 
-URI = "memory://knowledge-graph"
-_MEDIA = "application/json"
-_GRAPH = Resource(
-    URI,
-    "knowledge-graph",
-    "Knowledge Graph",
-    "The full knowledge graph with all entities and relations",
-    _MEDIA,
-)
-
-
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
     return [_GRAPH], None
 
@@ -74,7 +71,7 @@ def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     """Return the graph as JSON, or None for another address."""
     if uri != URI:
         return None
-    return [ResourceContents(URI, _MEDIA, indented(read_graph(tx, ReadGraph())).decode())]
+    return [ResourceContents(URI, _JSON, indented(read_graph(tx, ReadGraph())).decode())]
 
 
 RESOURCES = Resources(URI, resource_page, resource_read, whole=URI)
