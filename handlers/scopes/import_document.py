@@ -276,30 +276,32 @@ def timestamp(field: str, value: str | None) -> str | None:
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
     """Return the current version, and all versions oldest first, each with a number and with times as stored."""
     versions = [*(item.versions or ())]
-    named = next((one for one in versions if one.id is not None and one.id == item.current_version_id), None)
+    named = next(
+        (version for version in versions if version.id is not None and version.id == item.current_version_id), None
+    )
     current = item.current_version or named or (versions[-1] if versions else _version_of_flat_entry(item))
-    place = next((at for at, one in enumerate(versions) if _is_same_version(one, current)), len(versions))
+    place = next((at for at, version in enumerate(versions) if _is_same_version(version, current)), len(versions))
     if place == len(versions):
         versions.append(current)
     versions[place] = _same_twice(kind, versions[place], current)
     for field in ("parameters", "examples"):
-        if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in versions):
+        if any(nested_deeper(getattr(version, field), _MAX_FIELD_DEPTH) for version in versions):
             raise ValueError(f"Validation error: {field} - must not be nested deeper than {_MAX_FIELD_DEPTH} levels")
-    numbers = [one.version_num for one in versions if one.version_num is not None]
+    numbers = [version.version_num for version in versions if version.version_num is not None]
     if len(set(numbers)) < len(numbers):
         raise ValueError("Validation error: versions - two have the same versionNum")
     later = itertools.count(max(numbers, default=0) + 1)
     numbered = [
         msgspec.structs.replace(
-            one,
-            version_num=next(later) if one.version_num is None else one.version_num,
-            valid_until=one.valid_until and _end_time(one.valid_until),
-            created_at=timestamp("createdAt", one.created_at),
-            content=one.content if kind is TOOL else one.content or "",
+            version,
+            version_num=next(later) if version.version_num is None else version.version_num,
+            valid_until=version.valid_until and _end_time(version.valid_until),
+            created_at=timestamp("createdAt", version.created_at),
+            content=version.content if kind is TOOL else version.content or "",
         )
-        for one in versions
+        for version in versions
     ]
-    return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
+    return numbered[place], sorted(numbered, key=lambda version: version.version_num or 0)
 
 
 def _end_time(text: str) -> str:
@@ -308,11 +310,11 @@ def _end_time(text: str) -> str:
     return end_of_day(text, time) if time else text
 
 
-def _is_same_version(left: VersionItem, other: VersionItem) -> bool:
+def _is_same_version(left: VersionItem, right: VersionItem) -> bool:
     """Return whether two versions of one entry are the same version, by id or else by number."""
-    if left.id is not None and other.id is not None:
-        return left.id == other.id
-    return left is other or (left.version_num is not None and left.version_num == other.version_num)
+    if left.id is not None and right.id is not None:
+        return left.id == right.id
+    return left is right or (left.version_num is not None and left.version_num == right.version_num)
 
 
 def _same_twice(kind: Kind, version: VersionItem, current: VersionItem) -> VersionItem:

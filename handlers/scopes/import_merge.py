@@ -186,9 +186,9 @@ def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
     """Read the stored entries of a chunk's ids; other calls may have written since the chunk before."""
-    own = [merged.entry.item.id for merged in chunk if merged.entry.item.id in state.kept_ids]
+    own = [item.entry.item.id for item in chunk if item.entry.item.id in state.kept_ids]
     state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
-    version_ids = [version.id for merged in chunk for version in merged.entry.versions if version.id is not None]
+    version_ids = [version.id for item in chunk for version in item.entry.versions if version.id is not None]
     state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
 
 
@@ -409,10 +409,10 @@ def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[Pr
 
 
 def _with_parents(scopes: DocumentScopes, ids: set[str]) -> DocumentScopes:
-    sessions = [org for org in scopes.sessions if f"session:{org.id}" in ids]
-    parents = {org.project_id for org in sessions}
-    projects = [org for org in scopes.projects if f"project:{org.id}" in ids or org.id in parents]
-    owners = {org.org_id for org in projects}
+    sessions = [session for session in scopes.sessions if f"session:{session.id}" in ids]
+    parents = {session.project_id for session in sessions}
+    projects = [project for project in scopes.projects if f"project:{project.id}" in ids or project.id in parents]
+    owners = {project.org_id for project in projects}
     orgs = [org for org in scopes.orgs if f"org:{org.id}" in ids or org.id in owners]
     return DocumentScopes(orgs, projects, sessions, [])
 

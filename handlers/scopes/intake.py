@@ -45,7 +45,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 
 
 def _deactivate_others(tx: Tx, record: Record) -> int:
-    """Deactivates what imports made of other sections of a file than those of a record; how many."""
+    """Deactivates the guidelines of sections that a file no longer has; returns how many."""
     keys = [record._replace(key=key) for key in record.details["keys"]]
     named = {number for key in keys for number in _ids(key)}
     numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record))

@@ -52,8 +52,8 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
     top_p: Annotated[
         float | None,
         Meta(
-            description="Recency filter in (0, 1]: only this newest share of the candidates is kept; another value keeps "
-            "all. If left out, 0.6 unless configured, and older ones that rank above some of these"
+            description="Recency filter in (0, 1]: only this newest share of the candidates is kept; another value "
+            "keeps all. If left out, 0.6 unless configured, and older ones that rank above some of these"
         ),
     ] = None
 
