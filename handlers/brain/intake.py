@@ -148,7 +148,7 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
 
 
 def _archive_others(tx: Tx, db: str, record: Record) -> int:
-    """Archives the memories of observations that a page no longer has, if only an import wrote them; returns how many."""
+    """Archives the memories of observations that a page no longer has, if unedited; returns how many."""
     root = record.details["root"]
     (entity,), ids = (
         _ids(tx, kind, db, [_Key(key, root) for key in keys])

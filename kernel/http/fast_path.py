@@ -48,6 +48,19 @@ _INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (_CLOSE,), b"text/
 MAX_COLLECTED_BYTES = 65536
 
 
+class CommonHeaders:
+    """The lines of the headers of every response; uvicorn makes a new list of them each second, for the date."""
+
+    def __init__(self) -> None:
+        self._headers: Sequence[Header] = ()
+        self._lines = b""
+
+    def lines(self, headers: Sequence[Header]) -> bytes:
+        if headers is not self._headers:
+            self._headers, self._lines = headers, header_lines(headers)
+        return self._lines
+
+
 class _PendingCall:
     """A call under way, with the attributes that uvicorn expects of `self.cycle`."""
 
@@ -68,6 +81,7 @@ class FastPathProtocol(LimitedProtocol):
     """
 
     fast_routes: Mapping[bytes, FastRoute] = {}
+    common = CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
     addresses: ClassVar[Counter[str]] = Counter()  # connections by address
 
@@ -271,7 +285,8 @@ class FastPathProtocol(LimitedProtocol):
         self.on_response_complete()
 
     def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
-        common, more = header_lines(self.server_state.default_headers), header_lines(extra)
+        common = self.common.lines(self.server_state.default_headers)
+        more = header_lines(extra) if extra else b""
         if not response.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
@@ -319,5 +334,6 @@ def protocol(
         "wheel": DeadlineWheel(),
         "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),
         "addresses": Counter[str](),
+        "common": CommonHeaders(),
     }
     return type("ServerProtocol", (FastPathProtocol,), shared)
