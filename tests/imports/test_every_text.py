@@ -335,7 +335,9 @@ def test_a_bundle_there_and_back_keeps_titles_summaries_and_texts(
     opened = app.open_kernel(third.config)
     recalled = json.loads(caller(opened.dispatch)("recall", query="restart the web server", detail="text").body)
     opened.store.close()
-    assert recalled["memories"][0]["text"].count("Restart the web server after each deploy") == 1
+    counts = [memory["text"].count("Restart the web server after each deploy") for memory in recalled["memories"]]
+    assert counts[0] == 1
+    assert set(counts) <= {0, 1}, recalled["memories"]  # a weaker hit may stand beside
 
 
 def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
