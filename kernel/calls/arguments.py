@@ -13,8 +13,7 @@ from kernel.calls.schema import PREFIX, input_schema
 from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import json_bytes, whole_characters
-from kernel.security.permissions import RawJson
+from kernel.core.text import RawJson, json_bytes, whole_characters
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
@@ -53,8 +52,10 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
     with U+FFFD for half an emoji.
 
     Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
-    arguments are wrong all the same.
+    arguments are wrong all the same, and a MemoryError as it is.
     """
+    if isinstance(error, MemoryError):
+        raise error
     text = whole_characters(bytes(arguments))
     if text != bytes(arguments):
         try:

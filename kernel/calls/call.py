@@ -5,17 +5,15 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import msgspec
-
 from kernel.calls.dialect import Dialect
 from kernel.calls.tools import Batch, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
+from kernel.core.text import RawJson, json_decoder
 from kernel.security.permissions import (
     Caller,
     Forbidden,
     Grant,
-    RawJson,
     check_permission,
     required_permission,
 )
@@ -54,7 +52,7 @@ class ToolEntry:
     @cached_property
     def decode(self) -> Callable[[RawJson], Request]:
         """Decodes arguments; the decoder is built at its first use, to keep startup short."""
-        return msgspec.json.Decoder(self.tool.request).decode
+        return json_decoder(self.tool.request)
 
     def visible_to(self, grant: Grant) -> bool:
         """Return whether the grant allows at least one action of the tool, so that lists show it."""

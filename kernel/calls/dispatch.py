@@ -33,8 +33,9 @@ from kernel.calls.retries import once
 from kernel.calls.tools import Interaction, Prepare, Reply, Request
 from kernel.core.errors import Args, Fault, Result
 from kernel.core.ids import call_id, current_call
+from kernel.core.text import RawJson
 from kernel.engines.sqlite.errors import as_fault
-from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, RawJson
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
 from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.progress import with_progress
@@ -155,7 +156,7 @@ class Dispatch:
         entry, arguments, caller, interaction = call
         try:
             request = entry.decode(arguments)
-        except UNREADABLE as error:
+        except (*UNREADABLE, MemoryError) as error:
             request = catch_faults(decode_again, entry, arguments, error)
         if caller.grant is not FULL_ACCESS:
             self._check_permission(call, request)

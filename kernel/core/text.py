@@ -2,13 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from kernel.core.lazy_regex import regex
+
+RawJson = bytes | bytearray | memoryview | msgspec.Raw
+T = TypeVar("T")
 
 # Characters without a visible glyph: soft hyphen, fillers, bidi controls, tags, most variation selectors,
 # byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.
@@ -41,6 +44,7 @@ _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, un
 
 # `Encoder.encode` of msgspec 0.22 ends the process if its buffer cannot grow; `encode_into` raises MemoryError.
 _encode_into = msgspec.json.Encoder().encode_into
+_LARGE_JSON = 16_384
 
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
@@ -68,6 +72,18 @@ _SHOWN_BY_NUMBER = {
     )
     for code in range(first, last + 1)
 }
+
+
+def json_decoder(kind: type[T], *, strict: bool = True) -> Callable[[RawJson], T]:
+    """Return the function that decodes JSON of clients; it raises MemoryError if the texts do not fit into memory."""
+    decode = msgspec.json.Decoder(kind, strict=strict).decode
+
+    def decode_json(data: RawJson) -> T:
+        if len(data) > _LARGE_JSON:  # msgspec 0.22 copies a text to address 0 if it gets no memory for it
+            bytearray(2 * len(data))
+        return decode(data)
+
+    return decode_json
 
 
 def json_bytes(value: Any) -> bytes:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from kernel.core.errors import HTTP_STATUS, Fault
+from kernel.core.errors import HTTP_STATUS, NO_MEMORY, Fault
 from kernel.core.limits import (
     MISDIRECTED,
     Header,
@@ -53,13 +53,15 @@ async def respond(scope: Scope, send: Send, limits: Limits, answer: Answer, refu
     """Send the answer to a request, or its refusal: by its headers, of its caller, or a Fault of the answer."""
     raw = scope["headers"]
     headers: dict[bytes, bytes] = dict(raw)
-    failure: Failure | None = refuse(raw, headers, limits)
-    if failure is None:
-        try:
+    try:
+        failure: Failure | None = refuse(raw, headers, limits)
+        if failure is None:
             await send_response(send, await answer(headers))
             return
-        except (Unauthenticated, Forbidden, Fault) as error:
-            failure = error
+    except (Unauthenticated, Forbidden, Fault) as error:
+        failure = error
+    except MemoryError:
+        failure = Fault("busy", NO_MEMORY)
     await send_response(send, refusal(failure, headers))
 
 

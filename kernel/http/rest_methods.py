@@ -1,5 +1,6 @@
 """Tools at HTTP methods and paths of their own; errors are `{"type": "error", "error": {...}, "request_id"}`."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -11,11 +12,11 @@ from kernel.calls.arguments import UNREADABLE
 from kernel.calls.call import ToolEntry, fail
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
-from kernel.calls.tools import InputRequired
+from kernel.calls.tools import InputRequired, Request
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers, Limits, Refusal, excess
-from kernel.core.text import json_bytes
+from kernel.core.text import RawJson, json_bytes, json_decoder
 from kernel.http.access import AccessControl
 from kernel.http.edge import CLOSE, RETRY, Failure, HttpResponse, read_arguments, respond
 from kernel.http.rest import NO_INTERACTION
@@ -37,8 +38,8 @@ class _LaxEntry(ToolEntry):
     """The tool of a method whose arguments are text, those of a query."""
 
     @cached_property
-    def decode(self) -> Any:
-        return msgspec.json.Decoder(self.tool.request, strict=False).decode
+    def decode(self) -> Callable[[RawJson], Request]:
+        return json_decoder(self.tool.request, strict=False)
 
 
 class _Method(NamedTuple):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
-from kernel.core.text import harmless, one_line
+from kernel.core.text import harmless, json_decoder, one_line
 from kernel.core.times import utc_time
 from kernel.memories.import_records import Imported, Source
 from kernel.operations.index_check import put_source, sources_of
@@ -60,7 +60,7 @@ class _State(NamedTuple):
     counts: Counter[str]
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = json_decoder(_Line)
 
 
 def is_export(path: Path) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kernel.core.data_dir import MAIN
+from kernel.core.text import RawJson
 
 ANONYMOUS = "anonymous"
-RawJson = bytes | bytearray | memoryview | msgspec.Raw
 _CACHED_GRANTS = 4096
 _CACHED_CALLERS = 1024
 

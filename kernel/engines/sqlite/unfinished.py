@@ -15,6 +15,7 @@ from kernel.core.errors import Fault
 from kernel.engines.sqlite.folder_lock import NAME, FolderLock
 
 SUFFIX = ".quipu-unfinished"
+_ATTEMPTS = 20
 
 
 @contextmanager
@@ -59,19 +60,19 @@ def _locked_folder(target: Path) -> tuple[Path, FolderLock]:
     lock.
     """
     discard_abandoned(target.parent)
-    while True:
+    for _ in range(_ATTEMPTS):
         folder = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
         try:
             folder.mkdir(mode=0o700)
         except OSError as error:
             raise Fault("storage", f"Cannot write {target}: {error.strerror}") from None
-        with suppress(Fault):
+        with suppress(Fault):  # the folder is gone
             lock = FolderLock(folder)
             if lock.take("exclusive") and (folder / NAME).exists():
                 return folder, lock
             lock.close()
-        if folder.exists():
-            raise Fault("storage", f"Cannot write {target}: its folder cannot be locked")
+        shutil.rmtree(folder, ignore_errors=True)
+    raise Fault("storage", f"Cannot write {target}: its folder cannot be locked")
 
 
 def finish(part: Path, target: Path) -> None:

@@ -1,11 +1,15 @@
 """A file appears when it is whole, and a folder too; what was abandoned goes, what is being written stays."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kernel.core.errors import Fault
 from kernel.engines.sqlite.unfinished import finish, unfinished
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def names(folder: Path) -> list[str]:
@@ -63,3 +67,21 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
 def test_folder_that_cannot_be_written_to_is_a_storage_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"^Cannot write .*absent/file: No such file"), unfinished(tmp_path / "absent/file"):
         pass
+
+
+MANY_FOLDERS = """
+import sys
+from pathlib import Path
+from kernel.engines.sqlite.unfinished import temporary_folder
+for _ in range(150):
+    with temporary_folder(Path(sys.argv[1])):
+        pass
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_delete_what_another_left_do_not_stop_those_that_write_beside_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MANY_FOLDERS, str(tmp_path / "file")]
+    processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [("", 0)] * 4
+    assert names(tmp_path) == []
