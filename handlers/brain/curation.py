@@ -31,8 +31,8 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
             ToolCall("delete_memory", place),
             lock_of(memory),
         )
-        locked = ToolCall("forget_immutable_memory", place) if lock else None
-        return Curation(memory.content, edit, forget, _links(tx, db, key), lock=lock, forget_locked=locked)
+        forget_locked = ToolCall("forget_immutable_memory", place) if lock else None
+        return Curation(memory.content, edit, forget, _links(tx, db, key), lock=lock, forget_locked=forget_locked)
     if (entity := tx.one("brain.entities.get", Entity, **place)) is not None:
         edit, forget = ToolCall("update_entity", place, "description"), ToolCall("delete_entity", place)
         return Curation(entity.description or "", edit, forget, _links(tx, db, key))

@@ -148,8 +148,8 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     """
     start = start_timer()
     check_fields(request.fields, *_ROW_TYPES)
-    configured = {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
-    weights = resolve_weights(asdict(request.weights) if request.weights else {}, configured)
+    config = {row.key: row.value for row in tx.all("brain.config.page", ConfigRow, prefix=CONFIG_PREFIX)}
+    weights = resolve_weights(asdict(request.weights) if request.weights else {}, config)
     types = request.types or KINDS
     width = max(index.CANDIDATES, CANDIDATES_PER_RESULT * request.limit)
     places, mix = _partitions(tx, request.db, types), relevance_weights(weights)
@@ -159,10 +159,11 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
 
     hits = valid(tx, request.db, width, nearest, lambda item: item.hit.id)[:width]
     candidates = _evidence(tx, request.db, hits, types)
-    counted = weights if index.has_model(tx) else replace(weights, vector=0.0)
-    scored = [signals(evidence, counted) for _, evidence in candidates]
+    used_weights = weights if index.has_model(tx) else replace(weights, vector=0.0)
+    hit_signals = [signals(evidence, used_weights) for _, evidence in candidates]
     in_order = sorted(
-        zip(scored, (hit for hit, _ in candidates), strict=True), key=lambda pair: (-total_score(pair[0]), pair[1].doc)
+        zip(hit_signals, (hit for hit, _ in candidates), strict=True),
+        key=lambda pair: (-total_score(pair[0]), pair[1].doc),
     )
     best = in_order[: request.limit]
     # Scored with four columns of each candidate; the full rows are read for the returned ones only.

@@ -73,16 +73,18 @@ def import_files(source: Source) -> Steps[Imported]:
     Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
     embedded again.
     """
-    path, known = source.path, source.settings[DATABASES]
-    names = {db: f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
-    found = {db: path / name for db, name in names.items() if not _refusal(path, name)}
-    if not found:
-        raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
-    further = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in further]
+    path, databases_setting = source.path, source.settings[DATABASES]
+    names = {db: f"{db}.db" for db in databases_setting if (path / f"{db}.db").is_file()}
+    readable = {db: path / name for db, name in names.items() if not _refusal(path, name)}
+    if not readable:
+        raise Fault(
+            "invalid", f"There is no {' or '.join(f'{db}.db' for db in databases_setting)} in {path.name or path}."
+        )
+    further = sorted(file.name for file in path.glob("*.db") if file.stem not in databases_setting)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(databases_setting)}" for name in further]
     remarks += [f"{name}: left out, as it is {why}" for name in names.values() if (why := _refusal(path, name))]
     with ExitStack() as stack:
-        files = [_opened(stack, db, file, source) for db, file in found.items()]
+        files = [_opened(stack, db, file, source) for db, file in readable.items()]
         tx = yield
         begin_steps(tx, sum(file.source.count(table) for file in files for table in TABLES))
         for file in files:
@@ -107,9 +109,11 @@ def _refusal(folder: Path, name: str) -> str:
     return ""
 
 
-def _opened(stack: ExitStack, db: str, file: Path, given: Source) -> _File:
+def _opened(stack: ExitStack, db: str, file: Path, import_source: Source) -> _File:
     """Return the file of a database, once all that is imported from it has been found readable."""
-    source = stack.enter_context(open_external(_decrypted(file, given.password, given.copies), given.copies))
+    source = stack.enter_context(
+        open_external(_decrypted(file, import_source.password, import_source.copies), import_source.copies)
+    )
     source.check(dict.fromkeys(TABLES, ()))
     source.index("memory_history", "memory_id")
     return _File(db, source, dict.fromkeys(TABLES, 0), dict.fromkeys(TABLES_WITH_TAGS, 0), [])
@@ -151,8 +155,8 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _import_memories(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
     """Return the number of new memories; each comes with its history."""
-    found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
+    memories = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(memories, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
     here = space(tx, file.db)
     for row in new:
         events = _events(tx, file, row.id)
@@ -186,33 +190,33 @@ def _append_history(tx: Tx, here: str, events: Iterable[Event]) -> None:
 
 
 def _import_entities(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    found = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=file.db, rows=rows))
+    entities = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(entities, lambda rows: tx.all("brain.import_project_brain.entities", str, db=file.db, rows=rows))
     _index(tx, [entity_source(space(tx, file.db), row) for row in new if row.status == ACTIVE])
     return len(new)
 
 
 def _import_notes(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    found = [import_rows.note(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
+    notes = [import_rows.note(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(notes, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
     _index(tx, [note_source(space(tx, file.db), row) for row in new])
     return len(new)
 
 
 def _import_resources(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    found = [import_rows.resource(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
+    resources = [import_rows.resource(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(resources, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
     _index(tx, [resource_source(space(tx, file.db), row) for row in new if row.status != ARCHIVED])
     return len(new)
 
 
 def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
     """Return the number of new links; an end that exists in no database is remarked upon, and the link kept."""
-    found = [import_rows.link(row, tx.now) for row in rows]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=file.db, rows=rows))
+    links = [import_rows.link(row, tx.now) for row in rows]
+    new = _insert_new(links, lambda rows: tx.all("brain.import_project_brain.links", str, db=file.db, rows=rows))
     ends = {row.id: (_LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id)) for row in new}
-    asked = [*dict.fromkeys(end for pair in ends.values() for end in pair)]
-    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=asked, databases=databases(tx)))
+    link_ends = [*dict.fromkeys(end for pair in ends.values() for end in pair)]
+    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=link_ends, databases=databases(tx)))
     file.link_remarks.extend(
         f"link {key} was kept, though there is no {end.kind} {end.id}"
         for key, pair in ends.items()
@@ -223,7 +227,7 @@ def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
 
 
 def _import_config(tx: Tx, _file: _File, rows: Sequence[Row]) -> int:
-    found = [
+    settings = [
         (
             required_text(row, "key"),
             required_text(row, "value"),
@@ -232,7 +236,7 @@ def _import_config(tx: Tx, _file: _File, rows: Sequence[Row]) -> int:
         )
         for row in rows
     ]
-    return len(tx.all("brain.import_project_brain.config", str, rows=found))
+    return len(tx.all("brain.import_project_brain.config", str, rows=settings))
 
 
 def _import_queries(tx: Tx, file: _File, rows: Sequence[Row]) -> int:

@@ -32,10 +32,10 @@ class Event(NamedTuple):
     at: str
 
 
-def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
+def memory(row: Row, now: str, embedding: tuple[int, str | None]) -> Memory:
     """Return a memory; an active one is embedded again."""
-    created = time(row, "created_at") or now
-    has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
+    created_at = time(row, "created_at") or now
+    has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
     return Memory(
         required_text(row, "id"),
         required_text(row, "content"),
@@ -57,15 +57,15 @@ def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
         has,
         model,
         text(row, "metadata"),
-        created,
-        time(row, "updated_at") or created,
+        created_at,
+        time(row, "updated_at") or created_at,
     )
 
 
-def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
+def entity(row: Row, now: str, embedding: tuple[int, str | None]) -> Entity:
     """Return an entity; an active one is embedded again."""
-    created = time(row, "created_at") or now
-    has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
+    created_at = time(row, "created_at") or now
+    has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
     return Entity(
         required_text(row, "id"),
         required_text(row, "name"),
@@ -81,8 +81,8 @@ def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
         has,
         model,
         text(row, "metadata"),
-        created,
-        time(row, "updated_at") or created,
+        created_at,
+        time(row, "updated_at") or created_at,
     )
 
 
@@ -103,9 +103,9 @@ def link(row: Row, now: str) -> Link:
     )
 
 
-def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
+def note(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Note:
     """Return a note, embedded again."""
-    created, content = time(row, "created_at") or now, required_text(row, "content")
+    created_at, content = time(row, "created_at") or now, required_text(row, "content")
     return Note(
         required_text(row, "id"),
         db,
@@ -122,15 +122,15 @@ def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
         text(row, "project_id"),
         text(row, "entity_id"),
         integer(row, "word_count", len(content.split())),
-        *embedded,
-        created,
-        time(row, "updated_at") or created,
+        *embedding,
+        created_at,
+        time(row, "updated_at") or created_at,
     )
 
 
-def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Resource:
+def resource(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Resource:
     """Return a resource; it is embedded again unless it is archived."""
-    has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedded
+    has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedding
     rating = row.get("quality_rating")
     return Resource(
         required_text(row, "id"),

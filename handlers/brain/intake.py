@@ -70,8 +70,8 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
         own = [records[number] for number in numbers]
         if kind == PARTS:
             outcomes = [
-                _archive_others(tx, db, one) if one in own else before
-                for one, before in zip(records, outcomes, strict=True)
+                _archive_others(tx, db, item) if item in own else before
+                for item, before in zip(records, outcomes, strict=True)
             ]
             continue
         rows = _rows(tx, kind, db, own)
@@ -155,16 +155,16 @@ def _archive_others(tx: Tx, db: str, record: Record) -> int:
         for kind, keys in (("entity", [record.details["entity"]]), ("memory", record.details["keys"]))
     )
     page = {name: record.origin.get(name) for name in ("system", "file")}
-    others = [
+    other_rows = [
         row
         for row in tx.all("brain.intake.observations", Memory, db=db, entity=entity)
         if row.id not in ids
         and page.items() <= stored_object(row.metadata).get("from", {}).items()
         and outcome_of_change(tx, f"brain:{db}", row.id, row.content) == UPDATED
     ]
-    for row in [] if tx.readonly else others:
+    for row in [] if tx.readonly else other_rows:
         retire(tx, db, row, _ARCHIVED)
-    return len(others)
+    return len(other_rows)
 
 
 def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
@@ -190,8 +190,8 @@ def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:
 def _ids(tx: Tx, kind: str, db: str, keys: Sequence[_Key]) -> list[str]:
     """Return the id of each key: that with its root, if the other is of another root."""
     pairs = [(id_of(kind, key.key), id_of(kind, f"{key.root}\0{key.key}")) for key in keys]
-    rooted = [pair for key, pair in zip(keys, pairs, strict=True) if key.root]
-    rows = _here(tx, kind, db, [number for pair in rooted for number in pair]) if rooted else {}
+    root_pairs = [pair for key, pair in zip(keys, pairs, strict=True) if key.root]
+    rows = _here(tx, kind, db, [number for pair in root_pairs for number in pair]) if root_pairs else {}
     return [
         by_root if key.root and (by_root in rows or not _is_of(key, kind, rows.get(by_key))) else by_key
         for key, (by_key, by_root) in zip(keys, pairs, strict=True)
@@ -227,37 +227,39 @@ def _here(tx: Tx, kind: str, db: str, ids: Sequence[str]) -> dict[str, _Known]:
     return {row.id: row for row in tx.all(_KNOWN[kind], _Known, db=db, ids=ids)}
 
 
-def _add(tx: Tx, kind: str, db: str, chosen: Sequence[tuple[Record, _Row]]) -> None:
-    if not chosen:
+def _add(tx: Tx, kind: str, db: str, record_rows: Sequence[tuple[Record, _Row]]) -> None:
+    if not record_rows:
         return
-    values = [row.values for _, row in chosen]
+    values = [row.values for _, row in record_rows]
     if kind == "note":
         tx.all("brain.import_project_brain.notes", str, rows=values)
     else:
         tx.all(_INSERTS[kind], str, db=db, rows=values)
     writer = ("brain", *tx.call_context.writer[1:])
-    for record, row in chosen:
-        created = record.created_at or tx.now
-        _append_history(tx, f"brain:{db}", row, record, created, writer)
+    for record, row in record_rows:
+        created_at = record.created_at or tx.now
+        _append_history(tx, f"brain:{db}", row, record, created_at, writer)
         if row.source is not None:
-            origin = index.Origin(writer, created, record.updated_at or created)
+            origin = index.Origin(writer, created_at, record.updated_at or created_at)
             source = row.source
             index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
 
 
-def _append_history(tx: Tx, space: str, row: _Row, record: Record, created: str, writer: tuple[str, str, str]) -> None:
+def _append_history(
+    tx: Tx, space: str, row: _Row, record: Record, created_at: str, writer: tuple[str, str, str]
+) -> None:
     for operation, before, after, at, actor in record.details.get("events", ()):
         by = (*writer[:2], actor or writer[2])
-        history.append(tx, space, row.id, operation, before=before, after=after, at=at or created, by=by)
+        history.append(tx, space, row.id, operation, before=before, after=after, at=at or created_at, by=by)
     if not record.details.get("events"):
-        history.append(tx, space, row.id, _CREATED, after=row.text, at=created, by=writer)
+        history.append(tx, space, row.id, _CREATED, after=row.text, at=created_at, by=writer)
 
 
 def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    details, created = record.details, record.created_at or tx.now
+    details, created_at = record.details, record.created_at or tx.now
     status = details.get("status", ACTIVE)
     has, model = embedding_columns(tx) if status == ACTIVE else (0, None)
-    superseded = details.get("superseded_by")
+    successor = details.get("superseded_by")
     row = Memory(
         number,
         record.text,
@@ -266,7 +268,7 @@ def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
         json_text(list(record.tags)) if record.tags else None,
         record.origin.get("system", "import"),
         status,
-        id_of("memory", superseded) if superseded else None,
+        id_of("memory", successor) if successor else None,
         details.get("root") or None,
         details.get("importance", _DEFAULT_IMPORTANCE),
         "permanent",
@@ -279,15 +281,15 @@ def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
         has,
         model,
         _metadata(record),
-        created,
-        record.updated_at or created,
+        created_at,
+        record.updated_at or created_at,
     )
     source = memory_source(f"brain:{db}", row) if status == ACTIVE else None
     return _Row(astuple(row), row.id, row.content, source)
 
 
 def _note_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    created = record.created_at or tx.now
+    created_at = record.created_at or tx.now
     row = Note(
         number,
         db,
@@ -305,14 +307,14 @@ def _note_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
         None,
         len(record.text.split()),
         *embedding_columns(tx),
-        created,
-        record.updated_at or created,
+        created_at,
+        record.updated_at or created_at,
     )
     return _Row(astuple(row), row.id, row.content, note_source(f"brain:{db}", row))
 
 
 def _entity_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    created = record.created_at or tx.now
+    created_at = record.created_at or tx.now
     row = Entity(
         number,
         record.title,
@@ -327,8 +329,8 @@ def _entity_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
         None,
         *embedding_columns(tx),
         _metadata(record),
-        created,
-        record.updated_at or created,
+        created_at,
+        record.updated_at or created_at,
     )
     return _Row(astuple(row), row.id, row.name, entity_source(f"brain:{db}", row))
 

@@ -214,11 +214,11 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     )
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
-    retired = repository.retire(tx, request.db, old, successor)
-    noted = json_text({"reason": reason}) if reason else None
-    link = repository.link_successor(tx, request.db, new.id, old.id, "supersedes", metadata=noted)
+    old_memory = repository.retire(tx, request.db, old, successor)
+    link_metadata = json_text({"reason": reason}) if reason else None
+    link = repository.link_successor(tx, request.db, new.id, old.id, "supersedes", metadata=link_metadata)
     carry_entity_links(tx, request.db, old.id, new.id)
-    return Superseded(retired, new, link)
+    return Superseded(old_memory, new, link)
 
 
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:

@@ -128,8 +128,8 @@ def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
 
 def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
     """Delete old entries of the query log, of every database."""
-    deleted = tx.run("brain.querylog.delete", before=_days_ago(tx, request.older_than_days))
-    return Cleaned(deleted, request.older_than_days)
+    count = tx.run("brain.querylog.delete", before=_days_ago(tx, request.older_than_days))
+    return Cleaned(count, request.older_than_days)
 
 
 def log_query(tx: Tx, query: LoggedQuery) -> None:
@@ -161,8 +161,8 @@ def elapsed_ms(start: float) -> float:
 
 def redact(text: str) -> str:
     """Return a query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
-    redacted = secrets.redact(text, REDACTED)
-    return redacted if len(redacted) <= MAX_LOGGED_CHARACTERS else f"{redacted[: MAX_LOGGED_CHARACTERS - 1]}…"
+    safe_text = secrets.redact(text, REDACTED)
+    return safe_text if len(safe_text) <= MAX_LOGGED_CHARACTERS else f"{safe_text[: MAX_LOGGED_CHARACTERS - 1]}…"
 
 
 def _totals(

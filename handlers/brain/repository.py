@@ -52,10 +52,10 @@ def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, 
 
 def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the changes as columns and the reason that names them; raises Fault if there are none."""
-    named = [name for name, value in changes.items() if value is not None]
-    if not named:
+    fields = [name for name, value in changes.items() if value is not None]
+    if not fields:
         raise Fault("invalid", "No fields to update", NO_PREFIX)
-    return {name: stored(value) for name, value in changes.items()}, f"Changed {', '.join(named)}"
+    return {name: stored(value) for name, value in changes.items()}, f"Changed {', '.join(fields)}"
 
 
 def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, Any]) -> Any:
@@ -64,15 +64,15 @@ def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, An
     columns, reason = given_changes(changes)
     after = replace(before, **{name: value for name, value in columns.items() if value is not None})
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
-    changed = (after.status, kind.source(here, after)) != (before.status, kind.source(here, before))
-    embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
-    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    is_reindexed = (after.status, kind.source(here, after)) != (before.status, kind.source(here, before))
+    has_embedding, model = embedding_columns(tx) if is_reindexed and after.status == ACTIVE else (None, None)
+    more = {"has_embedding": has_embedding, "embedding_model": model, "now": tx.now}
     row = tx.one(kind.update, kind.row, db=db, id=before.id, **columns, **more) or before
     source = kind.source(here, row)
     text = source.text if row.status == ACTIVE else None  # as for a memory that is superseded or corrected
     old = kind.source(here, before).text
     history.append(tx, here, row.id, "updated", before=old, after=text, reason=reason)
-    if changed:
+    if is_reindexed:
         update_index(tx, source, active=row.status == ACTIVE)
     return row
 
@@ -148,9 +148,9 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
     here = f"brain:{db}"
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
     history.append(tx, here, row.id, operation, before=row.content, reason=reason)
-    retired = replace(row, status=status, superseded_by=by, updated_at=tx.now)
-    update_index(tx, memory_source(here, retired), active=False)
-    return retired
+    retired_row = replace(row, status=status, superseded_by=by, updated_at=tx.now)
+    update_index(tx, memory_source(here, retired_row), active=False)
+    return retired_row
 
 
 def link_successor(
@@ -205,5 +205,7 @@ def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
 
 def free_predecessors(tx: Tx, db: str, key: str) -> None:
     """Takes a memory that is about to be deleted from those it replaced, which may then be replaced again."""
-    for freed in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
-        history.append(tx, f"brain:{db}", freed.id, "updated", before=freed.content, reason=f"Deleted {key}")
+    for predecessor in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
+        history.append(
+            tx, f"brain:{db}", predecessor.id, "updated", before=predecessor.content, reason=f"Deleted {key}"
+        )

@@ -51,14 +51,14 @@ class Evidence(NamedTuple):
 
 def relevance_weights(weights: Weights) -> index.Weights:
     """Return the weights of the evidence: the usual ones for the default weights."""
-    usual, default, both = index.Weights(), Weights(), weights.vector + weights.fts
-    if not both:
+    usual, default, weight_sum = index.Weights(), Weights(), weights.vector + weights.fts
+    if not weight_sum:
         return usual
     if not weights.vector or not weights.fts:
         return index.Weights(weights.fts, weights.vector, 0, 0)
     return usual._replace(
-        words=usual.words * weights.fts / both * (default.vector + default.fts) / default.fts,
-        meaning=usual.meaning * weights.vector / both * (default.vector + default.fts) / default.vector,
+        words=usual.words * weights.fts / weight_sum * (default.vector + default.fts) / default.fts,
+        meaning=usual.meaning * weights.vector / weight_sum * (default.vector + default.fts) / default.vector,
     )
 
 
@@ -95,16 +95,16 @@ def importance(value: float | None) -> float:
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 
-def resolve_weights(own: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
+def resolve_weights(own: Mapping[str, float | None], config: Mapping[str, str]) -> Weights:
     """Return the weights of a call: each as given, else as configured, else its default; a given 0 counts.
 
-    `configured` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
+    `config` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
     counts as not configured.
     """
     weights = Weights()
     for name in weights.__struct_fields__:
         weight = own.get(name)
-        value = parse_weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if weight is None else weight
+        value = parse_weight(config.get(f"{CONFIG_PREFIX}{name}_weight")) if weight is None else weight
         if value is not None:
             setattr(weights, name, value)
     return weights

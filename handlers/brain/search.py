@@ -36,10 +36,10 @@ def valid(
     width = limit
     while True:
         hits = search(width)
-        ended = expired(tx, db, [id_of(hit) for hit in hits])
-        if width - len(ended) >= limit:
-            return [hit for hit in hits if id_of(hit) not in ended]
-        width = limit + 2 * len(ended)
+        expired_ids = expired(tx, db, [id_of(hit) for hit in hits])
+        if width - len(expired_ids) >= limit:
+            return [hit for hit in hits if id_of(hit) not in expired_ids]
+        width = limit + 2 * len(expired_ids)
 
 
 MAX_QUERY = 10_000
@@ -140,15 +140,15 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
 
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
-    if ranked := repository.get_many(tx, db, list(ranks)):
-        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked[:limit]]
+    if memories := repository.get_many(tx, db, list(ranks)):
+        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in memories[:limit]]
     rows = tx.all("brain.search.memories_with_part", Memory, db=db, part=_part(query), now=tx.now, limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if ranked := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
-        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked[:limit]]
+    if entities := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
+        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in entities[:limit]]
     rows = tx.all("brain.search.entities_with_part", Entity, db=db, part=_part(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]
 

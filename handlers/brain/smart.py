@@ -58,7 +58,7 @@ def _own_words(text: str, other: str) -> list[str]:
     """Return the words of a text that the other lacks, without those that say no subject."""
     words = {word.casefold() for word in _WORD.findall(other)}
     own = {word.casefold(): word for word in _WORD.findall(text)}
-    return [word for folded, word in own.items() if folded not in words and not index.is_common(word)]
+    return [word for folded_word, word in own.items() if folded_word not in words and not index.is_common(word)]
 
 
 def _telling(words: list[str]) -> list[str]:
@@ -208,23 +208,23 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     """
     # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    measured = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in _near(tx, hits)}
+    distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in _near(tx, hits)}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
-        measured |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
-    nearest = sorted(measured, key=lambda key: (measured[key][0], key))[:MAX_SIMILAR]
+        distances |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
+    nearest = sorted(distances, key=lambda key: (distances[key][0], key))[:MAX_SIMILAR]
     if nearest:
-        near = [(row, *measured[row.id]) for row in repository.get_many(tx, request.db, nearest)]
+        near = [(row, *distances[row.id]) for row in repository.get_many(tx, request.db, nearest)]
         return [Similar(**asdict(row), distance=distance, similarity=share) for row, distance, share in near]
-    worded = [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None]
-    return _sharing_words(request, repository.get_many(tx, request.db, worded))
+    text_ids = [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None]
+    return _sharing_words(request, repository.get_many(tx, request.db, text_ids))
 
 
 def _sharing_words(request: SmartSaveMemory, rows: Sequence[Memory]) -> list[Similar]:
-    shared = [(word_overlap(row.content, request.content), row) for row in rows]
-    shared = [(share, row) for share, row in shared if share > MIN_WORD_OVERLAP]
-    shared.sort(key=lambda pair: -pair[0])
-    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared[:MAX_SIMILAR]]
+    overlaps = [(word_overlap(row.content, request.content), row) for row in rows]
+    overlaps = [(share, row) for share, row in overlaps if share > MIN_WORD_OVERLAP]
+    overlaps.sort(key=lambda pair: -pair[0])
+    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in overlaps[:MAX_SIMILAR]]
 
 
 def word_overlap(text: str, other: str) -> float:
@@ -261,9 +261,9 @@ def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """Return the active memory that says the same as `content`, or the only one that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
-    ranked = index.fuse(hits, index.Weights(0.5, 0.5))
+    fused_hits = index.fuse(hits, index.Weights(0.5, 0.5))
     near = {hit.id for hit in _near(tx, hits)}
-    rows = repository.get_many(tx, db, [item.hit.id for item in ranked])
+    rows = repository.get_many(tx, db, [item.hit.id for item in fused_hits])
     rows_near = [row for row in rows if row.id in near or row.content == content]
     same = index.says_the_same(tx, content, [row.content for row in rows_near])
     if True in same:

@@ -32,18 +32,20 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items, unrecorded = find_by_ids(tx, request)
+        items, unrecorded_count = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), unrecorded), whole)
+        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), unrecorded_count), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
-    shown = decode_cursor(request.cursor, sought) if request.cursor else None
-    asked = prepare(tx, request, shown)
-    found, ranked = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
-    seen = shown or SeenPage(index.last_doc_id(tx), tx.now)
-    unrecorded = _unrecorded(tx, asked.filters)
-    results = RankedResults(ranked.items, _signals(found), sought, seen, unrecorded, ranked.below, ranked.expired)
+    earlier_page = decode_cursor(request.cursor, sought) if request.cursor else None
+    search_query = prepare(tx, request, earlier_page)
+    candidates, ranking = find(tx, search_query) if request.query.strip() else (None, find_newest(tx, search_query))
+    seen_page = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
+    unrecorded_count = _unrecorded(tx, search_query.filters)
+    results = RankedResults(
+        ranking.items, _signals(candidates), sought, seen_page, unrecorded_count, ranking.below, ranking.expired
+    )
     return page(results, request)
 
 

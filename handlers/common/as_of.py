@@ -43,10 +43,10 @@ def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
     return None
 
 
-def documents_of(tx: Tx, at: str, docs: Sequence[int], changed: Changed) -> dict[int, Document]:
-    """Return those of `docs` that stood then, as they did; memories changed since are among `changed` or left out."""
-    unchanged = index.documents(tx, as_of.unchanged(tx, at, [doc for doc in docs if doc not in changed.documents]))
-    return unchanged | {doc: changed.documents[doc] for doc in docs if doc in changed.documents}
+def documents_of(tx: Tx, at: str, docs: Sequence[int], changes: Changed) -> dict[int, Document]:
+    """Return those of `docs` that stood then, as they did; memories changed since are among `changes` or left out."""
+    same_documents = index.documents(tx, as_of.unchanged(tx, at, [doc for doc in docs if doc not in changes.documents]))
+    return same_documents | {doc: changes.documents[doc] for doc in docs if doc in changes.documents}
 
 
 def newest(tx: Tx, filters: Filters, passes: Callable[[Document], bool], limit: int) -> list[Document]:
@@ -91,16 +91,16 @@ def by_keys(tx: Tx, at: str, keys: Sequence[tuple[str, str]]) -> tuple[list[Docu
     stood then and have changed since, without a text of then.
     """
     today = index.documents(tx, index.doc_ids(tx, keys))
-    unchanged = [today[doc] for doc in as_of.unchanged(tx, at, [*today])]
-    found = {
+    same_documents = [today[doc] for doc in as_of.unchanged(tx, at, [*today])]
+    by_key = {
         (document.space, document.key): document
-        for document in (*unchanged, *as_of.changed(tx, at, keys=keys, limit=len(keys)))
+        for document in (*same_documents, *as_of.changed(tx, at, keys=keys, limit=len(keys)))
     }
-    unrecorded = sum(
+    unrecorded_count = sum(
         document.created_at <= at < document.updated_at and as_of.is_unrecorded(tx, document.space)
         for document in today.values()
     )
-    return [found[key] for key in keys if key in found], unrecorded
+    return [by_key[key] for key in keys if key in by_key], unrecorded_count
 
 
 def count_unrecorded(tx: Tx, filters: Filters) -> int:

@@ -59,16 +59,16 @@ def without_fenced(text: str) -> str:
     client quotes, and must not take the client's own words along.
     """
     parts = list[str]()
-    end = opened = 0
+    end = open_end = 0
     is_open = False
     for tag in _TAG.finditer(text):
         closes = bool(tag[1])
         if is_open and not closes:
-            parts.append(_after_origins(text[opened : tag.start()]))
+            parts.append(_after_origins(text[open_end : tag.start()]))
         elif not is_open:
             parts.append(text[end : tag.start()])
-        is_open, opened, end = not closes, tag.end(), tag.end()
-    parts.append(_after_origins(text[opened:]) if is_open else text[end:])
+        is_open, open_end, end = not closes, tag.end(), tag.end()
+    parts.append(_after_origins(text[open_end:]) if is_open else text[end:])
     return _without_lines(_without_lines("".join(parts), _origins), _leads)
 
 
@@ -94,13 +94,13 @@ def _leads(text: str) -> Iterator[tuple[int, int]]:
 
 def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]]) -> str:
     """Return the text without the lines that these parts stand in."""
-    kept = list[str]()
+    pieces = list[str]()
     end = 0
     for start, stop in parts(text):
         if stop > end:
-            kept.append(text[end : text.rfind("\n", end, start) + 1 or end])
+            pieces.append(text[end : text.rfind("\n", end, start) + 1 or end])
             end = text.find("\n", stop) + 1 or len(text)
-    return "".join([*kept, text[end:]])
+    return "".join([*pieces, text[end:]])
 
 
 def _word(text: str) -> str:

@@ -95,9 +95,9 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
         within.append((_FOLDER_SPACE, ""))
     elif request.scope and not within:
         _check_scope(tx, request, request.scope)
-    tagged = _tagged(tx, request)
+    tagged_places = _tagged(tx, request)
     spaces = frozenset(space for space, _ in within)
-    return Filters(within, frozenset(within), spaces, request.scope, folder, tagged, request.actor, *times)
+    return Filters(within, frozenset(within), spaces, request.scope, folder, tagged_places, request.actor, *times)
 
 
 def is_left_out(tx: Tx, space: str) -> bool:
@@ -106,8 +106,8 @@ def is_left_out(tx: Tx, space: str) -> bool:
 
 
 def _check_left_out(tx: Tx, request: Recall) -> None:
-    for field, asked in (("dialects", request.dialects), ("spaces", request.spaces)):
-        for name in asked:
+    for field, own_names in (("dialects", request.dialects), ("spaces", request.spaces)):
+        for name in own_names:
             if is_left_out(tx, name):
                 raise Fault("invalid", f"{field}: {WITHOUT} keeps {one_line(name, 80)} out of recall")
 
@@ -117,9 +117,9 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
     if not request.tags:
         return None
     of_spaces = {space.partition(":")[0] for space in request.spaces}
-    asked = [{*names} for names in (request.dialects, of_spaces) if names]
-    searched = [find for name, find in tx.context.tagged.items() if all(name in names for names in asked)]
-    places = frozenset(place for find in searched for place in find(tx, request.tags))
+    name_sets = [{*names} for names in (request.dialects, of_spaces) if names]
+    finders = [find for name, find in tx.context.tagged.items() if all(name in names for names in name_sets)]
+    places = frozenset(place for find in finders for place in find(tx, request.tags))
     if not places:
         tags = ", ".join(one_line(tag, 80) for tag in request.tags[:_SHOWN])
         raise Fault("invalid", f"tags: nothing that is searched has the tag {tags}")
@@ -129,9 +129,9 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
 def _folder(tx: Tx, request: Recall) -> str:
     """Return the scope as a folder of `paths`, if it is searched and has such a folder."""
     folder = (request.scope or "").rstrip("/")
-    searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
-    searched = searched and not is_left_out(tx, _FOLDER_SPACE)
-    return folder if folder and searched and index.in_folder(tx, [_FOLDER_SPACE], folder, 1) else ""
+    is_searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
+    is_searched = is_searched and not is_left_out(tx, _FOLDER_SPACE)
+    return folder if folder and is_searched and index.in_folder(tx, [_FOLDER_SPACE], folder, 1) else ""
 
 
 def folder_documents(tx: Tx, filters: Filters) -> list[int] | None:
@@ -162,8 +162,8 @@ def _check_scope(tx: Tx, request: Recall, scope: str) -> None:
     """Refuses a scope that no space has; the message lists those of the spaces that are searched."""
     every = index.partitions_of(tx, None, None, None)
     if every and scope not in {name for _, name in every}:
-        chosen = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
-        raise _unknown("scope", scope, [*sorted({name for _, name in chosen if name}), "a folder of paths"])
+        partitions = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
+        raise _unknown("scope", scope, [*sorted({name for _, name in partitions if name}), "a folder of paths"])
 
 
 def _unknown(field: str, value: str, choices: Iterable[str]) -> Fault:

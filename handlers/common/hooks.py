@@ -90,10 +90,10 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
         return answer
     # A session that was compacted has the summary in its context.
     left_out = ("handoff",) if request.source == "compact" else ()
-    asked = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
-    lines = primed(tx, asked, left_out)
+    prime_request = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
+    lines = primed(tx, prime_request, left_out)
     if session:
-        sessions.start(session, tx.now, asked.root, lines.ids)
+        sessions.start(session, tx.now, prime_request.root, lines.ids)
     answer.text = lines.text
     return answer
 
@@ -169,8 +169,8 @@ def _texts_to_embed(request: HookInput) -> Sequence[str]:
 
 
 def _method(event: Event, tool: Tool) -> RestMethod:
-    named = tool._replace(name=f"hook {event}", result=dict)  # the form of each client, see `_output`
-    return RestMethod("POST", f"/hook/{{client}}/{event}", named, client="client", body=MOST_BODY_BYTES)
+    hook_tool = tool._replace(name=f"hook {event}", result=dict)  # the form of each client, see `_output`
+    return RestMethod("POST", f"/hook/{{client}}/{event}", hook_tool, client="client", body=MOST_BODY_BYTES)
 
 
 METHODS: tuple[RestMethod, ...] = (

@@ -63,27 +63,27 @@ def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> fl
         return 0.0
     lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
     memories = [_recalled_memory(item, line, request) for item, line in lines]
-    spent = tokens_of(_encode((answer, memories)))
+    token_range = tokens_of(_encode((answer, memories)))
     cursor = _cursor_tokens(listing.shown, len(memories)) if len(memories) < len(listing.items) else 0.0
-    if spent.most + cursor > request.max_tokens - _LATER_TOKENS:
+    if token_range.most + cursor > request.max_tokens - _LATER_TOKENS:
         return 0.0
     answer.memories = memories
-    return spent.likely
+    return token_range.likely
 
 
 def _fill(answer: Recalled, listing: RankedResults, request: Recall) -> float:
     """Adds the memories that fit, one by one; the tokens of the answer."""
-    spent = tokens_of(_encode(answer))
-    room, likely = request.max_tokens - spent.most - _LATER_TOKENS, spent.likely
+    token_range = tokens_of(_encode(answer))
+    room, likely = request.max_tokens - token_range.most - _LATER_TOKENS, token_range.likely
     for number, item in enumerate(listing.items[: request.limit], start=1):
         cursor = _cursor_tokens(listing.shown, number) if number < len(listing.items) else 0.0
-        memory, spent = _fit(item, request, room - cursor, first=number == 1)
+        memory, token_range = _fit(item, request, room - cursor, first=number == 1)
         if memory is None and number == 1:
             raise _too_few(item, request, room - cursor)
         if memory is None:
             break
         answer.memories.append(memory)
-        room, likely = room - spent.most, likely + spent.likely
+        room, likely = room - token_range.most, likely + token_range.likely
     return likely
 
 
@@ -105,19 +105,21 @@ def _left_out(expired: int) -> str:
 
 def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
     missing = tokens_of(_encode(_least(item, _BARE))).most - room
-    needed = request.max_tokens + max(1, math.ceil(missing))
-    return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {needed}")
+    least_tokens = request.max_tokens + max(1, math.ceil(missing))
+    return Fault(
+        "invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {least_tokens}"
+    )
 
 
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
     """Return the memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
     text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
     memory = _recalled_memory(item, text, request)
-    spent = tokens_of(_encode(memory))
-    if spent.most <= room or not first:
-        return (memory, spent) if spent.most <= room else (None, spent)
+    token_range = tokens_of(_encode(memory))
+    if token_range.most <= room or not first:
+        return (memory, token_range) if token_range.most <= room else (None, token_range)
     cut = _cut_to(item, request, room)
-    return cut, tokens_of(_encode(cut)) if cut else spent
+    return cut, tokens_of(_encode(cut)) if cut else token_range
 
 
 def _is_whole_text(request: Recall) -> bool:
@@ -126,16 +128,16 @@ def _is_whole_text(request: Recall) -> bool:
 
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
     document = item.document
-    detailed = _is_whole_text(request) or request.explain
-    score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
+    is_detailed = _is_whole_text(request) or request.explain
+    score = round(item.score, _DIGITS if is_detailed else _LINE_DIGITS)
     memory = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
     if item.scored is not None:
         strength = item.scored.strength
         memory.strength = round(strength, _LINE_DIGITS)
-        memory.verdict = index.verdict(strength) if detailed else UNSET
-    if detailed:
+        memory.verdict = index.verdict(strength) if is_detailed else UNSET
+    if is_detailed:
         memory.scope = document.scope
-    if detailed or document.flag:
+    if is_detailed or document.flag:
         born = UNSET if document.created_at == document.updated_at else document.created_at
         memory.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
     memory.flag = document.flag or UNSET

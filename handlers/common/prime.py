@@ -95,8 +95,8 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
 def hits_above(tx: Tx, query: str, floor: Floor, limit: int, seen_ids: Collection[str] = ()) -> list[Document]:
     """Return the best hits of at least this strength, without those of these ids."""
     request = Recall(query=query[:_QUERY_CHARS], floor=floor, limit=min(limit + len(seen_ids), 100))
-    _, ranked = find(tx, prepare(tx, request, None))
-    documents = [item.document for item in ranked.items]
+    _, ranking = find(tx, prepare(tx, request, None))
+    documents = [item.document for item in ranking.items]
     return [document for document in documents if f"{document.space}/{document.key}" not in seen_ids][:limit]
 
 
@@ -107,15 +107,15 @@ def hit_lines(hits: Sequence[Document]) -> list[_Line]:
 def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
     """Return the lines that fit, with the titles of their parts; rules first, up to their share."""
     fitting: list[_Line] = []
-    titled: set[str] = set()
+    titled_parts: set[str] = set()
     rules = int(room * _RULES_SHARE)
     for line in lines:
-        title = 0 if line.part in titled else len(_TITLES[line.part]) + 1
+        title = 0 if line.part in titled_parts else len(_TITLES[line.part]) + 1
         size = len(line.text.encode()) + 1 + title
         if size > room or (line.part == "rule" and size > rules):
             continue
         fitting.append(line)
-        titled.add(line.part)
+        titled_parts.add(line.part)
         room -= size
         rules -= size
     return fitting
@@ -168,8 +168,8 @@ def _remarks(tx: Tx, project: Project) -> list[_Line]:
 def _documents(tx: Tx, remarks: Sequence[Remark]) -> dict[tuple[str, str], Document]:
     docs = index.doc_ids(tx, [(remark.space, remark.key) for remark in remarks])
     documents = index.documents(tx, docs).values()
-    allowed = [item for item in documents if item.flag is None or not index.is_quarantining(tx)]
-    return {(item.space, item.key): item for item in allowed}
+    visible = [item for item in documents if item.flag is None or not index.is_quarantining(tx)]
+    return {(item.space, item.key): item for item in visible}
 
 
 def _remark(remark: Remark, document: Document) -> _Line:

@@ -27,8 +27,8 @@ def prime_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
 def recall_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
     """What is found for a question, for the model to answer from."""
     hits = _found(tx, arguments["query"], arguments.get("scope"))
-    asked = f"Answer from what Quipu holds, and name the ids you rely on: {arguments['query']}"
-    return _said(_with_hits(asked, hits) or f"{asked}\nQuipu has found nothing: say so, and do not guess.")
+    question = f"Answer from what Quipu holds, and name the ids you rely on: {arguments['query']}"
+    return _said(_with_hits(question, hits) or f"{question}\nQuipu has found nothing: say so, and do not guess.")
 
 
 def remember_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
@@ -41,13 +41,13 @@ def remember_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage
 
 def wrong_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
     """The order to correct or delete what is wrong, with the memories that it may be about."""
-    asked = (
+    order = (
         f"Something that Quipu holds is wrong: {arguments['what']}\nFind the memory, say what it is to become, and "
         "replace it with the tool that wrote it, or delete it if nothing of it is true."
     )
-    named = index.documents(tx, index.doc_ids(tx, [_key(arguments["id"])])) if arguments.get("id") else {}
-    hits = [*named.values()] or _found(tx, arguments["what"], None)
-    return _said(_with_hits(asked, hits) or asked)
+    by_id = index.documents(tx, index.doc_ids(tx, [_key(arguments["id"])])) if arguments.get("id") else {}
+    hits = [*by_id.values()] or _found(tx, arguments["what"], None)
+    return _said(_with_hits(order, hits) or order)
 
 
 def handoff_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
@@ -74,12 +74,12 @@ def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str,
 
 
 def _found(tx: Tx, query: str, scope: str | None) -> list[Document]:
-    asked = Recall(query=query[:4096], scope=scope or None, limit=_MOST_HITS)
-    return [item.document for item in find(tx, prepare_recall(tx, asked, None))[1].items[:_MOST_HITS]]
+    request = Recall(query=query[:4096], scope=scope or None, limit=_MOST_HITS)
+    return [item.document for item in find(tx, prepare_recall(tx, request, None))[1].items[:_MOST_HITS]]
 
 
-def _with_hits(asked: str, hits: list[Document]) -> str:
-    return compose(asked, hit_lines(hits), DEFAULT_TOKENS + fence.tokens(asked)).text
+def _with_hits(instruction: str, hits: list[Document]) -> str:
+    return compose(instruction, hit_lines(hits), DEFAULT_TOKENS + fence.tokens(instruction)).text
 
 
 def _key(id_: str) -> tuple[str, str]:

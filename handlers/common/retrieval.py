@@ -90,13 +90,13 @@ def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
     count = query.request.limit + 1
     before = len(query.shown.digests) if query.shown else 0
     if query.filters.at:
-        changed = as_of.search_changed(tx, query.request.query, query.filters, query.weights)
-        query = query._replace(changed=changed)
+        changes = as_of.search_changed(tx, query.request.query, query.filters, query.weights)
+        query = query._replace(changed=changes)
     among = _prefiltered(tx, query.filters)
-    filtered = filter_after_search(query.filters) and among is None
-    width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + count)
+    is_filtered = filter_after_search(query.filters) and among is None
+    width = max(_FILTERED_CANDIDATES if is_filtered else _MIN_CANDIDATES, before + count)
     while True:
-        found = index.find(
+        candidates = index.find(
             tx,
             query.request.query,
             within=query.filters.within,
@@ -105,13 +105,13 @@ def find(tx: Tx, query: RecallQuery) -> tuple[Candidates, Ranked]:
             lexical=query.weights.words > 0,
             semantic=query.weights.meaning > 0,
         )
-        exhausted = len(found.docs) < width
-        found = found.joined(query.changed.found) if query.changed else found
-        ranked = _rank_valid(tx, query, found, before + count)
-        enough = len(ranked.items) >= count and ranked.distinct >= min(count, _MIN_DISTINCT)
+        is_exhausted = len(candidates.docs) < width
+        candidates = candidates.joined(query.changed.found) if query.changed else candidates
+        ranking = _rank_valid(tx, query, candidates, before + count)
+        enough = len(ranking.items) >= count and ranking.distinct >= min(count, _MIN_DISTINCT)
         # Hits after one below the floor are hardly better.
-        if enough or exhausted or ranked.below or width >= _MAX_CANDIDATES:
-            return found, ranked
+        if enough or is_exhausted or ranking.below or width >= _MAX_CANDIDATES:
+            return candidates, ranking
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)
 
 
@@ -184,8 +184,10 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
             raise Fault("invalid", f"ids: {one_line(id_, 80)} is not an id of a recall")
         keys.append((space, key))
     at = query.filters.at
-    documents, unrecorded = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
-    return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], unrecorded
+    documents, unrecorded_count = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
+    return [
+        ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)
+    ], unrecorded_count
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
@@ -207,20 +209,20 @@ def _needs_documents(query: RecallQuery) -> bool:
 
 def _rank_valid(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
     """Return the matching documents in order, without expired ones unless they are asked for."""
-    ranked = _rank(tx, query, candidates, count)
-    first = [item.document for item in ranked.items[: query.request.limit + 1]]
-    expired = len(first) - len(_valid(tx, query, first))
-    if not expired:
-        return ranked
-    return _rank(tx, query._replace(valid_only=True), candidates, count)._replace(expired=expired)
+    ranking = _rank(tx, query, candidates, count)
+    first = [item.document for item in ranking.items[: query.request.limit + 1]]
+    expired_count = len(first) - len(_valid(tx, query, first))
+    if not expired_count:
+        return ranking
+    return _rank(tx, query._replace(valid_only=True), candidates, count)._replace(expired=expired_count)
 
 
 def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Document]:
     """Return the documents that hold at the time of the question, or all if expired ones are asked for."""
     if query.request.expired:
         return [*documents]
-    ended = expired_of(tx, documents, query.rules.now)
-    return [document for document in documents if (document.space, document.key) not in ended]
+    expired_keys = expired_of(tx, documents, query.rules.now)
+    return [document for document in documents if (document.space, document.key) not in expired_keys]
 
 
 def expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str, str]]:
@@ -249,8 +251,8 @@ def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ran
         return more
 
     ranking, distinct, below = _reranked(tx, query, candidates.take(matching), passing)
-    scored = ranking.fused.scored(len(ranking.fused.scores))
-    items = order(scored, documents, ranking.leaders, query.rules)
+    scores = ranking.fused.scored(len(ranking.fused.scores))
+    items = order(scores, documents, ranking.leaders, query.rules)
     page = query.shown
     items = [item for item in items if page is None or _is_new_on_page(item.document, page)]
     return Ranked(newer_first(tx, query.request.query, items), distinct, below)
@@ -262,28 +264,28 @@ def _reranked(
     """Return the ranking down to the floor, and of all candidates those that are distinct, and those below
     the floor.
     """
-    fused, leaders = index.rerank(tx, query.request.query, candidates, query.weights, passing)
-    distinct = len(fused.scores) - len(leaders) + len({*leaders.values()})
-    ranking = fused.at_least(index.least(query.request.floor))
-    return index.Ranking(ranking, leaders), distinct, len(fused.scores) - len(ranking.scores)
+    fusion, leaders = index.rerank(tx, query.request.query, candidates, query.weights, passing)
+    distinct = len(fusion.scores) - len(leaders) + len({*leaders.values()})
+    ranking = fusion.at_least(index.least(query.request.floor))
+    return index.Ranking(ranking, leaders), distinct, len(fusion.scores) - len(ranking.scores)
 
 
 def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, count: int) -> list[ScoredDocument]:
     """Return the best of the ranking if evidence alone decides: only their documents are read."""
     docs = ranking.fused.found.docs.tolist()
-    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, count))
-    documents = index.documents(tx, [item.hit.doc for item in scored])
-    return newer_first(tx, query.request.query, order(scored, documents, ranking.leaders, query.rules)[:count])
+    scores = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, count))
+    documents = index.documents(tx, [item.hit.doc for item in scores])
+    return newer_first(tx, query.request.query, order(scores, documents, ranking.leaders, query.rules)[:count])
 
 
 def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
-    changed = query.changed
-    documents = as_of.documents_of(tx, query.filters.at, docs, changed) if changed else index.documents(tx, docs)
+    changes = query.changed
+    documents = as_of.documents_of(tx, query.filters.at, docs, changes) if changes else index.documents(tx, docs)
     matching = {doc: document for doc, document in documents.items() if _matches(tx, document, query)}
     if not query.valid_only:
         return matching
-    ended = expired_of(tx, matching.values(), query.rules.now)
-    return {doc: item for doc, item in matching.items() if (item.space, item.key) not in ended}
+    expired_keys = expired_of(tx, matching.values(), query.rules.now)
+    return {doc: item for doc, item in matching.items() if (item.space, item.key) not in expired_keys}
 
 
 def _is_quarantined(tx: Tx, request: Recall, document: Document) -> bool:

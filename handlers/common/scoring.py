@@ -39,10 +39,10 @@ class OrderRules(NamedTuple):
 
 
 def order(
-    scored: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: OrderRules
+    hits: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: OrderRules
 ) -> list[ScoredDocument]:
     """Scores the hits whose documents are given, best first; `leaders` maps near-duplicates to the first of them."""
-    items = [_score(item, documents[item.hit.doc], rules) for item in scored if item.hit.doc in documents]
+    items = [_score(item, documents[item.hit.doc], rules) for item in hits if item.hit.doc in documents]
     items.sort(key=_sort_key)
     return _diversify(items, leaders, rules)
 
@@ -66,13 +66,13 @@ def recency(updated_at: str, now: str, half_life: float) -> float:
     return 0.5 ** (max(0.0, age) / half_life)
 
 
-def _score(scored: Scored, document: Document, rules: OrderRules) -> ScoredDocument:
+def _score(hit: Scored, document: Document, rules: OrderRules) -> ScoredDocument:
     if not rules.recency:
-        return ScoredDocument(scored.score, scored, document, scored.parts)
+        return ScoredDocument(hit.score, hit, document, hit.parts)
     whole = 1.0 + rules.recency
     fresh = rules.recency * recency(document.updated_at, rules.now, rules.half_life)
-    parts = Parts(*(part / whole for part in scored.parts))
-    return ScoredDocument((scored.score + fresh) / whole, scored, document, parts, fresh / whole)
+    parts = Parts(*(part / whole for part in hit.parts))
+    return ScoredDocument((hit.score + fresh) / whole, hit, document, parts, fresh / whole)
 
 
 def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rules: OrderRules) -> list[ScoredDocument]:

@@ -46,22 +46,22 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
 
     The older ones name the newer.
     """
-    ordered = [*items]
-    texts = [_statement_text(item.document.text) for item in ordered[:_COMPARED]]
+    sequence = [*items]
+    texts = [_statement_text(item.document.text) for item in sequence[:_COMPARED]]
     if sum(map(bool, texts)) <= 1:
-        return ordered
+        return sequence
     subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
-    every = [_statement(tx, item, text, subjects) for item, text in zip(ordered, texts, strict=False)]
+    every = [_statement(tx, item, text, subjects) for item, text in zip(sequence, texts, strict=False)]
     statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
     for at, newer in enumerate(statements):
-        replaced = [place for place, older in enumerate(statements[:at]) if _replaces(newer, older)]
-        if replaced:
-            first, document = replaced[0], ordered[at].document
-            for place in replaced:
-                ordered[place] = ordered[place]._replace(newer=f"{document.space}/{document.key}")
+        replaced_places = [place for place, older in enumerate(statements[:at]) if _replaces(newer, older)]
+        if replaced_places:
+            first, document = replaced_places[0], sequence[at].document
+            for place in replaced_places:
+                sequence[place] = sequence[place]._replace(newer=f"{document.space}/{document.key}")
             statements.insert(first, statements.pop(at))
-            ordered.insert(first, ordered.pop(at)._replace(score=ordered[first].score))
-    return ordered
+            sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
+    return sequence
 
 
 def _statement_text(text: str) -> str:
@@ -82,7 +82,7 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, subjects: set[str]) -> _
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
-    return sum(_is_about_same(other, statement) for other in every) > _VERSIONS
+    return sum(_is_about_same(known_statement, statement) for known_statement in every) > _VERSIONS
 
 
 def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:

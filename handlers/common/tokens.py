@@ -56,8 +56,8 @@ def _ends(runs: bytes) -> int:
 
 def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> tuple[float, bytes]:
     cost = 0.0
-    for each, kind in costs:
+    for unit_cost, kind in costs:
         left = json.translate(None, kind)
-        cost += each * (len(json) - len(left))
+        cost += unit_cost * (len(json) - len(left))
         json = left
     return cost, json

@@ -42,9 +42,9 @@ class Connect(Struct):
 async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
     """Return the address of the dialects whose names are among the parameters, or of those that `quipu setup` takes."""
     query, reading = visit.query, visit.query.get("tools") == "read"
-    chosen = [dialect for dialect in dispatch.dialects if query.get(dialect.name)]
+    selected_dialects = [dialect for dialect in dispatch.dialects if query.get(dialect.name)]
     first = [dialect for dialect in dispatch.dialects if dialect.name in FIRST_DIALECTS and not site.config.dialects]
-    selection = chosen or first or list(dispatch.dialects)
+    selection = selected_dialects or first or list(dispatch.dialects)
     names = ",".join(dialect.name for dialect in selection)
     path = "/mcp" if len(selection) == len(dispatch.dialects) else f"/mcp/{names}"
     url = f"{base(site)}{path}{'?tools=read' if reading else ''}"

@@ -113,15 +113,15 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     choices = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), choices.get("actor")
     depth = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
-    chosen = {whole_number(text, 0) for text in visit.query.get("calls", "").split()[:PAGE_ROWS]} - {0}
-    if chosen:
-        choices["calls"], below = " ".join(map(str, sorted(chosen))), max(chosen) + 1
+    call_numbers = {whole_number(text, 0) for text in visit.query.get("calls", "").split()[:PAGE_ROWS]} - {0}
+    if call_numbers:
+        choices["calls"], below = " ".join(map(str, sorted(call_numbers))), max(call_numbers) + 1
     if depth is None:
         require(visit, "A check of the whole chain", Permission.admin)
 
     def load(tx: Tx) -> tuple[list[Call], int | None]:
         rows = calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
-        rows = [call for call in rows if call.number in chosen] if chosen else rows
+        rows = [call for call in rows if call.number in call_numbers] if call_numbers else rows
         return with_texts(tx, rows, dialects), audit.first_broken(tx, depth)
 
     rows, first_broken = await read(dispatch, visit, load)

@@ -47,8 +47,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
             yield f"<ul>{''.join(map(_item, lines[at:end]))}</ul>"
         elif line.startswith(">"):
             end = _end(lines, at, lambda row: row.startswith(">"))
-            quoted = "\n".join(row.removeprefix(">").removeprefix(" ") for row in lines[at:end])
-            yield f"<blockquote>{_inline(quoted)}</blockquote>"
+            quotation = "\n".join(row.removeprefix(">").removeprefix(" ") for row in lines[at:end])
+            yield f"<blockquote>{_inline(quotation)}</blockquote>"
         elif alone := _alone(line):
             yield alone
         elif line.strip():

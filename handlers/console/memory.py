@@ -205,15 +205,15 @@ def no_memory(place: Place) -> Fault:
     return Fault("not_found", f"There is no memory {place.id[:200]}.")
 
 
-async def place_meant(dispatch: Dispatch, visit: Visit, typed: str) -> Place:
+async def place_meant(dispatch: Dispatch, visit: Visit, text: str) -> Place:
     """Return the place of the only memory whose id or key is, or begins with, the typed text.
 
     Raises Fault that names the memories near it, if they are several or it is misspelt, and Forbidden.
     """
-    space, slash, _ = typed.partition("/")
-    if slash and any(space.partition(":")[0] == served.name for served in dispatch.dialects):
-        place_of(visit, typed)
-    return await read(dispatch, visit, lambda tx: _place_meant(tx, visit, typed))
+    space, slash, _ = text.partition("/")
+    if slash and any(space.partition(":")[0] == dialect.name for dialect in dispatch.dialects):
+        place_of(visit, text)
+    return await read(dispatch, visit, lambda tx: _place_meant(tx, visit, text))
 
 
 async def place_of_name(dispatch: Dispatch, visit: Visit, dialect: str, name: str) -> Place | None:
@@ -222,21 +222,21 @@ async def place_of_name(dispatch: Dispatch, visit: Visit, dialect: str, name: st
     return next((place for place in places if place.dialect == dialect and place.key == name), None)
 
 
-def _place_meant(tx: Tx, visit: Visit, typed: str) -> Place:
-    space, slash, key = typed.partition("/")
+def _place_meant(tx: Tx, visit: Visit, text: str) -> Place:
+    space, slash, key = text.partition("/")
     place = Place(space, key)
     if slash and _allowed(visit, [place]) and (find_document(tx, place, 1) or events(tx, place)):
         return place
-    matches = [*_alike(tx, visit, key, space), *_alike(tx, visit, typed)] if slash else _alike(tx, visit, typed)
-    whole = [place for place in matches if typed in (place.key, place.id)]
+    matches = [*_alike(tx, visit, key, space), *_alike(tx, visit, text)] if slash else _alike(tx, visit, text)
+    whole = [place for place in matches if text in (place.key, place.id)]
     places = [*dict.fromkeys(whole or matches)]
-    if len(places) == 1 and (whole or len(typed) >= _LEAST_TYPED):
+    if len(places) == 1 and (whole or len(text) >= _LEAST_TYPED):
         return places[0]
-    message = f"There is no memory {typed[:200]}" if len(places) < 2 else f"{typed[:200]} may be several memories"
+    message = f"There is no memory {text[:200]}" if len(places) < 2 else f"{text[:200]} may be several memories"
     if places:
         raise Fault("not_found", f"{message}: did you mean {' or '.join(place.id[:200] for place in places[:_MEANT])}?")
     near = _neighbours(tx, visit, place) if slash else []
-    hint = did_you_mean(typed, [place.id for place in near]) or "."
+    hint = did_you_mean(text, [place.id for place in near]) or "."
     raise Fault("not_found", f"{message}{hint}")
 
 

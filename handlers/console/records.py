@@ -127,8 +127,8 @@ def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list
     """Return the calls with the texts of the first memories that each touched, of those the caller may see."""
     targets = [target for call in rows for target in call.targets[:SHOWN_TARGETS]]
     places = [Place(*target.id.partition("/")[::2]) for target in targets]
-    allowed = {place for place in places if dialects is None or place.dialect in dialects}
-    texts = dict(tx.all("kernel.console.previews", _preview, places=[*allowed], chars=_PREVIEW_CHARS))
+    visible_places = {place for place in places if dialects is None or place.dialect in dialects}
+    texts = dict(tx.all("kernel.console.previews", _preview, places=[*visible_places], chars=_PREVIEW_CHARS))
     for target, place in zip(targets, places, strict=True):
         target.text = one_line(texts.get(place, ""), _PREVIEW_CHARS)
     return rows

@@ -141,12 +141,12 @@ def with_line_ends_of(before: str, text: str) -> str:
     old_as_shown = _lines(as_shown(before))
     start = _equal(old_as_shown, new)
     rest = _equal(old_as_shown[start:][::-1], new[start:][::-1])
-    removed, added = old[start : len(old) - rest], new[start : len(new) - rest]
+    old_lines, new_lines = old[start : len(old) - rest], new[start : len(new) - rest]
     counts = Counter(end for line in old if (end := _end(line)))
     usual = max(counts, key=lambda end: counts[end], default="\n")
-    ends = [_end(line) or usual for line in removed] if len(removed) == len(added) else [usual] * len(added)
-    added = [line.replace("\n", end) for line, end in zip(added, ends, strict=True)]
-    result = "".join((*old[:start], *added, *old[len(old) - rest :]))
+    ends = [_end(line) or usual for line in old_lines] if len(old_lines) == len(new_lines) else [usual] * len(new_lines)
+    new_lines = [line.replace("\n", end) for line, end in zip(new_lines, ends, strict=True)]
+    result = "".join((*old[:start], *new_lines, *old[len(old) - rest :]))
     return result if as_shown(result) == text else text  # a CR before an LF would be one end of two
 
 

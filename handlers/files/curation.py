@@ -22,9 +22,9 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     if record is None:
         return None
     if store != STORE:
-        stored = {"memory_store_id": store, "memory_id": key}
-        edit = ToolCall("update_stored_memory", stored, "content")
-        return Curation(record.content, edit, ToolCall("delete_stored_memory", stored))
+        memory_key = {"memory_store_id": store, "memory_id": key}
+        edit = ToolCall("update_stored_memory", memory_key, "content")
+        return Curation(record.content, edit, ToolCall("delete_stored_memory", memory_key))
     place = {"path": ROOT + record.path}
     whole = {"command": "str_replace", **place, "old_str": record.content}
     edit = ToolCall("memory", whole, "new_str") if record.content else None

@@ -22,23 +22,23 @@ _AROUND = 2  # lines before and after the change in a snippet
 
 
 def _directory(path: str, sizes: Mapping[str, int]) -> str:
-    listed: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    directory_sizes: defaultdict[tuple[str, ...], int] = defaultdict(int)
     files = set[tuple[str, ...]]()
     for file, size in sizes.items():
         segments = tuple(file[len(path) + 1 :].split("/"))
         files.add(segments)
         for depth in range(min(_LEVELS, len(segments)) + 1):
-            listed[segments[:depth]] += size
-    top = listed.pop((), 0)
+            directory_sizes[segments[:depth]] += size
+    top = directory_sizes.pop((), 0)
     where = shown(path)
     lines = [
         f"Here're the files and directories up to 2 levels deep in {where}, excluding hidden items and node_modules:",
         f"{readable_size(top)}\t{where}",
     ]
-    for segments in sorted(listed):
+    for segments in sorted(directory_sizes):
         if not any(segment.startswith(".") or segment == _HIDDEN for segment in segments):
             end = "" if segments in files else "/"
-            lines.append(f"{readable_size(listed[segments])}\t{where}/{'/'.join(segments)}{end}")
+            lines.append(f"{readable_size(directory_sizes[segments])}\t{where}/{'/'.join(segments)}{end}")
     return _cut(lines, "look into one of its directories to see more")
 
 
@@ -50,13 +50,13 @@ def _file_lines(path: str, content: str, view_range: Sequence[int] | None) -> st
     first, last = 1, len(lines)
     if view_range:
         if len(view_range) != 2:
-            allowed = "It should be the first line and the last, such as [1, 20], or -1 for the end"
-            raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {allowed}")
+            advice = "It should be the first line and the last, such as [1, 20], or -1 for the end"
+            raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {advice}")
         first = max(1, view_range[0])
         last = last if view_range[1] == -1 else min(last, view_range[1])
     header = f"Here's the content of {shown(path)} with line numbers:"
-    picked = _numbered(lines, first, last)
-    return _cut([header, *picked], "use view_range to see more") if picked else f"{header}\n"
+    shown_lines = _numbered(lines, first, last)
+    return _cut([header, *shown_lines], "use view_range to see more") if shown_lines else f"{header}\n"
 
 
 def _numbered(lines: Sequence[str], first: int, last: int) -> list[str]:
@@ -172,10 +172,10 @@ def _insert(tx: Tx, request: Insert) -> str:
     lines = record.content.removesuffix("\n").split("\n") if record.content else []
     at = request.insert_line
     if not 0 <= at <= len(lines):
-        allowed = f"It should be within the range of lines of the file: [0, {len(lines)}]"
-        raise Fault("invalid", f"Error: Invalid `insert_line` parameter: {at}. {allowed}")
-    inserted = [*lines[:at], request.insert_text.removesuffix("\n"), *lines[at:]]
-    _set_content(tx, record, "\n".join(inserted) + "\n")
+        advice = f"It should be within the range of lines of the file: [0, {len(lines)}]"
+        raise Fault("invalid", f"Error: Invalid `insert_line` parameter: {at}. {advice}")
+    new_lines = [*lines[:at], request.insert_text.removesuffix("\n"), *lines[at:]]
+    _set_content(tx, record, "\n".join(new_lines) + "\n")
     return f"The file {shown(path)} has been edited."
 
 
@@ -204,9 +204,9 @@ def _rename(tx: Tx, request: Rename) -> str:
     _check_ancestors(tx, new)
     for part in records.slices(tx, STORE, old):
         for record in part:
-            moved = new + record.path[len(old) :]
-            store_path(shown(moved))  # a longer path may leave the limits
-            records.change(tx, record, moved, record.content)
+            new_path = new + record.path[len(old) :]
+            store_path(shown(new_path))  # a longer path may leave the limits
+            records.change(tx, record, new_path, record.content)
     return f"Successfully renamed {shown(old)} to {shown(new)}"
 
 

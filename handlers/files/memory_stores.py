@@ -48,8 +48,8 @@ def mark_of(page: str | None, first: Mark) -> Mark:
     if page is None:
         return first
     try:
-        padded = page.encode() + b"=" * (-len(page) % 4)
-        mark = msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=type(first))
+        base64_page = page.encode() + b"=" * (-len(page) % 4)
+        mark = msgspec.json.decode(base64.b64decode(base64_page, b"-_", validate=True), type=type(first))
     except (binascii.Error, UnicodeError, msgspec.MsgspecError):
         mark = None
     if mark is None or (isinstance(mark, int) and mark > first):
@@ -104,12 +104,12 @@ def update_memory_store(tx: Tx, request: UpdateStore) -> MemoryStore:
     metadata = {key: value for key, value in metadata.items() if value is not None}
     if len(metadata) > _MAX_PAIRS:
         raise Fault("invalid", f"metadata: would have {len(metadata)} pairs, more than {_MAX_PAIRS}")
-    changed = row._replace(
+    new_row = row._replace(
         name=row.name if request.name is None else request.name,
         description=row.description if request.description is None else request.description,
         metadata=msgspec.json.encode(metadata).decode(),
     )
-    return _shown(_put(tx, row, changed))
+    return _shown(_put(tx, row, new_row))
 
 
 def archive_memory_store(tx: Tx, request: OneStore) -> MemoryStore:
@@ -138,11 +138,11 @@ def existing(tx: Tx, id_: str) -> StoreRow:
     return row
 
 
-def _put(tx: Tx, row: StoreRow, changed: StoreRow) -> StoreRow:
-    if changed != row:
-        changed = changed._replace(updated_at=tx.now)
-        tx.run("files.memory_stores.put", **changed._asdict())
-    return changed
+def _put(tx: Tx, row: StoreRow, new_row: StoreRow) -> StoreRow:
+    if new_row != row:
+        new_row = new_row._replace(updated_at=tx.now)
+        tx.run("files.memory_stores.put", **new_row._asdict())
+    return new_row
 
 
 def _check_name(name: str) -> None:

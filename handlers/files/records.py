@@ -86,8 +86,8 @@ def change(tx: Tx, record: Record, path: str, content: str) -> Record:
     if (path, content) == (record.path, record.content):
         return record
     operation = "modified" if path == record.path else "renamed"
-    changed = record._replace(path=path, content=content, updated_at=tx.now)
-    return _put(tx, changed, "modified", operation, document_text(record.path, record.content))
+    new_record = record._replace(path=path, content=content, updated_at=tx.now)
+    return _put(tx, new_record, "modified", operation, document_text(record.path, record.content))
 
 
 def remove(tx: Tx, record: Record) -> None:
@@ -132,13 +132,13 @@ def check_open(store: StoreRow | None) -> None:
 
 def _put(tx: Tx, record: Record, operation: str, event: str, before: str | None) -> Record:
     check_open(store_row(tx, record.store))
-    encoded = record.content.encode()
-    if len(encoded) > MAX_BYTES:
-        raise Fault("invalid", f"The content would have {len(encoded)} bytes, more than {MAX_BYTES}")
-    sha256 = hashlib.sha256(encoded).hexdigest()
-    record = record._replace(version=tx.new_id("memver"), sha256=sha256, size=len(encoded))
-    placed = {"id": record.id, "store": record.store, "path": record.path, "version": record.version}
-    tx.run("files.records.put", **placed, now=tx.now)
+    data = record.content.encode()
+    if len(data) > MAX_BYTES:
+        raise Fault("invalid", f"The content would have {len(data)} bytes, more than {MAX_BYTES}")
+    sha256 = hashlib.sha256(data).hexdigest()
+    record = record._replace(version=tx.new_id("memver"), sha256=sha256, size=len(data))
+    place_columns = {"id": record.id, "store": record.store, "path": record.path, "version": record.version}
+    tx.run("files.records.put", **place_columns, now=tx.now)
     _add_version(tx, record, operation)
     space, text = space_of(record.store), document_text(record.path, record.content)
     history.append(tx, space, record.id, event, before=before, after=text)
@@ -163,9 +163,9 @@ def _add_version(tx: Tx, record: Record, operation: str) -> None:
     )
 
 
-def check_restored(tx: Tx, restored: Iterable[Restored]) -> None:
+def check_restored(tx: Tx, restored_memories: Iterable[Restored]) -> None:
     """Raises Fault("conflict") for a restored memory that a call could not put where it is now."""
-    for memory in restored:
+    for memory in restored_memories:
         store = memory.space.removeprefix(space_of(""))
         record = by_id(tx, store, memory.key)
         if record is None:

@@ -111,8 +111,8 @@ def _check_place(tx: Tx, store: str, path: str, besides: str | None = None) -> N
         raise Fault("conflict", f"path: the memory {obstacle.id} is at {obstacle.path}", PATH_TAKEN, context)
 
 
-def _check_content(record: Record, expected: str) -> None:
-    if record.sha256 != expected:
+def _check_content(record: Record, expected_sha256: str) -> None:
+    if record.sha256 != expected_sha256:
         message = f"The content of the memory {record.id} is not what was expected: read it again"
         raise Fault("conflict", message, CHANGED_MEANWHILE)
 

@@ -73,10 +73,10 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     )
     triples = dict.fromkeys(map(_ends, request.relations))
     new = set(tx.all("graph.changes.add_relations", _triple, rows=list(triples), now=tx.now))
-    created = [ends for ends in triples if ends in new]
-    for ends in created:
+    new_triples = [ends for ends in triples if ends in new]
+    for ends in new_triples:
         history.append(tx, RELATION_SPACE, _relation_text(ends), "created", after=_relation_text(ends))
-    return CreatedRelations([Relation(*ends) for ends in created])
+    return CreatedRelations([Relation(*ends) for ends in new_triples])
 
 
 def add_observations(tx: Tx, request: AddObservations) -> ObservationResults:
@@ -124,16 +124,16 @@ def delete_observations(tx: Tx, request: DeleteObservations) -> Deleted:
     """Delete specific observations from entities in the knowledge graph."""
     _check_count("deletions", len(request.deletions))
     entities = _stored(tx, [deletion.entityName for deletion in request.deletions])
-    numbers, touched = list[int](), dict[str, _Stored]()
+    numbers, entities_by_name = list[int](), dict[str, _Stored]()
     for deletion in request.deletions:
         entity = entities.get(deletion.entityName)
         texts = [text for text in dict.fromkeys(deletion.observations) if entity and text in entity.observations]
         if entity and texts:
             numbers += [entity.observations.pop(text) for text in texts]
             history.append(tx, SPACE, entity.name, "unobserved", before="\n".join(texts), after="")
-            touched[entity.name] = entity
+            entities_by_name[entity.name] = entity
     tx.run("graph.changes.delete_observations", seqs=numbers)
-    _index_again(tx, list(touched.values()))
+    _index_again(tx, list(entities_by_name.values()))
     return Deleted(True, "Observations deleted successfully")
 
 

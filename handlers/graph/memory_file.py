@@ -185,16 +185,16 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
         yield LeftOut(names, place, is_damage=True)
         return
     observations: object = value.get("observations")
-    listed = (
+    observation_list = (
         cast("list[object]", observations)
         if isinstance(observations, list)
         else [observations]
         if observations is not None
         else []
     )
-    texts = [text for text in map(_observation, listed) if text is not None]
+    texts = [text for text in map(_observation, observation_list) if text is not None]
     yield _Entity(names[0], names[1], texts)
-    yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(listed) - len(texts))
+    yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
 
 
 def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:

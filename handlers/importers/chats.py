@@ -128,9 +128,9 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
     if is_deleted(row):
         yield LeftOut("deleted there")
     else:
-        updated = time_in(row, "update_time", "updated_at")
+        updated_at = time_in(row, "update_time", "updated_at")
         for item in _exchanges(system, number or title, title, at, messages, name):
-            yield item._replace(updated_at=updated) if isinstance(item, Record) else item
+            yield item._replace(updated_at=updated_at) if isinstance(item, Record) else item
 
 
 def _exchanges(

@@ -256,7 +256,7 @@ def _shown_lines(text: str) -> Iterator[tuple[str, str]]:
             end = ends.get(match[0], "") if match else ""
             if match and not end:
                 parts.append((match[0], "`" * len(match[0]) if match[1] else match[0]))
-        yield "".join(plain for plain, _ in parts), "".join(shown for _, shown in parts)
+        yield "".join(plain for plain, _ in parts), "".join(shown_text for _, shown_text in parts)
 
 
 def plain_lines(text: str) -> list[str]:

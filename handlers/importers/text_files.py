@@ -78,12 +78,12 @@ def opened(folder: Path, name: str) -> BinaryIO:
 
 
 def _text(file: BinaryIO, name: str) -> TextFile:
-    modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+    modified_at = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
     try:
         data = file.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
         raise damaged(name, f"cannot be read: {error.strerror}") from None
-    return TextFile(name, decoded(data, name), utc_of(modified.isoformat()))
+    return TextFile(name, decoded(data, name), utc_of(modified_at.isoformat()))
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -114,7 +114,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
             if count > MAX_FILES:
                 raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
             yield file
-        waiting += reversed([one for one in folders if one[1].count("/") <= _MAX_DEPTH])
+        waiting += reversed([below for below in folders if below[1].count("/") <= _MAX_DEPTH])
 
 
 def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Path | str | LeftOut]:

@@ -105,10 +105,10 @@ def write(tx: Tx, request: object, diff: FileChanges) -> bool:
     for project in diff.waiting:
         journal.settle(tx, project)
     # The check ran in an earlier snapshot: rows that have changed since are left to the next check.
-    stored = rows(tx, [_key(change) for change in diff.changes] + [key for key, _ in diff.missing])
-    changes = [change for change in diff.changes if _stored_stamp(stored, _key(change)) == change.before]
-    missing = [stored[key] for key, before in diff.missing if _stored_stamp(stored, key) == before]
-    take_in(tx, [(change.project, change.path, change.file) for change in changes], stored)
+    stored_rows = rows(tx, [_key(change) for change in diff.changes] + [key for key, _ in diff.missing])
+    changes = [change for change in diff.changes if _stored_stamp(stored_rows, _key(change)) == change.before]
+    missing = [stored_rows[key] for key, before in diff.missing if _stored_stamp(stored_rows, key) == before]
+    take_in(tx, [(change.project, change.path, change.file) for change in changes], stored_rows)
     drop(tx, [(row.project, row.path, row.content) for row in missing], "gone")
     for project, path in diff.leftovers:
         delete_leftover(project.root, path)
@@ -125,10 +125,10 @@ def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
     return {_key(row): row for row in tx.all("notes.sync.by_keys", FileRow, keys=keys)}
 
 
-def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], stored: Mapping[Key, FileRow]) -> None:
+def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], stored_rows: Mapping[Key, FileRow]) -> None:
     """Updates rows, index and history from files that were changed or added by hand."""
     for project, path, file in steps(tx, files):
-        row = stored.get((project, path))
+        row = stored_rows.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
             _index_by_hand(tx, project, path, file, row and row.content)
         keep_row(tx, project, path, file)
@@ -162,10 +162,10 @@ def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | No
     An edited memory has changed when its file has: seldom does a person keep `modified` in the front matter.
     """
     memory = note_file.parse_file(path, file)
-    updated = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
+    updated_at = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
     text, operation = note_file.decode_lossy(file.data), "found" if before is None else "edited"
-    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, updated))
-    history.append(tx, space(project), path, operation, before=before, after=text, at=updated, by=BY_HAND)
+    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, updated_at))
+    history.append(tx, space(project), path, operation, before=before, after=text, at=updated_at, by=BY_HAND)
 
 
 def _put(tx: Tx, where: str, path: str, memory: note_file.ParsedMemory, origin: index.Origin) -> None:
@@ -229,20 +229,20 @@ def _find_changes(
         if waiting:
             diff.waiting.append(project)
             continue
-        stored = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
+        stamps = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
         diff.leftovers.extend((project, path) for path, time in disk.leftovers.items() if _abandoned(tx, time))
-        if stored == disk.stamps and not doubtful and not every:
+        if stamps == disk.stamps and not doubtful and not every:
             found_no_change(tx.file, project.root, start)
             continue
-        missing = [path for path in stored.keys() - disk.stamps.keys() if not _within(path, disk.unlisted)]
-        part = next(_parts(sorted(missing), stored, _WRITE_FILES), list[str]())
-        diff.missing.extend(_key_and_stamp(project.name, path, *stored[path]) for path in part)
+        missing = [path for path in stamps.keys() - disk.stamps.keys() if not _within(path, disk.unlisted)]
+        part = next(_parts(sorted(missing), stamps, _WRITE_FILES), list[str]())
+        diff.missing.extend(_key_and_stamp(project.name, path, *stamps[path]) for path in part)
         to_read = [
-            path for path, stamp in disk.stamps.items() if every or path in doubtful or stored.get(path) != stamp
+            path for path, stamp in disk.stamps.items() if every or path in doubtful or stamps.get(path) != stamp
         ]
         parts = _parts(to_read, disk.stamps, _ROWS_PER_QUERY)
-        if len(part) < len(missing) or not _compare(tx, project, parts, stored, diff, certain):
+        if len(part) < len(missing) or not _compare(tx, project, parts, stamps, diff, certain):
             diff = diff._replace(more=True)
             break
     if not any(diff) and len(certain) <= _MAX_UNWRITTEN_SETTLED:
@@ -287,13 +287,13 @@ def _compare(
     tx: Tx,
     project: Project,
     parts: Iterator[list[str]],
-    stored: Container[str],
+    stored_paths: Container[str],
     diff: FileChanges,
     certain: list[FileChange],
 ) -> bool:
     """Reads files and collects those that differ from their rows; False when one transaction has enough."""
     for part in parts:
-        contents = rows(tx, [(project.name, path) for path in part if path in stored])
+        contents = rows(tx, [(project.name, path) for path in part if path in stored_paths])
         for path, file in read_all(project.root, part):
             row = contents.get((project.name, path))
             if file is not None:
@@ -340,8 +340,8 @@ def _stamp(row: FileRow) -> Stamp:
     return Stamp(row.size, row.modified, row.changed)
 
 
-def _stored_stamp(stored: Mapping[Key, FileRow], key: Key) -> Stamp | None:
-    return _stamp(stored[key]) if key in stored else None
+def _stored_stamp(stored_rows: Mapping[Key, FileRow], key: Key) -> Stamp | None:
+    return _stamp(stored_rows[key]) if key in stored_rows else None
 
 
 def nanoseconds(time: str) -> int:

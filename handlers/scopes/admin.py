@@ -134,17 +134,17 @@ def memory_init(
     """Manage database initialization and migrations; reset deletes all data of these tools, keeps a backup, and can be
     taken back by `quipu undo`.
     """
-    applied = migrations(tx, DIALECT)
-    count = len(applied)
+    migration_names = migrations(tx, DIALECT)
+    count = len(migration_names)
     if isinstance(request, Init):
         return Initialized(True, True, True, [], 0, count, [], "Database already initialized, all migrations applied")
     if isinstance(request, GetStatus):
-        return InitializationStatus(True, "ready", count, applied, count, [], 0)
+        return InitializationStatus(True, "ready", count, migration_names, count, [], 0)
     if not request.confirm:
         return ResetRefused(False, UNCONFIRMED)
     backup = backup_before_clear(tx, "before-reset")
     _clear(tx)
-    return ResetDone(True, "Database reset successfully", backup, applied, count)
+    return ResetDone(True, "Database reset successfully", backup, migration_names, count)
 
 
 def _clear(tx: Tx) -> None:

@@ -165,8 +165,8 @@ class _TagOfEntry(NamedTuple):
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
     levels = {scope: (depth, scope_points(depth, len(query.scopes))) for depth, scope in enumerate(query.scopes)}
-    now, related = datetime.fromisoformat(query.now), query.related_ids is not None
-    ranked: list[RankedCandidate] = []
+    now, is_related = datetime.fromisoformat(query.now), query.related_ids is not None
+    ranking: list[RankedCandidate] = []
     for item in pool.candidates:
         depth, nearness = levels[item.scope]
         age = age_days(item.created_at, now)
@@ -175,12 +175,12 @@ def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
             age,
             item.priority,
             pool.tag_counts.get(item.id, 0),
-            related=related,
+            related=is_related,
             relevance=pool.relevance.get(item.id),
         )
-        ranked.append(RankedCandidate(item.expired, -points, age, _KIND_ORDER[item.kind], depth, item.seq, item))
-    ranked.sort()
-    return ranked
+        ranking.append(RankedCandidate(item.expired, -points, age, _KIND_ORDER[item.kind], depth, item.seq, item))
+    ranking.sort()
+    return ranking
 
 
 def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
@@ -205,8 +205,13 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     Within one scope, entries sort by the column `standing` (which includes recency) while they are fresh, and by
     priority afterwards, so the first of both orders are enough.
     """
-    excluded = sorted(query.tags.exclude) if query.tags.exclude else None
-    params = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excluded, "limit": query.limit}
+    excluded_tags = sorted(query.tags.exclude) if query.tags.exclude else None
+    params = {
+        "scopes": query.scopes,
+        "shadowed": query.include_shadowed,
+        "excluded": excluded_tags,
+        "limit": query.limit,
+    }
     items = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
         items += tx.all("scopes.query.by_priority", Candidate, **params)
@@ -221,22 +226,22 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     or given another category or priority.
     """
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
-    excluded = sorted(query.tags.exclude) if query.tags.exclude else None
-    params = {**where, "excluded": excluded, "limit": query.limit}
+    excluded_tags = sorted(query.tags.exclude) if query.tags.exclude else None
+    params = {**where, "excluded": excluded_tags, "limit": query.limit}
     top = (stored_time(at) - EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY + _ROUNDING_DAYS
     items = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
     if "guideline" in query.kinds:
         items += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
     if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
         items += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
-    gone = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
+    deactivated_ids = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
     total = tx.one("scopes.query.count_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
     total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
-    total += len(_visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
-    changed = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
-    return CandidateSet(list(dict.fromkeys([*items, *_visible(tx, query, [*gone, *changed])[0]])), total)
+    total += len(_visible(tx, query._replace(tags=TagIds()), deactivated_ids)[0]) - _count_excluded(tx, query)
+    changed_ids = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
+    return CandidateSet(list(dict.fromkeys([*items, *_visible(tx, query, [*deactivated_ids, *changed_ids])[0]])), total)
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:
@@ -259,31 +264,31 @@ def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
     """Return the ids that pass the most selective filter, or all in the scopes."""
     if query.related_ids is not None:
         return query.related_ids
-    required = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
-    if required:
-        return tx.all("scopes.query.ids_with_tags", str, tags=sorted(required[0]))
+    required_tags = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
+    if required_tags:
+        return tx.all("scopes.query.ids_with_tags", str, tags=sorted(required_tags[0]))
     return tx.all("scopes.query.entry_ids", str, kinds=query.kinds, scopes=query.scopes)
 
 
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     """Return every entry that holds the words, and the nearest hundred by meaning, or more if filters leave too few."""
     within, width = _partitions(query), max(index.CANDIDATES, query.limit)
-    filtered = None if _is_unfiltered(query) else _visible(tx, query, _narrowest_ids(tx, query))[0]
-    filtered_ids = None if filtered is None else [item.id for item in filtered]
+    filtered_items = None if _is_unfiltered(query) else _visible(tx, query, _narrowest_ids(tx, query))[0]
+    filtered_ids = None if filtered_items is None else [item.id for item in filtered_items]
     if filtered_ids == []:
         return CandidateSet([], 0)
-    matched = index.search(tx, query.text, within=within, semantic=False, all_matches=True)
-    ranks = {hit.id: hit.text_rank for hit in matched if hit.text_rank is not None}
+    text_hits = index.search(tx, query.text, within=within, semantic=False, all_matches=True)
+    ranks = {hit.id: hit.text_rank for hit in text_hits if hit.text_rank is not None}
     while True:
         best = ranked(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, whole=True)
-        similar = _similar_ids((scored.hit for scored in best), query.threshold)
+        similar = _similar_ids((item.hit for item in best), query.threshold)
         items, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
         items = [item for item in items if item.indexed]
-        truncated = len(similar) >= width
-        if not truncated or sum(item.id in similar for item in items) >= query.limit:
+        is_truncated = len(similar) >= width
+        if not is_truncated or sum(item.id in similar for item in items) >= query.limit:
             break
         width *= _WIDENING_FACTOR
-    pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), truncated)
+    pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), is_truncated)
     return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=bool(ranks))
 
 
@@ -316,13 +321,13 @@ def _add_substring_matches(
     else matches and the index holds none of the words. `filtered_ids` limits the rows to be read, unless it is None.
     """
     words = query.text.split()
-    unindexed = _unindexed_ids(tx, query, filtered_ids, words)
+    unindexed_ids = _unindexed_ids(tx, query, filtered_ids, words)
     nothing = not pool.candidates and not text_matched
-    indexed = set(index.containing(tx, words, _partitions(query))) if nothing else set[str]()
-    if not unindexed and not indexed:
+    indexed_ids = set(index.containing(tx, words, _partitions(query))) if nothing else set[str]()
+    if not unindexed_ids and not indexed_ids:
         return pool
-    more, tag_counts = _visible(tx, query, [*unindexed | indexed])
-    more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
+    more, tag_counts = _visible(tx, query, [*unindexed_ids | indexed_ids])
+    more = [item for item in more if item.id in (indexed_ids if item.indexed else unindexed_ids)]
     ids = {item.id for item in pool.candidates}
     items = [*pool.candidates, *(item for item in more if item.id not in ids)]
     relevance = {item.id: _ALL_WORDS for item in more} | dict(pool.relevance)
@@ -338,8 +343,8 @@ def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None
         texts = tx.all("scopes.query.unindexed", _folded_text, at=query.as_of, **where)
     else:
         texts = tx.all("scopes.query.unindexed_by_ids", _folded_text, ids=filtered_ids, at=query.as_of)
-    folded = [word.casefold() for word in words]
-    return {entry_id for entry_id, text in texts if all(word in text for word in folded)}
+    folded_words = [word.casefold() for word in words]
+    return {entry_id for entry_id, text in texts if all(word in text for word in folded_words)}
 
 
 def _folded_text(entry_id: str, kind: str, name: str, *version: Any) -> tuple[str, str]:

@@ -50,12 +50,12 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
         filters = {"resolved": bool(request.resolved), "entry_type": request.entry_type}
         page = read_page(tx, "scopes.conflicts.list", "scopes.conflicts.count", _conflict_row, request, **filters)
         return ConflictList(*page)
-    resolved = tx.one("scopes.conflicts.resolve", _conflict_row, now=tx.now, **asdict(request))
-    if resolved is None:
+    conflict = tx.one("scopes.conflicts.resolve", _conflict_row, now=tx.now, **asdict(request))
+    if conflict is None:
         raise errors.not_found("Conflict", request.id)
-    tx.run("scopes.conflicts.clear_flag", version_id=resolved.version_b_id)
+    tx.run("scopes.conflicts.clear_flag", version_id=conflict.version_b_id)
     tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without one an undo compares the whole index
-    return ConflictResolved(True, resolved)
+    return ConflictResolved(True, conflict)
 
 
 TOOLS: tuple[Tool, ...] = (

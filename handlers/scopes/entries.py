@@ -66,7 +66,7 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     check_scope(tx, request.scope_type, scope_id)
     name = _name(request)
     entry_id, version_id = tx.new_id(kind.id_prefix), tx.new_id(kind.version_id_prefix)
-    added = tx.one(
+    entry_id_row = tx.one(
         "scopes.entries.add",
         str,
         id=entry_id,
@@ -80,7 +80,7 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
         now=tx.now,
         created_by=request.created_by,
     )
-    if added is None:
+    if entry_id_row is None:
         raise _name_taken(tx, kind, name, scope_key(request.scope_type, scope_id))
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     add_version(tx, entry_id, version_id, 1, _version_columns(kind, request), request.created_by, "Initial version")
@@ -321,12 +321,12 @@ def _version_columns(
     return columns
 
 
-def _check_expected_version(current: VersionRow, expected: int | None) -> None:
-    if expected is not None and expected != current.version_num:
+def _check_expected_version(current: VersionRow, expected_version: int | None) -> None:
+    if expected_version is not None and expected_version != current.version_num:
         raise errors.conflict(
-            f"Version conflict: expectedVersion is {expected}, the current version is {current.version_num}",
+            f"Version conflict: expectedVersion is {expected_version}, the current version is {current.version_num}",
             field="expectedVersion",
-            expectedVersion=expected,
+            expectedVersion=expected_version,
             currentVersion=current.version_num,
             currentVersionId=current.id,
         )

@@ -59,11 +59,11 @@ def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> EntryR
 def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
     validate(request)
     if isinstance(request, entry_requests.Add):
-        saved: dict[str, Any] = {kind.name: to_entry(*entries.add(tx, kind, request))}
-        return EntryAnswer(True, **saved)
+        answer_field: dict[str, Any] = {kind.name: to_entry(*entries.add(tx, kind, request))}
+        return EntryAnswer(True, **answer_field)
     if isinstance(request, entry_requests.Update):
-        saved = {kind.name: to_entry(*entries.update(tx, kind, request))}
-        return EntryAnswer(True, **saved)
+        answer_field = {kind.name: to_entry(*entries.update(tx, kind, request))}
+        return EntryAnswer(True, **answer_field)
     if isinstance(request, entry_requests.DeactivateEntry):
         entries.deactivate(tx, kind, request.id)
         return Done(True)
@@ -122,8 +122,8 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
         which, where = entries.listed_scope(request.scope_type, request.scope_id)
         filters |= where
     pairs, totals = entries.list_page(tx, kind, which, filters, request)
-    listed: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
-    return EntryList(**listed, meta=totals)
+    answer_field: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
+    return EntryList(**answer_field, meta=totals)
 
 
 _PERMISSIONS: Mapping[str, Access] = {

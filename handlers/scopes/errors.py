@@ -97,8 +97,8 @@ def argument_fault(error: ArgumentError) -> Fault:
 def _required_fields(error: ArgumentError) -> set[str]:
     """Return the arguments that at least one action of the tool requires."""
     arms = get_args(error.tool.request) or (error.tool.request,)
-    needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
-    return {field for fields in needed for field in fields}
+    needed_fields = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
+    return {field for fields in needed_fields for field in fields}
 
 
 def _unknown_action(error: ArgumentError) -> Fault:

@@ -52,14 +52,14 @@ class _EntryWithVersion(NamedTuple):
 def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -> Document:
     """Everything an import needs to restore these entries; of equal data only `exportedAt` differs."""
     rows_by_kind = {kind.plural: _entries(tx, kind, selection) for kind in selection.kinds}
-    exported = {
+    entries = {
         kind.plural: _exported_entries(tx, kind, rows_by_kind[kind.plural], selection) for kind in selection.kinds
     }
-    lists = {many: exported.get(many, []) for many in ("tools", "guidelines", "knowledge")}
+    lists = {many: entries.get(many, []) for many in ("tools", "guidelines", "knowledge")}
     scopes = _scopes(
         tx, None if _is_unfiltered(selection) else [item.row for items in rows_by_kind.values() for item in items]
     )
-    tagged = [*(item for items in lists.values() for item in items), *scopes["projects"]]
+    tagged_items = [*(item for items in lists.values() for item in items), *scopes["projects"]]
     return {
         "version": FORMAT,
         "exportedAt": tx.now,
@@ -67,7 +67,7 @@ def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -
         "entries": lists,
         "scopes": scopes,
         "tags": _custom_tags(
-            tx, None if _is_unfiltered(selection) else {name for item in tagged for name in item["tags"]}
+            tx, None if _is_unfiltered(selection) else {name for item in tagged_items for name in item["tags"]}
         ),
     }
 
@@ -97,14 +97,14 @@ def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], 
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
     rows = tx.all("scopes.export.versions", VersionRow, ids=ids) if selection.versions else []
     versions = grouped((row.entry_id, to_version(kind.name, row)) for row in rows)
-    exported: list[Document] = []
+    documents: list[Document] = []
     for item in entries:
         document: Document = msgspec.to_builtins(to_entry(item.row, item.current))
         document["deactivatedAt"] = item.deactivated_at
         if selection.versions:
             document["versions"] = msgspec.to_builtins(versions.get(item.row.id, []))
-        exported.append({**document, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
-    return exported
+        documents.append({**document, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
+    return documents
 
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -129,8 +129,8 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
     def ids_of(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
         if rows is None:
             return None
-        held = {row.scope_id for row in rows if row.scope_type == scope_type}
-        return sorted(scope_id for scope_id in {*held, *above} if scope_id is not None)
+        scope_ids = {row.scope_id for row in rows if row.scope_type == scope_type}
+        return sorted(scope_id for scope_id in {*scope_ids, *above} if scope_id is not None)
 
     # Bottom up: sessions add their projects, and projects their organizations.
     sessions = tx.all("scopes.export.sessions", _session_row, ids=ids_of("session"))

@@ -172,12 +172,12 @@ def _check_parent(tx: Tx, scope_type: str, scope_id: str | None) -> None:
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:
     _check_parent(tx, "org", request.org_id)
-    added = {"id": tx.new_id("proj"), "created_at": tx.now, "metadata": dumps(request.metadata)}
-    columns = {**asdict(request), **name_key(request.name), **added}
-    created = tx.one("scopes.hierarchy.add_project", _project_row, **columns)
-    if created is None:
+    row_columns = {"id": tx.new_id("proj"), "created_at": tx.now, "metadata": dumps(request.metadata)}
+    columns = {**asdict(request), **name_key(request.name), **row_columns}
+    project = tx.one("scopes.hierarchy.add_project", _project_row, **columns)
+    if project is None:
         raise _name_taken(tx, request.name, request.org_id)
-    return created
+    return project
 
 
 def _update_project(tx: Tx, request: UpdateProject) -> Project:
@@ -227,15 +227,15 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
     validate(request)
     if isinstance(request, EndSession):
         status = request.status or "completed"
-        ended = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
-        if ended is None:
+        closed_session = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
+        if closed_session is None:
             raise errors.not_found("Session", request.id)
         tx.add_target(("scopes:sessions", request.id, "ended"))  # without one an undo compares the whole index
-        return SessionSaved(True, ended)
+        return SessionSaved(True, closed_session)
     _check_parent(tx, "project", request.project_id)
     if isinstance(request, StartSession):
-        opened: dict[str, Any] = {"id": tx.new_id("sess"), "status": "active", "started_at": tx.now, "ended_at": None}
-        session = Session(**asdict(request), **opened)
+        columns: dict[str, Any] = {"id": tx.new_id("sess"), "status": "active", "started_at": tx.now, "ended_at": None}
+        session = Session(**asdict(request), **columns)
         tx.run("scopes.hierarchy.add_session", **asdict(session) | {"metadata": dumps(session.metadata)})
         return SessionSaved(True, session)
     rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"

@@ -78,18 +78,18 @@ def import_database(file: Source) -> Steps[Imported]:
         counts: dict[str, int] = {}
         for table, add in (("organizations", _add_org), ("projects", _add_project), ("sessions", _add_session)):
             counts[table] = yield from _sum_rows(source.rows(table), add)
-        lost = Counter[str]()
+        missing_counts = Counter[str]()
         remarks: list[str] = []
         for kind in KINDS.values():
-            counts[kind.plural] = yield from _import_entries(kind, source, remarks, lost)
+            counts[kind.plural] = yield from _import_entries(kind, source, remarks, missing_counts)
         counts |= yield from _import_tags_and_relations(source, remarks)
         counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), _add_conflict)
         counts["locks"] = yield from _import_locks(source, remarks)
         unread = (name for name in tables if name not in _READ_TABLES | _DERIVED_TABLES and "_fts" not in name)
         left = sorted(name for name in unread if source.count(name))
-    if lost:
-        names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
-        count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
+    if missing_counts:
+        names = ", ".join(sorted(missing_counts)[:_MAX_SCOPES_NAMED])
+        count = f"{missing_counts.total()} entries stand in scopes that are not in the file ({names})"
         remarks.append(f"{count}: they are kept, and an import of their export leaves them out.")
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
@@ -122,14 +122,16 @@ def _add_session(tx: Tx, row: Row) -> int:
     return tx.run("scopes.hierarchy.add_session", **columns | {"status": columns["status"] or "active"})
 
 
-def _import_entries(kind: Kind, source: ExternalDatabase, remarks: list[str], lost: Counter[str]) -> Steps[int]:
+def _import_entries(
+    kind: Kind, source: ExternalDatabase, remarks: list[str], missing_counts: Counter[str]
+) -> Steps[int]:
     new = 0
     for row in source.rows(kind.plural):
         tx = yield
         count_step(tx)
         scope_type, scope_id = _text(row, "scope_type") or GLOBAL, _text(row, "scope_id")
         if scope_type != GLOBAL and not scope_exists(tx, scope_type, scope_id):
-            lost[scope_key(scope_type, scope_id)] += 1
+            missing_counts[scope_key(scope_type, scope_id)] += 1
         number = _text(row, "id") or ""
         rows = source.rows_with(f"{kind.name}_versions", f"{kind.name}_id", number)
         versions = sorted(rows, key=lambda version: _integer(version, "version_num", 0))
@@ -175,18 +177,18 @@ def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current
     stored_ids = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
     imported_ids = {_text(version, "id") for version in versions}
     later = [version for version in versions if _text(version, "id") not in stored_ids]
-    gone = not _integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    is_deleted = not _integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
     # An entry without versions in the file got one here when it was imported.
     if stored_ids - imported_ids if imported_ids else len(stored_ids) > 1:
-        return not later and not gone
+        return not later and not is_deleted
     for version in later:
         _add_version(tx, kind, number, version, tx.now)
-    moved = _current_version_id(row, versions) if later else current
-    if moved != current:
+    version_id = _current_version_id(row, versions) if later else current
+    if version_id != current:
         changes = {"category": _text(row, "category"), "priority": _priority(kind, row)}
-        tx.run("scopes.entries.set_current_version", id=number, version_id=moved, **changes)
+        tx.run("scopes.entries.set_current_version", id=number, version_id=version_id, **changes)
         entries.record(tx, kind, number, "imported")
-    if gone:
+    if is_deleted:
         entries.deactivate(tx, kind, number)
     return True
 
@@ -196,8 +198,8 @@ def _priority(kind: Kind, row: Row) -> int | None:
 
 
 def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
-    named = _text(row, "current_version_id")
-    return named if any(_text(version, "id") == named for version in versions) else _text(versions[-1], "id")
+    current_id = _text(row, "current_version_id")
+    return current_id if any(_text(version, "id") == current_id for version in versions) else _text(versions[-1], "id")
 
 
 def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
@@ -226,10 +228,10 @@ def _import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> 
     """
     ids: dict[str | None, str] = {}
     tags = yield from _sum_rows(source.rows("tags"), partial(_import_tag, ids))
-    lost: Counter[str] = Counter()
-    marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, lost))
-    if lost:
-        remarks.append(f"{lost.total()} marks were left out: their tags are not in the file.")
+    missing_counts: Counter[str] = Counter()
+    marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, missing_counts))
+    if missing_counts:
+        remarks.append(f"{missing_counts.total()} marks were left out: their tags are not in the file.")
     relations = yield from _sum_rows(source.rows("entry_relations"), _add_relation)
     return {"tags": tags, "marks": marks, "relations": relations}
 
@@ -244,10 +246,10 @@ def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
     return tag_id is None
 
 
-def _import_mark(ids: Mapping[str | None, str], lost: Counter[str], tx: Tx, row: Row) -> int:
+def _import_mark(ids: Mapping[str | None, str], missing_counts: Counter[str], tx: Tx, row: Row) -> int:
     tag = ids.get(_text(row, "tag_id"))
     if tag is None:
-        lost["tags"] += 1
+        missing_counts["tags"] += 1
         return 0
     return tx.run("scopes.tags.attach", **_columns(tx, row, EntryTag) | {"tag_id": tag})
 

@@ -276,10 +276,10 @@ def timestamp(field: str, value: str | None) -> str | None:
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
     """Return the current version, and all versions oldest first, each with a number and with times as stored."""
     versions = [*(item.versions or ())]
-    named = next(
+    current_version = next(
         (version for version in versions if version.id is not None and version.id == item.current_version_id), None
     )
-    current = item.current_version or named or (versions[-1] if versions else _version_of_flat_entry(item))
+    current = item.current_version or current_version or (versions[-1] if versions else _version_of_flat_entry(item))
     place = next((at for at, version in enumerate(versions) if _is_same_version(version, current)), len(versions))
     if place == len(versions):
         versions.append(current)
@@ -291,7 +291,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     if len(set(numbers)) < len(numbers):
         raise ValueError("Validation error: versions - two have the same versionNum")
     later = itertools.count(max(numbers, default=0) + 1)
-    numbered = [
+    numbered_versions = [
         msgspec.structs.replace(
             version,
             version_num=next(later) if version.version_num is None else version.version_num,
@@ -301,7 +301,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
         )
         for version in versions
     ]
-    return numbered[place], sorted(numbered, key=lambda version: version.version_num or 0)
+    return numbered_versions[place], sorted(numbered_versions, key=lambda version: version.version_num or 0)
 
 
 def _end_time(text: str) -> str:
@@ -321,18 +321,18 @@ def _same_twice(kind: Kind, version: VersionItem, current: VersionItem) -> Versi
     """Return a version that the document holds twice; raises ValueError for a field that was edited in one
     place only.
     """
-    filled: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field, wire in zip(version.__struct_fields__, version.__struct_encode_fields__, strict=True):
-        listed, current_value = getattr(version, field), getattr(current, field)
+        listed_value, current_value = getattr(version, field), getattr(current, field)
         if (
             field in kind.version_fields
-            and listed is not None
+            and listed_value is not None
             and current_value is not None
-            and listed != current_value
+            and listed_value != current_value
         ):
             raise ValueError(f"Validation error: currentVersion.{wire} - differs from this version in versions")
-        filled[field] = current_value if listed is None else listed
-    return msgspec.structs.replace(version, **filled)
+        fields[field] = current_value if listed_value is None else listed_value
+    return msgspec.structs.replace(version, **fields)
 
 
 def _version_of_flat_entry(item: EntryItem) -> VersionItem:

@@ -134,19 +134,19 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
                 ids.add(item.entry.item.id)
         tx = yield
     scopes = parse_scopes(document.get("scopes"))
-    wanted = entry_scopes if options.scope_mapping else None
+    wanted_scopes = entry_scopes if options.scope_mapping else None
     state = _new_state(set() if options.generate_ids else ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     project_ids = [*(project.id for project in scopes.projects), *state.new_ids.values()]
     existing_projects = {number for number in project_ids if scope_exists(tx, "project", number)}
-    state.problems += [*problems, *_add_scopes(tx, scopes, wanted)]
+    state.problems += [*problems, *_add_scopes(tx, scopes, wanted_scopes)]
     yield from _import_entries(tx, state, items)
     for project in scopes.projects:
-        mapped = state.new_ids.get(("project", project.id))
-        number = mapped or project.id
-        chosen = wanted is None or mapped or scope_key("project", project.id) in wanted
+        mapped_id = state.new_ids.get(("project", project.id))
+        number = mapped_id or project.id
+        is_chosen = wanted_scopes is None or mapped_id or scope_key("project", project.id) in wanted_scopes
         stays = number in existing_projects and options.strategy in {"skip", "error"}
-        if chosen and not stays and scope_exists(tx, "project", number):
+        if is_chosen and not stays and scope_exists(tx, "project", number):
             links = (project.tags, project.relations)
             state.taggings.append(Tagging("project", number, f"project {project.name}", *links, False))
     changed_ids = yield from _attach_all(tx, document.get("tags"), state)
@@ -159,8 +159,8 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
 def _import_entries(tx: Tx, state: ImportState, items: Sequence[Item]) -> Steps[None]:
     begin_steps(tx, len(items))
     for start in range(0, len(items), _CHUNK):
-        parsed = _chunk(items, start, state.options.scope_mapping)
-        chunk = [item for item in parsed if isinstance(item, LabelledEntry)]
+        labelled_items = _chunk(items, start, state.options.scope_mapping)
+        chunk = [item for item in labelled_items if isinstance(item, LabelledEntry)]
         _read_existing(tx, state, chunk)
         for item in chunk:
             _import_entry(tx, state, item)
@@ -195,19 +195,19 @@ def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -
 def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS.values()}
     # Relations to a project that is mapped to another one go to that one.
-    mapped = {
+    mapped_ids = {
         ("project", source.removeprefix("project:")): target_id
         for source, (target_type, target_id) in options.scope_mapping.items()
         if source.startswith("project:") and target_type == "project" and target_id is not None
     }
-    return ImportState(options, kept_ids, mapped, counts)
+    return ImportState(options, kept_ids, mapped_ids, counts)
 
 
-def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
+def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> None:
     """Writes one entry, or only counts it if the strategy keeps the existing one."""
-    entry, (kind, item), strategy = named.entry, named.entry[:2], state.options.strategy
+    entry, (kind, item), strategy = labelled_entry.entry, labelled_entry.entry[:2], state.options.strategy
     if problem := _scope_problem(tx, entry):
-        state.problems.append(Problem(named.label, problem))
+        state.problems.append(Problem(labelled_entry.label, problem))
         return
     existing = _match(tx, state, entry)
     number = _create_entry(tx, state, entry) if existing is None else existing.id
@@ -216,7 +216,7 @@ def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
         state.new_ids[kind.name, item.id] = number
     if existing is not None and strategy == "error":
         where = scope_key(entry.scope_type, entry.scope_id)
-        state.conflicts.append(Problem(named.label, f"{kind.label} already exists: {entry.name} in {where}"))
+        state.conflicts.append(Problem(labelled_entry.label, f"{kind.label} already exists: {entry.name} in {where}"))
         return
     if existing is not None and strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
@@ -229,7 +229,7 @@ def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
         state.unchanged.append((kind.plural, number))
     exact = existing is not None and strategy == "replace"
     tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
-    state.taggings.append(Tagging(kind.name, number, named.label, tags, relations, exact))
+    state.taggings.append(Tagging(kind.name, number, labelled_entry.label, tags, relations, exact))
 
 
 def _none_if_unset(values: Any) -> Any:
@@ -257,14 +257,14 @@ def _match(tx: Tx, state: ImportState, entry: ParsedEntry) -> ExistingEntry | No
     An entry that is inactive in the document matches an active one here by id only.
     """
     kind, scope, name = entry.kind.name, scope_key(entry.scope_type, entry.scope_id), entry.name
-    retired = entry.item.is_active is False
+    is_retired = entry.item.is_active is False
     same = state.existing_entries.get(entry.item.id or "")
     if same is not None and (same.kind, same.scope, normal_name(same.name)) != (kind, scope, name):
         same = None
-    if same is not None and (same.active or retired):
+    if same is not None and (same.active or is_retired):
         return same
     for row in tx.all("scopes.import_merge.same_name", ExistingEntry, kind=kind, name=name, scope=scope):
-        alike = not row.active and row.created_at == entry.created_at if retired else row.active
+        alike = not row.active and row.created_at == entry.created_at if is_retired else row.active
         is_taken = entry.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
         if alike and not is_taken:
             return row
@@ -281,8 +281,8 @@ def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
     current = ""
     for version in entry.versions:
         columns, at = _version_columns(kind, version), version.created_at or created_at
-        added = _add_version(tx, state, kind, number, version, columns, at, _author(state, version))
-        current = added if version is entry.current else current
+        version_id = _add_version(tx, state, kind, number, version, columns, at, _author(state, version))
+        current = version_id if version is entry.current else current
     deactivated_at = None if item.is_active is not False else entry.deactivated_at or tx.now
     tx.run(
         "scopes.import_merge.add_entry",
@@ -316,12 +316,14 @@ def _merge_entry(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) ->
     before = entries.get(tx, kind, number)
     version_id = _fast_forward(tx, state, entry, number)
     if version_id is None:
-        stored = {field: getattr(before[1], field) for field in kind.version_fields}
+        stored_fields = {field: getattr(before[1], field) for field in kind.version_fields}
         columns = _version_columns(kind, entry.current)
         if options.strategy == "update":
-            columns |= {field: stored[field] for field in kind.version_fields if getattr(entry.current, field) is None}
+            columns |= {
+                field: stored_fields[field] for field in kind.version_fields if getattr(entry.current, field) is None
+            }
         version_id = before[1].id
-        if columns != stored:
+        if columns != stored_fields:
             last = entries.latest_version(tx, number).version_num
             later = VersionItem(version_num=last + 1, change_reason=UPDATE_REASON)
             version_id = _add_version(tx, state, kind, number, later, columns, tx.now, options.imported_by)
@@ -352,8 +354,8 @@ def _fast_forward(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) -
     for version in entry.versions:
         if (version.version_num or 0) > latest.version_num:
             columns, at = _version_columns(entry.kind, version), version.created_at or tx.now
-            added = _add_version(tx, state, entry.kind, number, version, columns, at, version.created_by)
-            current = added if version is entry.current else current
+            version_id = _add_version(tx, state, entry.kind, number, version, columns, at, version.created_by)
+            current = version_id if version is entry.current else current
     return current
 
 
@@ -398,13 +400,13 @@ def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[Pr
 
     Existing scopes are not changed.
     """
-    chosen = scopes if ids is None else _with_parents(scopes, ids)
-    for org in chosen.orgs:
-        added = {"created_at": org.created_at or tx.now, "metadata": dumps(org.metadata)}
-        tx.run("scopes.hierarchy.add_org", **asdict(org) | added)
+    chosen_scopes = scopes if ids is None else _with_parents(scopes, ids)
+    for org in chosen_scopes.orgs:
+        row_columns = {"created_at": org.created_at or tx.now, "metadata": dumps(org.metadata)}
+        tx.run("scopes.hierarchy.add_org", **asdict(org) | row_columns)
     project_ids = [project.id for project in scopes.projects]
-    problems = [_add_project(tx, project, project_ids) for project in chosen.projects]
-    problems += [_add_session(tx, session) for session in chosen.sessions]
+    problems = [_add_project(tx, project, project_ids) for project in chosen_scopes.projects]
+    problems += [_add_session(tx, session) for session in chosen_scopes.sessions]
     return [*scopes.problems, *(problem for problem in problems if problem)]
 
 
@@ -429,9 +431,13 @@ def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Pr
     if same_name:
         hint = f'map "project:{project.id}" to project {same_name[0]} with scopeMapping'
         return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
-    created = project.created_at or tx.now
-    added = {"created_at": created, "updated_at": project.updated_at or created, "metadata": dumps(project.metadata)}
-    tx.run("scopes.import_merge.add_project", **asdict(project) | added | key)
+    created_at = project.created_at or tx.now
+    row_columns = {
+        "created_at": created_at,
+        "updated_at": project.updated_at or created_at,
+        "metadata": dumps(project.metadata),
+    }
+    tx.run("scopes.import_merge.add_project", **asdict(project) | row_columns | key)
     return None
 
 
@@ -439,8 +445,8 @@ def _add_session(tx: Tx, session: SessionItem) -> Problem | None:
     project = session.project_id
     if project is not None and not scope_exists(tx, "project", project):
         return Problem(f"session {session.name or session.id}", f"Project not found: {project}")
-    added = {"started_at": session.started_at or tx.now, "metadata": dumps(session.metadata)}
-    tx.run("scopes.hierarchy.add_session", **asdict(session) | added)
+    row_columns = {"started_at": session.started_at or tx.now, "metadata": dumps(session.metadata)}
+    tx.run("scopes.hierarchy.add_session", **asdict(session) | row_columns)
     return None
 
 
@@ -449,30 +455,30 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
 
     Returns the ids of the items that got or lost one. A relation without an existing target is a problem.
     """
-    defined, problems = parse_tags(definitions)
+    definitions_by_name, problems = parse_tags(definitions)
     state.problems += problems
-    _tag_ids(tx, defined, list(defined))
-    changed: set[str] = set()
+    _tag_ids(tx, definitions_by_name, list(definitions_by_name))
+    changed_ids: set[str] = set()
     for start in range(0, len(state.taggings), _TAGGED_CHUNK):
         tx = yield
         chunk = state.taggings[start : start + _TAGGED_CHUNK]
-        tag_ids = _tag_ids(tx, defined, [name for tagging in chunk for name in tagging.tags or ()])
+        tag_ids = _tag_ids(tx, definitions_by_name, [name for tagging in chunk for name in tagging.tags or ()])
         used_ids = {link.id for tagging in chunk for link in tagging.relations or () if link.id is not None}
-        used = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(used_ids)))
+        relation_ids = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(used_ids)))
         for tagging in chunk:
             if tagging.tags is not None and _attach(tx, tagging, [tag_ids[name] for name in tagging.tags]):
-                changed.add(tagging.id)
-            if tagging.relations is not None and _relate(tx, tagging, state, used):
-                changed.add(tagging.id)
-    return changed
+                changed_ids.add(tagging.id)
+            if tagging.relations is not None and _relate(tx, tagging, state, relation_ids):
+                changed_ids.add(tagging.id)
+    return changed_ids
 
 
-def _tag_ids(tx: Tx, defined: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
+def _tag_ids(tx: Tx, definitions_by_name: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
     """Return the id of each tag, created if missing."""
     ids: dict[str, str] = {}
-    for written in dict.fromkeys(names):
-        name = normal_name(written)
-        ids[written] = id_by_name(tx, name) or add_tag(tx, asdict(defined.get(name) or TagItem(name)))
+    for written_name in dict.fromkeys(names):
+        name = normal_name(written_name)
+        ids[written_name] = id_by_name(tx, name) or add_tag(tx, asdict(definitions_by_name.get(name) or TagItem(name)))
     return ids
 
 
@@ -489,24 +495,24 @@ def add_tag(tx: Tx, columns: Mapping[str, Any]) -> str:
 
 def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str]) -> int:
     """Attaches the tags of one item. The number of tags that it got and lost."""
-    changed = 0
+    change_count = 0
     for tag in tags:
         key = {"entry_type": tagging.kind, "entry_id": tagging.id, "tag_id": tag}
-        changed += tx.run("scopes.tags.attach", id=tx.new_id("et"), created_at=tx.now, **key)
+        change_count += tx.run("scopes.tags.attach", id=tx.new_id("et"), created_at=tx.now, **key)
     if not tagging.exact:
-        return changed
-    removed = tx.all("scopes.import_merge.detach_others", EntryTag, kind=tagging.kind, id=tagging.id, tags=tags)
-    _record_removed(tx, TAG_SPACE, "detached", removed)
-    return changed + len(removed)
+        return change_count
+    removed_rows = tx.all("scopes.import_merge.detach_others", EntryTag, kind=tagging.kind, id=tagging.id, tags=tags)
+    _record_removed(tx, TAG_SPACE, "detached", removed_rows)
+    return change_count + len(removed_rows)
 
 
-def _relate(tx: Tx, tagging: Tagging, state: ImportState, used: set[str]) -> int:
+def _relate(tx: Tx, tagging: Tagging, state: ImportState, used_ids: set[str]) -> int:
     """Adds the relations of one item. The number of those added and removed.
 
-    `used` are the relation ids that are taken.
+    `used_ids` are relation ids that are taken.
     """
-    changed = 0
-    related: list[str] = []
+    change_count = 0
+    current_ids: list[str] = []
     for link in tagging.relations or ():
         target = state.new_ids.get((link.target_type, link.target_id), link.target_id)
         try:
@@ -514,21 +520,21 @@ def _relate(tx: Tx, tagging: Tagging, state: ImportState, used: set[str]) -> int
         except ValueError as error:
             state.problems.append(Problem(tagging.label, str(error)))
             continue
-        number = link.id if link.id is not None and link.id not in used else tx.new_id("rel")
+        number = link.id if link.id is not None and link.id not in used_ids else tx.new_id("rel")
         ends = {"source_type": tagging.kind, "source_id": tagging.id, "target_id": target}
         columns = {**asdict(link), **ends, "id": number, "created_at": created_at}
-        added = tx.one("scopes.relations.add", Relation, **columns)
-        relation = added or tx.one("scopes.relations.get", Relation, **columns)
-        used.add(number)
-        changed += added is not None
-        related += [relation.id] if relation else []
+        new_relation = tx.one("scopes.relations.add", Relation, **columns)
+        relation = new_relation or tx.one("scopes.relations.get", Relation, **columns)
+        used_ids.add(number)
+        change_count += new_relation is not None
+        current_ids += [relation.id] if relation else []
     if not tagging.exact:
-        return changed
-    removed = tx.all(
-        "scopes.import_merge.delete_other_relations", Relation, kind=tagging.kind, id=tagging.id, kept=related
+        return change_count
+    removed_rows = tx.all(
+        "scopes.import_merge.delete_other_relations", Relation, kind=tagging.kind, id=tagging.id, kept=current_ids
     )
-    _record_removed(tx, RELATION_SPACE, "deleted", removed)
-    return changed + len(removed)
+    _record_removed(tx, RELATION_SPACE, "deleted", removed_rows)
+    return change_count + len(removed_rows)
 
 
 def _record_removed(tx: Tx, space: str, operation: str, rows: Sequence[EntryTag | Relation]) -> None:

@@ -47,12 +47,12 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 def _deactivate_others(tx: Tx, record: Record) -> int:
     """Deactivates the guidelines of sections that a file no longer has; returns how many."""
     keys = [record._replace(key=key) for key in record.details["keys"]]
-    named = {number for key in keys for number in _ids(key)}
+    record_ids = {number for key in keys for number in _ids(key)}
     numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record))
-    unnamed = [number for number in numbers if number not in named]
-    for number in [] if tx.readonly else unnamed:
+    other_ids = [number for number in numbers if number not in record_ids]
+    for number in [] if tx.readonly else other_ids:
         entries.deactivate(tx, GUIDELINE, number)
-    return len(unnamed)
+    return len(other_ids)
 
 
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
@@ -115,8 +115,8 @@ def _reason(record: Record) -> str:
 
 def _add(tx: Tx, record: Record, number: str) -> None:
     project = _project(tx, record) if record.place else None
-    created, version = record.created_at or tx.now, stable_id(GUIDELINE.version_id_prefix, number)
-    _add_version(tx, record, number, version, 1, created)
+    created_at, version = record.created_at or tx.now, stable_id(GUIDELINE.version_id_prefix, number)
+    _add_version(tx, record, number, version, 1, created_at)
     tx.run(
         "scopes.import_merge.add_entry",
         id=number,
@@ -128,11 +128,11 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         priority=record.details.get("priority", entries.DEFAULT_PRIORITY),
         version_id=version,
         gone=None,
-        now=created,
+        now=created_at,
         created_by=_AUTHOR,
     )
     entries.mark_imported(tx, GUIDELINE, number, normal_name(record.title))
-    origin = index.Origin(("scopes", *tx.call_context.writer[1:]), created, record.updated_at or created)
+    origin = index.Origin(("scopes", *tx.call_context.writer[1:]), created_at, record.updated_at or created_at)
     entries.record(tx, GUIDELINE, number, "imported", origin=origin)
     for tag in map(normal_name, record.tags):
         attach(tx, GUIDELINE.name, number, id_by_name(tx, tag) or create(tx, tag)[0].id)
@@ -141,9 +141,9 @@ def _add(tx: Tx, record: Record, number: str) -> None:
 def _project(tx: Tx, record: Record) -> str:
     """Return the project of a root, or of a name that was given; else of the name without a root, else a new one."""
     name, root = normal_name(record.place), record.details["root"]
-    named = {**name_key(name), "org_id": None}
+    record_ids = {**name_key(name), "org_id": None}
     is_named = record.details["is_named"]
-    project = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **named)
+    project = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **record_ids)
     if project is not None:
         if project.root is None and not is_named:
             memory_project(tx, UpdateProject(project.id, root_path=root))
@@ -151,6 +151,6 @@ def _project(tx: Tx, record: Record) -> str:
     number = stable_id("proj", name)
     if scope_exists(tx, "project", number):
         number = stable_id("proj", name, root)
-    added = {"id": number, "root_path": root, "description": None, "metadata": None}
-    tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **added, **named)
+    row_columns = {"id": number, "root_path": root, "description": None, "metadata": None}
+    tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **row_columns, **record_ids)
     return number

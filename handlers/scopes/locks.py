@@ -148,11 +148,11 @@ def memory_file_lock(
     return LockStatus(True, lock is not None, lock, unlocks or UNSET)
 
 
-def _path_of(tx: Tx, sent: str) -> str:
+def _path_of(tx: Tx, raw_path: str) -> str:
     """Return the normal form of a path; as it was sent if a lock of an earlier release has it in that form."""
-    _check_path(sent)
-    path = normal_path(sent)
-    return path if path == sent else tx.one("scopes.locks.stored_path", str, path=path, given=sent) or path
+    _check_path(raw_path)
+    path = normal_path(raw_path)
+    return path if path == raw_path else tx.one("scopes.locks.stored_path", str, path=path, given=raw_path) or path
 
 
 def normal_path(path: str) -> str:
@@ -160,11 +160,11 @@ def normal_path(path: str) -> str:
 
     A drive is in upper case with slashes, `C:/src/a.py`; a network path has backslashes, `\\\\host\\share`.
     """
-    composed = unicodedata.normalize("NFC", path)
-    if composed.startswith("/"):
-        return "/" + "/".join(_segments(composed))
-    segments = _segments(composed.replace("\\", "/"))
-    if composed.startswith("\\"):
+    normal = unicodedata.normalize("NFC", path)
+    if normal.startswith("/"):
+        return "/" + "/".join(_segments(normal))
+    segments = _segments(normal.replace("\\", "/"))
+    if normal.startswith("\\"):
         return "\\\\" + "\\".join(segments)
     drive, *rest = segments
     return f"{drive.upper()}/{'/'.join(rest)}"
@@ -213,8 +213,12 @@ def _checkout(tx: Tx, path: str, request: Checkout) -> Lock:
     tx.run("scopes.locks.delete_expired", now=tx.now)
     # The number of this row is the fencing number: greater than every earlier one, also after a reset.
     fence = _add_event(tx, path, "checkout", request.agent_id, request.agent_id)
-    stored = {"expires_at": _expiry(tx.now, request.expires_in), "metadata": dumps(request.metadata), "now": tx.now}
-    columns = {**asdict(request), **stored, "id": tx.new_id("lock"), "path": path, "fence": fence}
+    lock_columns = {
+        "expires_at": _expiry(tx.now, request.expires_in),
+        "metadata": dumps(request.metadata),
+        "now": tx.now,
+    }
+    columns = {**asdict(request), **lock_columns, "id": tx.new_id("lock"), "path": path, "fence": fence}
     lock = tx.one("scopes.locks.acquire", _lock_row, **columns)
     if lock is None:
         current = _active_lock(tx, path)

@@ -60,10 +60,10 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     if query is None:
         return SearchResults([], Totals(0, 0, truncated=False, has_more=False, unknown_tags=unknown or UNSET))
     pool = candidates.find_candidates(tx, query)
-    ranked = candidates.rank(query, pool)
-    skipped, page = _page(ranked, request.offset, query.limit)
+    ranking = candidates.rank(query, pool)
+    skip_count, page = _page(ranking, request.offset, query.limit)
     view = _View(bool(request.compact), bool(request.include_versions), query.as_of)
-    totals = msgspec.structs.replace(_totals(pool, skipped, len(page)), unknown_tags=unknown or UNSET)
+    totals = msgspec.structs.replace(_totals(pool, skip_count, len(page)), unknown_tags=unknown or UNSET)
     return SearchResults(_to_results(tx, page, view), totals)
 
 
@@ -80,12 +80,12 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
         include_shadowed=bool(request.include_shadowed),
     )
     pool = candidates.find_candidates(tx, query)
-    ranked = candidates.rank(query, pool)
+    ranking = candidates.rank(query, pool)
     pages = [
-        _page([item for item in ranked if item.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
+        _page([item for item in ranking if item.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
     ]
     every = _to_results(tx, [item for _, page in pages for item in page], _View(bool(request.compact), at=at))
-    totals = _totals(pool, sum(skipped for skipped, _ in pages), len(every))
+    totals = _totals(pool, sum(skip_count for skip_count, _ in pages), len(every))
     lists = {KINDS[kind].plural: [result for result in every if result.type == kind] for kind in KINDS}
     return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
 
@@ -139,8 +139,8 @@ def _tag_ids(tx: Tx, tags: TagFilter) -> tuple[TagIds | None, list[str]]:
     )
     if not require <= ids.keys() or (include and ids.keys().isdisjoint(include)):
         return None, unknown
-    required = tuple(frozenset(ids[fold]) for fold in sorted(require))
-    return TagIds(_ids_of(ids, include) if include else None, required, _ids_of(ids, exclude)), unknown
+    required_tags = tuple(frozenset(ids[fold]) for fold in sorted(require))
+    return TagIds(_ids_of(ids, include) if include else None, required_tags, _ids_of(ids, exclude)), unknown
 
 
 def _ids_of(ids: dict[str, list[str]], folds: set[str]) -> frozenset[str]:
@@ -163,14 +163,14 @@ def _reach(request: Search | GetContext) -> int:
     return (request.offset or 0) + (request.limit or DEFAULT_LIMIT)
 
 
-def _page(ranked: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
+def _page(ranking: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
     """Return how many results are skipped, and those to return."""
-    skipped = len(ranked[: offset or 0])
-    return skipped, ranked[skipped:reach]
+    skip_count = len(ranking[: offset or 0])
+    return skip_count, ranking[skip_count:reach]
 
 
-def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
-    return Totals(pool.total, returned, pool.truncated, pool.total > skipped + returned)
+def _totals(pool: CandidateSet, skip_count: int, result_count: int) -> Totals:
+    return Totals(pool.total, result_count, pool.truncated, pool.total > skip_count + result_count)
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[QueryResult]:
@@ -187,12 +187,12 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[Qu
         to_result(
             *rows[key],
             versions.get(key),
-            -ranked.minus_score,
+            -ranking.minus_score,
             tags.get(key, []),
-            expired=bool(ranked.candidate.expired),
+            expired=bool(ranking.candidate.expired),
             compact=view.compact,
         )
-        for key, ranked in zip(ids, page, strict=True)
+        for key, ranking in zip(ids, page, strict=True)
     ]
 
 

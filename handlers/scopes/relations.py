@@ -110,9 +110,9 @@ def check_known_target(tx: Tx, kind: TargetType | None, identifier: str, field: 
 def _relate(tx: Tx, request: CreateRelation) -> Relation:
     """Return the link between two ends, created if there is none."""
     ends, created_by = _key_of(request), request.created_by
-    added = {"id": tx.new_id("rel"), "created_at": tx.now, "created_by": created_by}
-    created = tx.one("scopes.relations.add", Relation, **added, **ends)
-    relation = created or tx.one("scopes.relations.get", Relation, **ends)
+    row_columns = {"id": tx.new_id("rel"), "created_at": tx.now, "created_by": created_by}
+    new_relation = tx.one("scopes.relations.add", Relation, **row_columns, **ends)
+    relation = new_relation or tx.one("scopes.relations.get", Relation, **ends)
     if relation is None:
         raise errors.not_found("Relation", request.source_id, "sourceId")
     return relation
@@ -135,16 +135,16 @@ def _list(tx: Tx, request: ListRelations) -> RelationList:
 
 def _delete(tx: Tx, request: DeleteRelation) -> None:
     if request.id is not None:
-        deleted = tx.one("scopes.relations.delete", Relation, id=request.id)
+        deleted_relation = tx.one("scopes.relations.delete", Relation, id=request.id)
     else:
         ends = _key_of(request)
         if None in ends.values():
             raise errors.invalid("id", _KEY_REQUIRED)
-        deleted = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
-    if deleted is None:
+        deleted_relation = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
+    if deleted_relation is None:
         ends = f"{request.source_id} {request.relation_type} {request.target_id}"
         raise errors.not_found("Relation", request.id or ends)
-    history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=dumps(deleted))
+    history.append(tx, RELATION_SPACE, deleted_relation.id, "deleted", before=dumps(deleted_relation))
 
 
 def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:

@@ -293,11 +293,11 @@ class Standing(NamedTuple):
     priority: int | None
 
 
-def to_versions(row: EntryRow, versions: Sequence[VersionRow], replaced: Sequence[Standing]) -> list[AnyVersion]:
-    """Return versions of an entry, of which each has the category and priority of its time if any are `replaced`."""
+def to_versions(row: EntryRow, versions: Sequence[VersionRow], standings: Sequence[Standing]) -> list[AnyVersion]:
+    """Return versions of an entry, of which each has the category and priority of its time, if `standings` has any."""
     results = [to_version(row.kind, version) for version in versions]
-    for version in results if replaced else ():
-        then = next((standing for standing in replaced if standing.until > version.created_at), row)
+    for version in results if standings else ():
+        then = next((standing for standing in standings if standing.until > version.created_at), row)
         version.category = then.category
         if isinstance(version, GuidelineVersion):
             version.priority = _priority(then.priority)

@@ -90,8 +90,8 @@ def memory_tag(
     """Manage tags for categorizing entries."""
     validate(request)
     if isinstance(request, CreateTag):
-        tag, existed = create(tx, request.name, request.category or "custom", request.description)
-        return TagCreated(True, tag, existed)
+        tag, is_old = create(tx, request.name, request.category or "custom", request.description)
+        return TagCreated(True, tag, is_old)
     if isinstance(request, ListTags):
         filters = {"category": request.category, "is_predefined": request.is_predefined}
         return TagList(*read_page(tx, "scopes.tags.list", "scopes.tags.count", tag_row, request, **filters))
@@ -110,10 +110,10 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
     if existing is not None:
         return existing, True
     columns = {"category": category, "description": description, "is_predefined": False, "created_at": tx.now}
-    created = tx.one("scopes.tags.add", tag_row, id=tx.new_id("tag"), **name_key(name), **columns)
-    if created is None:
+    new_tag = tx.one("scopes.tags.add", tag_row, id=tx.new_id("tag"), **name_key(name), **columns)
+    if new_tag is None:
         raise errors.not_found("Tag", name, "tagName")
-    return created, False
+    return new_tag, False
 
 
 def id_by_name(tx: Tx, name: str) -> str | None:
@@ -129,8 +129,8 @@ def _by_name(tx: Tx, name: str) -> Tag | None:
 def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     """Attaches a tag to an entry; an existing attachment is returned unchanged."""
     key = {"entry_type": entry_type, "entry_id": entry_id, "tag_id": tag_id}
-    created = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), created_at=tx.now, **key)
-    entry_tag = created or tx.one("scopes.tags.attachment", EntryTag, **key)
+    new_entry_tag = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), created_at=tx.now, **key)
+    entry_tag = new_entry_tag or tx.one("scopes.tags.attachment", EntryTag, **key)
     if entry_tag is None:
         raise errors.not_found("Tag", tag_id, "tagId")
     return entry_tag
@@ -166,11 +166,11 @@ def _check_tag(tx: Tx, request: Attach | Detach) -> None:
 
 def _detach(tx: Tx, request: Detach) -> None:
     _check_tag(tx, request)
-    detached = tx.one("scopes.tags.detach", EntryTag, **asdict(request), **name_key(request.tag_name or ""))
-    if detached is None:
+    entry_tag = tx.one("scopes.tags.detach", EntryTag, **asdict(request), **name_key(request.tag_name or ""))
+    if entry_tag is None:
         resource = f"Tag of {request.entry_type} {request.entry_id}"
         raise errors.not_found(resource, request.tag_id or request.tag_name or "", "tagId")
-    history.append(tx, TAG_SPACE, detached.id, "detached", before=dumps(detached))
+    history.append(tx, TAG_SPACE, entry_tag.id, "detached", before=dumps(entry_tag))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -50,28 +50,28 @@ def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int
     """Return the memories that are an earlier or later version of a record, by its number."""
     numbers = [at for at, record in enumerate(records) if new[at] and record.details.get("has_own_id")]
     rows = [(_session(records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
-    found = tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else []
-    return {numbers[memory.number]: memory for memory in found}
+    rows_of_origin = tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else []
+    return {numbers[memory.number]: memory for memory in rows_of_origin}
 
 
 def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
     """Return whether a record is new: UPDATED for a later version of a memory, False for an earlier one."""
     if earlier is None:
         return True
-    held = stored_object(earlier.metadata).get("from", {}).get("updated", "")
-    return UPDATED if not record.updated_at or record.updated_at >= held else False
+    known_update = stored_object(earlier.metadata).get("from", {}).get("updated", "")
+    return UPDATED if not record.updated_at or record.updated_at >= known_update else False
 
 
 def _origin_part(record: Record) -> str:
     """Return the beginning of the origin as the metadata holds it."""
-    named = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
-    return f"{msgspec.json.encode(named).decode().removesuffix('}')},"  # the name of a file follows
+    origin_fields = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
+    return f"{msgspec.json.encode(origin_fields).decode().removesuffix('}')},"  # the name of a file follows
 
 
 def _row(tx: Tx, record: Record) -> memories.MemoryRow:
     low, high = memories.PRIORITY_RANGE
-    updated = {"updated": record.updated_at} if record.details.get("has_own_id") and record.updated_at else {}
-    metadata = {**record.details.get("metadata", {}), "from": {**record.origin, **updated}}
+    update_note = {"updated": record.updated_at} if record.details.get("has_own_id") and record.updated_at else {}
+    metadata = {**record.details.get("metadata", {}), "from": {**record.origin, **update_note}}
     return memories.MemoryRow(
         0,
         _session(record),
