@@ -48,11 +48,11 @@ def _file_lines(path: str, content: str, view_range: Sequence[int] | None) -> st
     if len(lines) > _MAX_LINES:
         raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
     first, last = 1, len(lines)
-    if view_range:
-        if len(view_range) != 2:
-            advice = "It should be the first line and the last, such as [1, 20], or -1 for the end"
+    if view_range is not None:
+        if len(view_range) != 2 or view_range[0] < 1 or -1 != view_range[1] < view_range[0]:
+            advice = "It should be the first line, from 1, and the last, such as [1, 20], or -1 for the end"
             raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {advice}")
-        first = max(1, view_range[0])
+        first = view_range[0]
         last = last if view_range[1] == -1 else min(last, view_range[1])
     header = f"Here's the content of {shown(path)} with line numbers:"
     shown_lines = _numbered(lines, first, last)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
-from handlers.scopes.field_types import end_time, normal_name
+from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
 from handlers.scopes.results import (
     AnyVersion,
@@ -97,6 +97,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     """Adds a version; one within `CONFLICT_WINDOW` of another, without `expectedVersion`, is recorded as a conflict."""
     before = get(tx, kind, request.id)
     _check_expected_version(before[1], request.expected_version)
+    check_changes(request)
     # Not the current version: an import may have made an older one current, and numbers must stay unique.
     latest = latest_version(tx, request.id)
     conflicting = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)

@@ -14,6 +14,7 @@ MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, the limit of YAML
 
 _FILLED = {"name", "title", "tagName", "agent_id", "content", "resolution"}  # that may not be blank
+_ABOUT_A_CHANGE = {"id", "change_reason", "updated_by", "expected_version"}
 _INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -49,6 +50,14 @@ def validate(request: Struct) -> None:
             _validate_part(wire, value)
         elif nested_deeper(value, MAX_DEPTH):
             raise errors.invalid(wire, f"must not be nested deeper than {MAX_DEPTH} levels")
+
+
+def check_changes(request: Struct) -> None:
+    """Raises a Fault for an update that names no field to change."""
+    fields = zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
+    first, *others = changeable = {wire: field for field, wire in fields if field not in _ABOUT_A_CHANGE}
+    if all(getattr(request, field) is None for field in changeable.values()):
+        raise errors.invalid(first, f"is needed, or another field to change: {', '.join(others)}")
 
 
 def _validate_part(path: str, part: Struct) -> None:

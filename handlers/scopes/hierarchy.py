@@ -6,7 +6,19 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, name_key, normal_name, validate
+from handlers.scopes.field_types import (
+    Id,
+    Label,
+    Limit,
+    Name,
+    Object,
+    Offset,
+    Text,
+    check_changes,
+    name_key,
+    normal_name,
+    validate,
+)
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Organization, Project, Session, dumps, loads, row_factory
 from handlers.scopes.totals import Count, read_page
@@ -182,6 +194,7 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
 
 def _update_project(tx: Tx, request: UpdateProject) -> Project:
     before = _project_by_id(tx, request.id)
+    check_changes(request)
     name = name_key(request.name) if request.name else {"name": None, "fold": None}
     changes = {**asdict(request), **name, "metadata": dumps(request.metadata), "now": tx.now}
     after = tx.one("scopes.hierarchy.update_project", _project_row, **changes)
@@ -229,7 +242,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         status = request.status or "completed"
         closed_session = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
         if closed_session is None:
-            raise errors.not_found("Session", request.id)
+            raise _not_active(tx, request.id)
         tx.add_target(("scopes:sessions", request.id, "ended"))  # without one an undo compares the whole index
         return SessionSaved(True, closed_session)
     _check_parent(tx, "project", request.project_id)
@@ -241,6 +254,15 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
     rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"
     count, filters = "scopes.hierarchy.count_sessions", {"status": request.status, "project_id": request.project_id}
     return SessionList(*read_page(tx, rows, count, _session_row, request, **filters))
+
+
+def _not_active(tx: Tx, session_id: str) -> Fault:
+    session = tx.one("scopes.hierarchy.session", _session_row, id=session_id)
+    if session is None:
+        return errors.not_found("Session", session_id)
+    status, at = session.status, session.ended_at
+    problem = f"Session {session_id} was ended before: {status} at {at}"
+    return errors.conflict(problem, field="id", status=status, endedAt=at)
 
 
 TOOLS: tuple[Tool, ...] = (

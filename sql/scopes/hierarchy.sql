@@ -82,8 +82,13 @@ VALUES (:id, :project_id, :name, :purpose, :agent_id, :status, :started_at, :end
 ON CONFLICT (id) DO NOTHING;
 
 -- name: end_session
-UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id
+-- No row for a session that was ended before.
+UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id AND ended_at IS NULL
 RETURNING id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
+
+-- name: session
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session WHERE id = :id;
 
 -- name: sessions
 SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata

@@ -100,8 +100,8 @@ def test_a_list_that_goes_on_says_so(call: Call) -> None:
     assert "message" not in said(call("memory_recall", isAll=True, limit=3))
 
 
-@pytest.mark.parametrize("lines", [[1], [1, 2, 3]])
-def test_a_range_of_other_than_two_lines_is_refused(call: Call, lines: list[int]) -> None:
+@pytest.mark.parametrize("lines", [[], [1], [1, 2, 3], [0, 1], [-1, 1], [3, 2], [1, -2]])
+def test_a_range_that_is_none_is_refused(call: Call, lines: list[int]) -> None:
     call("memory", command="create", path="/memories/a", file_text="one\ntwo")
     refused = refusal(call("memory", command="view", path="/memories/a", view_range=lines))
     assert refused.startswith(f"Error: Invalid `view_range` parameter: {lines}. It should be the first line")

@@ -12,6 +12,7 @@ from tests.originals.scopes_queries import ADMINISTRATION, END, QUERIES
 KINDS = "memory_tool, memory_guideline, memory_knowledge"
 RESULTS = "results[]* || tools[]* || guidelines[]* || knowledge[]*"
 INVALID = "Validation error*"
+NO_CHANGE = "behaviour: update without a change"
 RULES = (
     Rule("behaviour: structured content", at="structured", original="none", ours="the same"),
     Rule("every tool: behaviour: times", kind="value", original="<time without zone>", ours="<time>"),
@@ -40,6 +41,13 @@ RULES = (
     Rule("every tool: behaviour: ids", at="tags[].id", original="<id>", ours="tag_*"),
     Rule("behaviour: order of lists", '*"for_entry"*', "tags[]", "order"),
     Rule("memory_query: behaviour: score of a search", '*"search": "*', "results[].score", "value"),
+    Rule("behaviour: end", at="outcome", ours="*was ended before*"),
+    Rule(NO_CHANGE, at="outcome", ours="*or another field to change*"),
+    Rule(NO_CHANGE, "memory_*", "*ersion.versionNum", original="4", ours="2"),
+    Rule(NO_CHANGE, "memory_*", "*ersion.createdBy", original="null", ours="bob"),
+    Rule(NO_CHANGE, "memory_*", "*ersion.changeReason", original="null", ours="clearer"),
+    Rule(NO_CHANGE, '*"history"* || memory_export*', "*versions[]", "length"),
+    Rule(NO_CHANGE, "memory_conflict*", "conflicts[] || meta.returnedCount"),
     Rule("behaviour: detach", at="outcome", original="*tagId is required*"),
     Rule("parameter fencing_token", "memory_file_lock*", "lock.fencingToken || locks[].fencingToken", "added"),
     Rule("memory_query: behaviour: result", at=RESULTS, kind="missing || order"),

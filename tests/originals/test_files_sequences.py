@@ -70,8 +70,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
 def command(source: random.Random) -> dict[str, Any]:
     path = f"/memories/{source.choice(PATHS)}".removesuffix("/")
     kind = source.choice(["view", "create", "create", "str_replace", "insert", "delete", "rename", "rename"])
+    first = source.randint(1, 6)
     more: dict[str, dict[str, Any]] = {
-        "view": source.choice([{}, {"view_range": [source.randint(-1, 6), source.choice([-1, *range(7)])]}]),
+        "view": source.choice([{}, {"view_range": [first, source.choice([-1, *range(first, 7)])]}]),
         "create": {"file_text": source.choice(TEXTS)},
         "str_replace": {"old_str": source.choice(PARTS), "new_str": source.choice(["", "new", "n\ne\nw\n"])},
         "insert": {"insert_line": source.randint(-1, 5), "insert_text": source.choice(INSERTED)},

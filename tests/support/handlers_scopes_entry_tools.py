@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 HEADING = {"tool": "name", "guideline": "name", "knowledge": "title"}
+CHANGE = {"tool": {"description": "new"}, "guideline": {"content": "new"}, "knowledge": {"content": "new"}}
 
 
 kinds = pytest.mark.parametrize("kind", ["tool", "guideline", "knowledge"])

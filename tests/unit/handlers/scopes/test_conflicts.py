@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.conftest import Call, Clock
-from tests.support.handlers_scopes_entry_tools import named
+from tests.support.handlers_scopes_entry_tools import CHANGE, named
 from tests.unit.handlers.scopes.conftest import Do, refused
 
 LATER = "2026-01-02T04:04:05.678Z"
@@ -12,7 +12,7 @@ LATER = "2026-01-02T04:04:05.678Z"
 def add_conflict(do: Do, kind: str, name: str) -> str:
     """Adds an entry and updates it within the conflict window. Its id."""
     entry = do(f"memory_{kind}", "add", **named(kind, name))[kind]["id"]
-    do(f"memory_{kind}", "update", id=entry)
+    do(f"memory_{kind}", "update", id=entry, **CHANGE[kind])
     return entry
 
 

@@ -18,7 +18,7 @@ from kernel.search import index
 from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock, everything
-from tests.support.handlers_scopes_entry_tools import HEADING, kinds, named
+from tests.support.handlers_scopes_entry_tools import CHANGE, HEADING, kinds, named
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa: DTZ001
@@ -143,7 +143,7 @@ def test_an_update_within_five_seconds_is_recorded_as_a_conflict(
 
 def test_an_update_with_expected_version_is_no_conflict(do: Do, clock: Clock) -> None:
     do("memory_tool", "add", **named("tool", "a"))
-    version = do("memory_tool", "update", id="tool_1", expectedVersion=1)["tool"]["currentVersion"]
+    version = do("memory_tool", "update", id="tool_1", expectedVersion=1, description="new")["tool"]["currentVersion"]
 
     assert version["conflictFlag"] is False
     assert do("memory_conflict", "list")["conflicts"] == []
@@ -220,7 +220,7 @@ def test_index_sources_equal_the_index(kernel: Kernel, do: Do, scope_ids: ScopeI
         for scope, scope_id in (("global", None), ("session", scope_ids.session)):
             more = {"description": "d"} if kind == "tool" else {}
             entry = do(f"memory_{kind}", "add", **named(kind, "日本", scopeType=scope, scopeId=scope_id), **more)
-            do(f"memory_{kind}", "update", id=entry[kind]["id"], changeReason="again")
+            do(f"memory_{kind}", "update", id=entry[kind]["id"], changeReason="again", **CHANGE[kind])
     gone = do("memory_tool", "add", **named("tool", "gone"))["tool"]["id"]
     do("memory_tool", "deactivate", id=gone)
 
@@ -231,9 +231,9 @@ def test_index_sources_equal_the_index(kernel: Kernel, do: Do, scope_ids: ScopeI
     assert sorted((source.space, source.scope, source.text) for source in sources) == sorted(
         (space, scope, text)
         for space, text in (
-            ("scopes:tools", "日本\nd"),
-            ("scopes:guidelines", "日本\nabout 日本"),
-            ("scopes:knowledge", "日本\nabout 日本"),
+            ("scopes:tools", "日本\nnew"),
+            ("scopes:guidelines", "日本\nnew"),
+            ("scopes:knowledge", "日本\nnew"),
         )
         for scope in ("global", f"session:{scope_ids.session}")
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.conftest import Call, Clock
-from tests.support.handlers_scopes_entry_tools import HEADING, kinds, named
+from tests.support.handlers_scopes_entry_tools import CHANGE, HEADING, kinds, named
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -40,6 +40,11 @@ KNOWLEDGE: dict[str, Any] = {
 }
 HEADS = {"tool": ("tool", "tv"), "guideline": ("gl", "gv"), "knowledge": ("kn", "kv")}
 EXAMPLES = {"tool": TOOL, "guideline": GUIDELINE, "knowledge": KNOWLEDGE}
+CHANGES_NOTHING: dict[str, dict[str, Any]] = {
+    "tool": dict.fromkeys(["description", "parameters", "examples", "constraints"]),
+    "guideline": dict.fromkeys(["category", "priority", "content", "rationale", "examples"]),
+    "knowledge": dict.fromkeys(["category", "content", "source", "confidence", "validUntil"]),
+}
 MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
 
 
@@ -136,13 +141,14 @@ def test_category_and_priority_belong_to_the_entry(do: Do) -> None:
     assert (after["category"], after["currentVersion"]["content"]) == ("decision", KNOWLEDGE["content"])
 
 
-def test_an_empty_update_adds_an_equal_version(do: Do, clock: Clock) -> None:
-    before = do("memory_tool", "add", **TOOL)["tool"]["currentVersion"]
-    clock.move(hours=1)
-    after = do("memory_tool", "update", id="tool_1", description=None)["tool"]["currentVersion"]
-
-    changed = {"id": "tv_3", "versionNum": 2, "createdAt": LATER, "createdBy": None, "changeReason": None}
-    assert after == {**before, **changed}
+@kinds
+def test_an_update_that_names_no_field_to_change_is_refused(do: Do, unchanged: Call, kind: str) -> None:
+    entry = do(f"memory_{kind}", "add", **EXAMPLES[kind])[kind]["id"]
+    for about in ({}, {"changeReason": "r", "updatedBy": "bob", "expectedVersion": 1}, CHANGES_NOTHING[kind]):
+        fault, code, message, context = refused(unchanged(f"memory_{kind}", action="update", id=entry, **about))
+        first, *others = CHANGES_NOTHING[kind]
+        said = f"Validation error: {first} - is needed, or another field to change: {', '.join(others)}"
+        assert (fault, code, message, context) == ("invalid", "E1000", said, {"field": first})
 
 
 @kinds
@@ -158,7 +164,9 @@ def test_a_deactivated_entry_is_read_by_id_only(do: Do, call: Call, clock: Clock
     assert do(f"memory_{kind}", "list")[MANY[kind]] == []
     assert do(f"memory_{kind}", "list", includeInactive=True)[MANY[kind]] == [away]
     assert do(f"memory_{kind}", "history", id=entry["id"])["versions"] == [entry["currentVersion"]]
-    assert do(f"memory_{kind}", "update", id=entry["id"], changeReason="late")[kind]["isActive"] is False
+    assert (
+        do(f"memory_{kind}", "update", id=entry["id"], changeReason="late", **CHANGE[kind])[kind]["isActive"] is False
+    )
 
 
 @kinds

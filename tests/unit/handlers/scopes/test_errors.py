@@ -113,7 +113,7 @@ STORY: list[tuple[str, str, dict[str, Any]]] = [
             "expectedVersion": 1,
         },
     ),
-    ("memory_guideline", "update", {"id": "{guideline}"}),
+    ("memory_guideline", "update", {"id": "{guideline}", "rationale": "r"}),
     ("memory_guideline", "get", {"id": "{guideline}"}),
     ("memory_guideline", "get", {"name": "g", "scopeType": "global", "asOf": "2100-01-01"}),
     ("memory_guideline", "list", {"scopeType": "global", "category": "x", "limit": 5, "offset": 0}),

@@ -34,7 +34,6 @@ def test_a_session_is_started_listed_and_ended(do: Do, scope_ids: ScopeIds, cloc
     clock.move(hours=1)
     ended = {**session, "status": "completed", "endedAt": LATER}
     assert do("memory_session", "end", id="sess_1") == {"success": True, "session": ended}
-    assert do("memory_session", "end", id="sess_1", status="discarded")["session"]["status"] == "discarded"
 
 
 def test_sessions_are_listed_by_project_and_by_status(do: Do, scope_ids: ScopeIds) -> None:
@@ -51,6 +50,18 @@ def test_sessions_are_listed_by_project_and_by_status(do: Do, scope_ids: ScopeId
     assert ids(status="discarded") == [gone]
     assert ids(status="completed") == []
     assert ids(limit=1, offset=1) == [other]
+
+
+def test_a_session_ends_once(do: Do, unchanged: Call, scope_ids: ScopeIds, clock: Clock) -> None:
+    do("memory_session", "end", id=scope_ids.session, status="discarded")
+    clock.move(hours=1)
+    for status in ("discarded", "completed", None):
+        assert refused(unchanged("memory_session", action="end", id=scope_ids.session, status=status)) == (
+            "conflict",
+            "E2002",
+            f"Session {scope_ids.session} was ended before: discarded at {NOW}",
+            {"field": "id", "status": "discarded", "endedAt": NOW},
+        )
 
 
 def test_an_unknown_project_is_refused(unchanged: Call) -> None:
