@@ -162,6 +162,6 @@ DIALECT = Dialect(
     exchange=Exchange(
         imports=(
             Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
-        ),
+        )
     ),
 )

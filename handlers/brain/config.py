@@ -57,14 +57,6 @@ def _check_effect(request: SetConfig) -> None:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        get_config,
-        Hints("Get configuration"),
-        permission="read",
-    ),
-    write(
-        set_config,
-        Hints("Set configuration", destructive=True, idempotent=True),
-        permission="admin",
-    ),
+    read(get_config, Hints("Get configuration"), permission="read"),
+    write(set_config, Hints("Set configuration", destructive=True, idempotent=True), permission="admin"),
 )

@@ -163,18 +163,9 @@ def _created_text(request: CreateEntity) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        create_entity,
-        Hints("Create entity"),
-        permission="write",
-        hooks=Hooks(texts=_created_text),
-    ),
+    write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
     read(get_entities, Hints("Get entities"), permission="read"),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
-    read(
-        get_entity_full,
-        Hints("Get entity with everything around it"),
-        permission="read",
-    ),
+    read(get_entity_full, Hints("Get entity with everything around it"), permission="read"),
     write(delete_entity, Hints("Delete entity", destructive=True), permission="write"),
 )

@@ -46,6 +46,5 @@ def check_mutable(row: Memory, verb: str) -> None:
     if verb == "correct" and row.source == "founding":
         raise Fault("blocked", "Cannot correct founding memories. These are immutable.")
     raise Fault(
-        "blocked",
-        f"Cannot {verb} immutable memory '{row.id}'. Founding values and hard constraints are permanent.",
+        "blocked", f"Cannot {verb} immutable memory '{row.id}'. Founding values and hard constraints are permanent."
     )

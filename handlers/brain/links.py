@@ -115,11 +115,7 @@ def _link_text(row: Link) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        create_link,
-        Hints("Create link"),
-        permission="write",
-    ),
+    write(create_link, Hints("Create link"), permission="write"),
     read(get_links, Hints("Get links"), permission="read"),
     write(delete_link, Hints("Delete link", destructive=True), permission="write"),
 )

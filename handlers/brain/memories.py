@@ -278,12 +278,7 @@ TOOLS: tuple[Tool, ...] = (
         permission="write",
         hooks=Hooks(texts=texts_of("content"), batch=save_memories),
     ),
-    read(
-        get_memories,
-        Hints("Get memories"),
-        permission="read",
-        hooks=Hooks(after_read=_record_access),
-    ),
+    read(get_memories, Hints("Get memories"), permission="read", hooks=Hooks(after_read=_record_access)),
     write(
         update_memory,
         Hints("Update memory", destructive=True, idempotent=True),
@@ -296,15 +291,6 @@ TOOLS: tuple[Tool, ...] = (
         permission="write",
         hooks=Hooks(texts=texts_of("new_content")),
     ),
-    write(
-        bulk_save_memories,
-        Hints("Save several memories"),
-        permission="write",
-        hooks=Hooks(texts=_bulk_texts),
-    ),
-    write(
-        delete_memory,
-        Hints("Delete memory", destructive=True),
-        permission="write",
-    ),
+    write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
+    write(delete_memory, Hints("Delete memory", destructive=True), permission="write"),
 )

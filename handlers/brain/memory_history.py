@@ -75,10 +75,4 @@ def _memory_history(tx: Tx, db: str, key: str, events: Sequence[Event], at: str 
     return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
 
 
-TOOLS: tuple[Tool, ...] = (
-    read(
-        get_memory_history,
-        Hints("Get memory history"),
-        permission="read",
-    ),
-)
+TOOLS: tuple[Tool, ...] = (read(get_memory_history, Hints("Get memory history"), permission="read"),)

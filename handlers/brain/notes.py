@@ -115,20 +115,7 @@ def _saved_text(request: SaveNote) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        save_note,
-        Hints("Save note"),
-        permission="write",
-        hooks=Hooks(texts=_saved_text),
-    ),
-    read(
-        get_notes,
-        Hints("Get notes"),
-        permission="read",
-    ),
-    write(
-        update_note,
-        Hints("Update note", destructive=True),
-        permission="write",
-    ),
+    write(save_note, Hints("Save note"), permission="write", hooks=Hooks(texts=_saved_text)),
+    read(get_notes, Hints("Get notes"), permission="read"),
+    write(update_note, Hints("Update note", destructive=True), permission="write"),
 )

@@ -176,10 +176,6 @@ def _days_ago(tx: Tx, days: int) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        get_query_stats,
-        Hints("Get query statistics"),
-        permission="read",
-    ),
+    read(get_query_stats, Hints("Get query statistics"), permission="read"),
     write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True), permission="admin"),
 )

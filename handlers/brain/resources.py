@@ -85,16 +85,6 @@ def _saved_text(request: SaveResource) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        save_resource,
-        Hints("Save resource"),
-        permission="write",
-        hooks=Hooks(texts=_saved_text),
-    ),
-    read(
-        get_resources,
-        Hints("Get resources"),
-        permission="read",
-        hooks=Hooks(after_read=_record_access),
-    ),
+    write(save_resource, Hints("Save resource"), permission="write", hooks=Hooks(texts=_saved_text)),
+    read(get_resources, Hints("Get resources"), permission="read", hooks=Hooks(after_read=_record_access)),
 )

@@ -175,12 +175,7 @@ def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        search,
-        Hints("Search by words"),
-        permission="read",
-        hooks=Hooks(after_read=_record_search),
-    ),
+    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_record_search)),
     read(
         search_all,
         Hints("Search every database by words"),

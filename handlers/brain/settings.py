@@ -19,13 +19,7 @@ def databases(value: str) -> tuple[str, ...]:
 
 
 SETTINGS = (
-    Setting(
-        DATABASES,
-        DATABASE_NAMES,
-        databases,
-        "the databases of brain, separated by commas",
-        lists=("db", "dbs"),
-    ),
+    Setting(DATABASES, DATABASE_NAMES, databases, "the databases of brain, separated by commas", lists=("db", "dbs")),
     Setting(HALF_LIFE_DAYS, 30.0, fraction(0.001, 100_000), "days after which an unused memory counts half"),
     Setting(DUPLICATE_DISTANCE, 0.9, fraction(0, 2), "L2 distance below which smart_save_memory asks first"),
 )

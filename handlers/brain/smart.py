@@ -278,10 +278,7 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
 
 TOOLS: tuple[Tool, ...] = (
     write(
-        smart_save_memory,
-        Hints("Save memory unless known"),
-        permission="write",
-        hooks=Hooks(texts=texts_of("content")),
+        smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=texts_of("content"))
     ),
     write(
         handle_correction,

@@ -61,10 +61,5 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    exclusive(
-        batch_embed,
-        Hints("Embed what is not", idempotent=True),
-        permission="write",
-        long=True,
-    ),
+    exclusive(batch_embed, Hints("Embed what is not", idempotent=True), permission="write", long=True),
 )

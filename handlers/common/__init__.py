@@ -86,12 +86,7 @@ DIALECT = Dialect(
     tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
-    offers=Offers(
-        resources=RESOURCES,
-        prompts=PROMPTS,
-        complete=complete,
-        skills=(SKILL,),
-    ),
+    offers=Offers(resources=RESOURCES, prompts=PROMPTS, complete=complete, skills=(SKILL,)),
     settings=SETTINGS,
     rest=METHODS,
     reads_all_dialects=True,

@@ -165,13 +165,7 @@ def _signals(item: ScoredDocument) -> Signals:
 def _explained(item: ScoredDocument) -> Explained:
     words, meaning, late, neighbours = (round(part, _DIGITS) for part in item.parts)
     return Explained(
-        words,
-        meaning,
-        late,
-        neighbours,
-        round(item.recency, _DIGITS),
-        item.alike,
-        round(item.factor, _DIGITS),
+        words, meaning, late, neighbours, round(item.recency, _DIGITS), item.alike, round(item.factor, _DIGITS)
     )
 
 

@@ -47,8 +47,7 @@ class Recall(Struct, forbid_unknown_fields=True):
         list[str], Meta(description="Only memories of these spaces, such as paths or brain:core", max_length=64)
     ] = []
     scope: Annotated[
-        Annotated[str, Meta(max_length=256)] | None,
-        Meta(description="Only memories of this scope, or folder of paths"),
+        Annotated[str, Meta(max_length=256)] | None, Meta(description="Only memories of this scope, or folder of paths")
     ] = None
     tags: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=256)]],
@@ -70,8 +69,7 @@ class Recall(Struct, forbid_unknown_fields=True):
         HALF_LIFE_DAYS
     )
     alike: Annotated[
-        int,
-        Meta(description="So many that say nearly the same count in full, others ever less; 0: all", ge=0, le=100),
+        int, Meta(description="So many that say nearly the same count in full, others ever less; 0: all", ge=0, le=100)
     ] = DEFAULT_ALIKE
     per_source: Annotated[
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)

@@ -8,15 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.console import overview
-from handlers.console.actions import (
-    Forget,
-    Id,
-    call_for_person,
-    call_tool,
-    editing,
-    forget_as_asked,
-    take_back,
-)
+from handlers.console.actions import Forget, Id, call_for_person, call_tool, editing, forget_as_asked, take_back
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read

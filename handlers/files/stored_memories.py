@@ -122,17 +122,7 @@ def _shown(record: Record, view: str) -> Memory:
 
 
 def _memory(store: str, id_: str, row: Record | _Item) -> Memory:
-    return Memory(
-        id_,
-        store,
-        row.version,
-        row.path,
-        row.content,
-        row.sha256,
-        row.size,
-        row.created_at,
-        row.updated_at,
-    )
+    return Memory(id_, store, row.version, row.path, row.content, row.sha256, row.size, row.created_at, row.updated_at)
 
 
 def _texts_to_embed(request: CreateMemory) -> list[str]:

@@ -18,9 +18,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     argument_fault=argument_fault,
-    offers=Offers(
-        resources=RESOURCES,
-    ),
+    offers=Offers(resources=RESOURCES),
     exchange=Exchange(
         imports=(
             Import(
@@ -33,11 +31,6 @@ DIALECT = Dialect(
         ),
         exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     ),
-    memories=Memories(
-        sources=sources,
-        sources_of=sources_of,
-        curate=curate,
-        compose=compose,
-    ),
+    memories=Memories(sources=sources, sources_of=sources_of, curate=curate, compose=compose),
     extra=True,
 )

@@ -17,11 +17,7 @@ _JSON = "application/json"
 _TEXT = "text/plain"
 URI = "memory://knowledge-graph"
 _GRAPH = Resource(
-    URI,
-    "knowledge-graph",
-    "Knowledge Graph",
-    "The full knowledge graph with all entities and relations",
-    _JSON,
+    URI, "knowledge-graph", "Knowledge Graph", "The full knowledge graph with all entities and relations", _JSON
 )
 
 

@@ -82,11 +82,7 @@ IMPORTS = (
     ),
     _program(CLAUDE_MEM, "claude-mem.db, or the JSON of its export", "sessions", "totalObservations"),
     _program(
-        MEMORY_SERVICE,
-        "its SQLite database, or the JSON of its export",
-        "brain",
-        "export_metadata",
-        "exporter_version",
+        MEMORY_SERVICE, "its SQLite database, or the JSON of its export", "brain", "export_metadata", "exporter_version"
     ),
     _program(ENGRAM, "engram.db, or the JSON of its export", "sessions", "topic_key", "normalized_hash"),
     _import(

@@ -208,10 +208,7 @@ def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str,
         tags=tags_of(row.get("concepts"), [text_of(row, "project"), platforms.get(session, "")]),
         created_at=time_in(row, "created_at_epoch", "created_at"),
         origin=filled({"system": CLAUDE_MEM, "table": kind, "id": row.get("id"), "file": name}),
-        details={
-            "priority": _PRIORITIES.get(category, 3),
-            "metadata": {**mapping_in(row.get("metadata")), **metadata},
-        },
+        details={"priority": _PRIORITIES.get(category, 3), "metadata": {**mapping_in(row.get("metadata")), **metadata}},
     )
 
 

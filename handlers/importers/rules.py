@@ -11,24 +11,8 @@ from typing import NamedTuple
 
 from handlers.importers import markdown
 from handlers.importers.importing import Read
-from handlers.importers.records import (
-    Item,
-    LeftOut,
-    clean_line,
-    damaged,
-    filled,
-    left_out,
-    tags_of,
-    text_of,
-    texts_in,
-)
-from handlers.importers.text_files import (
-    TextFile,
-    files_below,
-    is_own_folder,
-    read_or_leave_out,
-    root_of,
-)
+from handlers.importers.records import Item, LeftOut, clean_line, damaged, filled, left_out, tags_of, text_of, texts_in
+from handlers.importers.text_files import TextFile, files_below, is_own_folder, read_or_leave_out, root_of
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import PARTS, Record, Source

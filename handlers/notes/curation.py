@@ -24,7 +24,5 @@ def curate(tx: Tx, where: str, key: str) -> Curation | None:
     path = absolute(project, key)
     edit = {"filePath": path, "title": memory.title, "memoryType": memory.memory_type, "tags": list(memory.tags)}
     return Curation(
-        memory.content,
-        ToolCall("memory_remember", edit, "content"),
-        ToolCall("memory_forget", {"filePaths": [path]}),
+        memory.content, ToolCall("memory_remember", edit, "content"), ToolCall("memory_forget", {"filePaths": [path]})
     )

@@ -82,13 +82,7 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
         raise Fault("invalid", "content is required, and must not be larger than 1 MB")
     if request.filePath:
         spot = _find_file(tx, owners, request.filePath)
-        return _update(
-            tx,
-            spot,
-            request.content,
-            _resolve_type(tx, owners, request.memoryType),
-            tags,
-        )
+        return _update(tx, spot, request.content, _resolve_type(tx, owners, request.memoryType), tags)
     memory = ParsedMemory(
         _title(request.title),
         _resolve_type(tx, owners, request.memoryType),
@@ -266,8 +260,7 @@ def _tags(value: list[str] | str | None) -> tuple[str, ...] | None:
     tags = tuple(dict.fromkeys(front_matter.to_list(value)))
     if len(tags) > _MAX_TAGS or any(len(tag) > _TAG_WIDTH or _has_controls(tag) for tag in tags):
         raise Fault(
-            "invalid",
-            f"tags are at most {_MAX_TAGS} texts of {_TAG_WIDTH} characters, without control characters",
+            "invalid", f"tags are at most {_MAX_TAGS} texts of {_TAG_WIDTH} characters, without control characters"
         )
     return tags
 
@@ -385,16 +378,9 @@ def _has_controls(text: str) -> bool:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        memory_list_types,
-        Hints("List memory types"),
-        permission="read",
-    ),
+    read(memory_list_types, Hints("List memory types"), permission="read"),
     exclusive(
-        memory_remember,
-        Hints("Remember", destructive=True),
-        permission="write",
-        hooks=Hooks(texts=remember_texts),
+        memory_remember, Hints("Remember", destructive=True), permission="write", hooks=Hooks(texts=remember_texts)
     ),
     read(
         memory_recall,
@@ -402,9 +388,5 @@ TOOLS: tuple[Tool, ...] = (
         permission="read",
         hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
     ),
-    exclusive(
-        memory_forget,
-        Hints("Forget", destructive=True),
-        permission="write",
-    ),
+    exclusive(memory_forget, Hints("Forget", destructive=True), permission="write"),
 )

@@ -62,10 +62,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     reply=reply,
     fail=fail,
-    offers=Offers(
-        resources=RESOURCES,
-        complete=complete,
-    ),
+    offers=Offers(resources=RESOURCES, complete=complete),
     memories=Memories(
         sources=sources,
         sources_of=sources_of,

@@ -285,21 +285,10 @@ TOOLS: tuple[Tool, ...] = (
     ),
     write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
     exclusive(
-        clear_memory,
-        Hints("Clear all memory", destructive=True, idempotent=True),
-        permission="admin",
-        interactive=True,
+        clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin", interactive=True
     ),
-    read(
-        read_memory,
-        Hints("Read memory", short=True),
-        permission="read",
-    ),
-    read(
-        list_memories,
-        Hints("List memories"),
-        permission="read",
-    ),
+    read(read_memory, Hints("Read memory", short=True), permission="read"),
+    read(list_memories, Hints("List memories"), permission="read"),
 )
 
 

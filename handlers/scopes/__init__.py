@@ -100,13 +100,11 @@ DIALECT = Dialect(
         expired=entries.expired,
         take=_take,
     ),
-    files=Files(
-        outside={"scopes_predefined_tag": Outside()},
-    ),
+    files=Files(outside={"scopes_predefined_tag": Outside()}),
     exchange=Exchange(
         imports=(
             Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
             export_import.IMPORT,
-        ),
+        )
     ),
 )

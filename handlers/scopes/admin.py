@@ -170,11 +170,7 @@ def _clear(tx: Tx) -> None:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        memory_health,
-        Hints("Health"),
-        permission="read",
-    ),
+    read(memory_health, Hints("Health"), permission="read"),
     exclusive(
         memory_init,
         Hints("Initialization", destructive=True),

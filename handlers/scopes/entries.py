@@ -10,15 +10,7 @@ from handlers.scopes import entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
 from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
-from handlers.scopes.results import (
-    AnyVersion,
-    EntryRow,
-    Standing,
-    VersionRow,
-    dumps,
-    entry_and_version,
-    to_versions,
-)
+from handlers.scopes.results import AnyVersion, EntryRow, Standing, VersionRow, dumps, entry_and_version, to_versions
 from handlers.scopes.totals import Count, read_page
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.times import stored_time

@@ -354,16 +354,6 @@ IMPORT = import_records.Import(
 )
 
 TOOLS: tuple[tools.Tool, ...] = (
-    tools.read(
-        memory_export,
-        tools.Hints("Export"),
-        permission={"export": "read"},
-        audited=True,
-    ),
-    tools.exclusive(
-        memory_import,
-        tools.Hints("Import", destructive=True),
-        permission={"import": "admin"},
-        long=True,
-    ),
+    tools.read(memory_export, tools.Hints("Export"), permission={"export": "read"}, audited=True),
+    tools.exclusive(memory_import, tools.Hints("Import", destructive=True), permission={"import": "admin"}, long=True),
 )

@@ -24,10 +24,7 @@ Text = Annotated[str, Meta(max_length=MAX_TEXT_LENGTH)]
 NonEmptyText = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_LENGTH)]
 Time = Annotated[str, Meta(max_length=64)]
 Object = dict[str, Any]
-Limit = Annotated[
-    Annotated[int, Meta(ge=0, le=2**31)] | None,
-    Meta(description="Most rows to return, at most 100"),
-]
+Limit = Annotated[Annotated[int, Meta(ge=0, le=2**31)] | None, Meta(description="Most rows to return, at most 100")]
 Offset = Annotated[Annotated[int, Meta(ge=0, le=2**53)] | None, Meta(description="Rows to skip")]
 ScopeId = Annotated[
     Id | None, Meta(description="Id of that org, project or session; needed unless scopeType is global")

@@ -266,12 +266,7 @@ def _not_active(tx: Tx, session_id: str) -> Fault:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        memory_org,
-        Hints("Organizations"),
-        permission={"create": "write", "list": "read"},
-        read_arms=(ListOrgs,),
-    ),
+    write(memory_org, Hints("Organizations"), permission={"create": "write", "list": "read"}, read_arms=(ListOrgs,)),
     write(
         memory_project,
         Hints("Projects"),

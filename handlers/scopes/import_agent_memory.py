@@ -16,17 +16,7 @@ from handlers.scopes.field_types import MAX_DEPTH, name_key, nested_deeper, norm
 from handlers.scopes.import_merge import add_tag
 from handlers.scopes.inheritance import GLOBAL, scope_exists, scope_key
 from handlers.scopes.locks import Lock, accepts, normal_path
-from handlers.scopes.results import (
-    Conflict,
-    EntryTag,
-    Organization,
-    Project,
-    Relation,
-    Session,
-    Tag,
-    VersionRow,
-    dumps,
-)
+from handlers.scopes.results import Conflict, EntryTag, Organization, Project, Relation, Session, Tag, VersionRow, dumps
 from handlers.scopes.tags import id_by_name
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time

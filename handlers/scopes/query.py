@@ -72,12 +72,7 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
     at = timestamp("asOf", request.as_of)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     query = EntryQuery(
-        tuple(KINDS),
-        scopes,
-        at or tx.now,
-        _reach(request),
-        at,
-        include_shadowed=bool(request.include_shadowed),
+        tuple(KINDS), scopes, at or tx.now, _reach(request), at, include_shadowed=bool(request.include_shadowed)
     )
     pool = candidates.find_candidates(tx, query)
     ranking = candidates.rank(query, pool)
@@ -200,10 +195,4 @@ def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:
     return entry_id, TagRef(tag_id, name)
 
 
-TOOLS: tuple[Tool, ...] = (
-    read(
-        memory_query,
-        Hints("Query"),
-        permission={"search": "read", "context": "read"},
-    ),
-)
+TOOLS: tuple[Tool, ...] = (read(memory_query, Hints("Query"), permission={"search": "read", "context": "read"}),)

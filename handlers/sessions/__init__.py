@@ -88,6 +88,6 @@ DIALECT = Dialect(
     ),
     settings=SETTINGS,
     exchange=Exchange(
-        imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
+        imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),)
     ),
 )

@@ -326,26 +326,8 @@ def _index_text(row: _EntityText) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        upsert_entity,
-        Hints("Upsert entity", idempotent=True),
-        permission="write",
-        kept_arms=(UpsertEntity,),
-    ),
-    write(
-        add_relation,
-        Hints("Add relation", idempotent=True),
-        permission="write",
-        kept_arms=(AddRelation,),
-    ),
-    read(
-        get_entity,
-        Hints("Get entity"),
-        permission="read",
-    ),
-    read(
-        get_context_graph,
-        Hints("Get context graph"),
-        permission="read",
-    ),
+    write(upsert_entity, Hints("Upsert entity", idempotent=True), permission="write", kept_arms=(UpsertEntity,)),
+    write(add_relation, Hints("Add relation", idempotent=True), permission="write", kept_arms=(AddRelation,)),
+    read(get_entity, Hints("Get entity"), permission="read"),
+    read(get_context_graph, Hints("Get context graph"), permission="read"),
 )

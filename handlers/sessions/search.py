@@ -3,12 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from handlers.sessions.memories import (
-    SPACE,
-    MemoryRow,
-    content_hash,
-    resolve_session,
-)
+from handlers.sessions.memories import SPACE, MemoryRow, content_hash, resolve_session
 from handlers.sessions.schemas import (
     ListEntities,
     ListRecent,
@@ -112,16 +107,7 @@ def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(
-        search_memory,
-        Hints("Search memory"),
-        permission="read",
-        input=with_session(SearchMemory),
-    ),
+    read(search_memory, Hints("Search memory"), permission="read", input=with_session(SearchMemory)),
     read(list_recent, Hints("List recent memories"), permission="read"),
-    read(
-        list_entities,
-        Hints("List entities of a memory"),
-        permission="read",
-    ),
+    read(list_entities, Hints("List entities of a memory"), permission="read"),
 )
