@@ -67,7 +67,6 @@ def forget_note(tx: Tx, request: DeleteMemory) -> str:
 
 
 def forget_resource(tx: Tx, request: DeleteMemory) -> str:
-    """Delete a resource."""
     here = space(tx, request.db)
     row = tx.one("brain.resources.delete", Resource, db=request.db, id=request.id)
     if row is None:

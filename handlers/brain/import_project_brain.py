@@ -178,7 +178,6 @@ def _import_other_history(file: _File) -> Steps[None]:
 
 
 def _events(tx: Tx, file: _File, key: str) -> list[Event]:
-    """Return the events of one memory, in order."""
     rows = file.source.rows_with("memory_history", "memory_id", key)
     events = [import_rows.event(row, tx.now) for row in rows]
     return sorted(events, key=lambda event: (event.at, event.operation != "created"))

@@ -174,7 +174,6 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
 
 
 def event(row: Row, now: str) -> Event:
-    """Return one history event."""
     return Event(
         required_text(row, "memory_id"),
         required_text(row, "operation"),
@@ -212,7 +211,6 @@ def tags(row: Row) -> str | None:
 
 
 def odd_tags(row: Row) -> bool:
-    """Return whether the tags are not a JSON list."""
     value = text(row, "tags")
     try:
         return value is not None and not isinstance(msgspec.json.decode(value), list)

@@ -97,7 +97,6 @@ KINDS: Mapping[Indexed, Kind] = MappingProxyType(
 
 
 def is_indexed(row: Memory | Entity | Note | Resource) -> bool:
-    """Return whether a row is in the index, by its status."""
     if isinstance(row, Resource):
         return row.status != ARCHIVED
     return isinstance(row, Note) or row.status == ACTIVE

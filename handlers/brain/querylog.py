@@ -79,8 +79,6 @@ class ByTool(Struct):
 
 
 class ByQuery(Struct):
-    """The searches for one text by one kind of search."""
-
     query_text: str
     tool: str
     times_searched: int
@@ -89,8 +87,6 @@ class ByQuery(Struct):
 
 
 class ByDay(Struct):
-    """The searches of one day, in UTC."""
-
     day: str
     query_count: int
     tools_used: int

@@ -127,8 +127,6 @@ class NeedsDecision(Struct, tag_field="action", tag="needs_decision"):
 
 
 class Added(Struct, tag_field="action", tag="added"):
-    """Answer of smart_save_memory if the memory was saved."""
-
     memory: Memory
 
 

@@ -87,8 +87,6 @@ class ListedKey(Struct):
 
 
 class ListedTenant(Struct):
-    """A tenant, and the bytes of its database."""
-
     name: str
     bytes: int
 

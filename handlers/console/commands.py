@@ -36,8 +36,6 @@ Limit = Annotated[int, Meta(ge=1, le=10_000)]
 
 
 class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A query; the fields are those of the tool."""
-
     query: Annotated[str, Meta(min_length=1)]
     limit: int = 10
     dialects: list[str] = []
@@ -50,8 +48,6 @@ class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Which memories to list, the newest first."""
-
     limit: Limit = 50
     dialects: list[str] = []
     actor: str | None = None
@@ -98,8 +94,6 @@ class Origin(Struct):
 
 
 class Hit(Struct, omit_defaults=True):
-    """A memory that recall found, or that is listed."""
-
     id: str
     text: str
     score: float | UnsetType = UNSET

@@ -64,8 +64,6 @@ Seen = tuple[Config, int, Callable[[], bool], CallLog, Callable[[], bool]]
 
 
 class Page(NamedTuple):
-    """A page: its title, its template, and the function that loads its model."""
-
     title: str
     load: Callable[[Site, Dispatch, Visit], Awaitable[Struct]]
     in_menu: bool = True
@@ -88,8 +86,6 @@ _MANAGING = {"admin", "operator"}
 
 
 class Console:
-    """An ASGI application for all paths of /ui."""
-
     def __init__(self, site: Site, limits: Limits, access: AccessControl, visitors: Visitors) -> None:
         self._site = site
         self._limits = limits

@@ -34,8 +34,6 @@ class ClientSetup(Struct):
 
 
 class Finding(Struct):
-    """The result of a check of the installation: ok, hint or wrong, and a remedy."""
-
     grade: str
     subject: str
     detail: str

@@ -49,8 +49,6 @@ class State(NamedTuple):
 
 
 class Linked(Struct):
-    """A link of a memory; `id` is empty if the target is no memory of this store."""
-
     relation: str
     outgoing: bool
     id: str

@@ -20,15 +20,11 @@ WEEK = 7
 
 
 class Space(Struct):
-    """A space and the number of its memories."""
-
     name: str
     memories: int
 
 
 class Day(Struct):
-    """A day, and the number of memories last written on it."""
-
     day: str
     memories: int
 

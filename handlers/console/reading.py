@@ -36,8 +36,6 @@ class Site(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place of a memory: its id is `space/key`, as recall gives it."""
-
     space: str
     key: str
 

@@ -27,8 +27,6 @@ _TITLES = {"late": "word by word"}  # of the other weights the names are the tit
 
 
 class Signal(Struct):
-    """The share of a signal in a score, in the words of the page."""
-
     name: str
     share: float
 

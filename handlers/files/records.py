@@ -28,8 +28,6 @@ class StoreRow(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A memory with the content of its present version."""
-
     id: str
     store: str
     path: str
@@ -110,7 +108,6 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 
 def space_of(store: str) -> str:
-    """Return the index space of a store."""
     return f"files:{store}"
 
 
@@ -120,7 +117,6 @@ def scope_of(path: str) -> str:
 
 
 def document_text(path: str, content: str) -> str:
-    """Return the text of a memory for the index."""
     return f"{path}\n{content}"
 
 

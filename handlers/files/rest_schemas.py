@@ -74,8 +74,6 @@ class ListMemories(Struct):
 
 
 class OneMemory(Struct):
-    """A memory."""
-
     memory_store_id: StoreId
     memory_id: MemoryId
     view: View = "full"
@@ -99,8 +97,6 @@ class UpdateMemory(Struct, forbid_unknown_fields=True):
 
 
 class DeleteMemory(Struct):
-    """A memory to delete."""
-
     memory_store_id: StoreId
     memory_id: MemoryId
     expected_content_sha256: Digest | None = None
@@ -123,16 +119,12 @@ class ListVersions(Struct):
 
 
 class OneVersion(Struct):
-    """A version."""
-
     memory_store_id: StoreId
     memory_version_id: VersionId
     view: View = "full"
 
 
 class RedactVersion(Struct, forbid_unknown_fields=True):
-    """A version to redact."""
-
     memory_store_id: StoreId
     memory_version_id: VersionId
 

@@ -9,8 +9,6 @@ FilePath = Annotated[str, Meta(description="Path of a file below /memories, for 
 
 
 class View(Struct, tag="view", tag_field="command"):
-    """List a directory, two levels deep, or show a file with line numbers."""
-
     path: Path
     view_range: Annotated[
         list[int] | None, Meta(description="First and last line to show of a file, from 1; -1 for the end")
@@ -25,30 +23,22 @@ class Create(Struct, tag="create", tag_field="command"):
 
 
 class StrReplace(Struct, tag="str_replace", tag_field="command"):
-    """Replace text that appears exactly once in a file."""
-
     path: FilePath
     old_str: Annotated[str, Meta(description="Text to replace, verbatim")]
     new_str: Annotated[str, Meta(description="Text to put in its place; nothing if left out")] = ""
 
 
 class Insert(Struct, tag="insert", tag_field="command"):
-    """Insert text after a line of a file."""
-
     path: FilePath
     insert_line: Annotated[int, Meta(description="Line after which the text goes; 0 for the beginning")]
     insert_text: Annotated[str, Meta(description="Text to insert, as lines of its own")]
 
 
 class Delete(Struct, tag="delete", tag_field="command"):
-    """Delete a file, or a directory with everything in it."""
-
     path: Path
 
 
 class Rename(Struct, tag="rename", tag_field="command"):
-    """Rename or move a file or a directory."""
-
     old_path: Annotated[str, Meta(description="Path of the file or directory")]
     new_path: Annotated[str, Meta(description="Its new path, where nothing is; missing directories are made")]
 

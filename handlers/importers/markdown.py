@@ -55,8 +55,6 @@ class Observation(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link to another page, and the word before it."""
-
     relation: str
     target: str
     context: str
@@ -184,7 +182,6 @@ def _observation(text: str, visible: str) -> Observation | None:
 
 
 def tags(text: str) -> Iterator[str]:
-    """Yield the tags in the text of a page."""
     for _, visible in _shown_lines(text):
         yield from _TAG.findall(visible)
 

@@ -12,7 +12,6 @@ from kernel.store.history import Past
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
-    """Return the result as JSON."""
     body = json_bytes(result)
     return Reply(body, "application/json", None, body)
 

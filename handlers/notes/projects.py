@@ -76,7 +76,6 @@ def select_projects(every: Sequence[Project], name: str) -> Sequence[Project]:
 
 
 def space(project: str) -> str:
-    """Return the index and history space of a project."""
     return f"{SPACE}:{project}"
 
 

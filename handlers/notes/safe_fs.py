@@ -89,7 +89,6 @@ def entry_path(folder: OpenFolder, name: str) -> str:
 
 
 def stat_entry(folder: OpenFolder, name: str) -> os.stat_result:
-    """Return the stat result of an entry; links are not followed."""
     return os.stat(entry_path(folder, name), dir_fd=folder.fd, follow_symlinks=False)
 
 

@@ -221,7 +221,6 @@ def _source(path: str, content: str) -> IndexSource:
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
-    """Return the text that a write embeds."""
     return [index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
@@ -302,13 +301,11 @@ def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | Non
 
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
-    """Return the content of one memory, or None if there is none."""
     memory = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
     return None if memory is None else [ResourceContents(uri, "text/plain", memory.content)]
 
 
 def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
-    """Return paths that begin with a value."""
     if argument != "path":
         return []
     low = unicodedata.normalize("NFC", value)

@@ -63,8 +63,6 @@ class HealthReport(Struct, rename="camel"):
 
 
 class Init(Struct, tag="init", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Applies missing migrations; every start has done so already."""
-
     force: Annotated[bool | None, Meta(description="Taken for compatibility; there is never anything to force")] = False
     verbose: Verbose = False
 
@@ -74,8 +72,6 @@ class GetStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=
 
 
 class Reset(Struct, tag="reset", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Deletes all data of this dialect."""
-
     confirm: Annotated[bool, Meta(description="Must be true to confirm reset")]
     verbose: Verbose = False
 

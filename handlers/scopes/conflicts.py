@@ -17,8 +17,6 @@ _conflict_row = row_factory(Conflict, "resolved", bool)
 
 
 class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Conflicts, oldest first."""
-
     entry_type: Annotated[EntryType | None, Meta(description="Only conflicts of entries of this type")] = None
     resolved: Annotated[bool | None, Meta(description="Resolved ones instead of unresolved ones")] = False
     limit: Limit = 20

@@ -40,8 +40,6 @@ EntryPair = tuple[EntryRow, VersionRow]
 
 
 class Latest(NamedTuple):
-    """The version of an entry with the highest number."""
-
     id: str
     version_num: int
     created_at: str
@@ -275,7 +273,6 @@ def texts_to_embed(request: Struct) -> list[str]:
 
 
 def entry_scope_key(row: EntryRow) -> str:
-    """Return the index partition of an entry."""
     return scope_key(row.scope_type, row.scope_id)
 
 

@@ -77,8 +77,6 @@ class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=
 
 
 class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new version of a tool; what is left out stays."""
-
     id: EntryId
     description: Description = None
     parameters: Parameters = None
@@ -90,8 +88,6 @@ class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields
 
 
 class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new version of a guideline; what is left out stays."""
-
     id: EntryId
     category: GuidelineCategory = None
     priority: Priority | None = None
@@ -104,8 +100,6 @@ class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_f
 
 
 class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new version of a knowledge entry; what is left out stays."""
-
     id: EntryId
     category: KnowledgeCategory = None
     content: NonEmptyText | None = None
@@ -118,8 +112,6 @@ class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_f
 
 
 class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """One entry by id, or by name as a scope sees it."""
-
     needs: ClassVar[str] = "id, or name with scopeType"
 
     id: EntryId | None = None
@@ -131,8 +123,6 @@ class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True
 
 
 class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """One knowledge entry by id, or by title as a scope sees it."""
-
     needs: ClassVar[str] = "id, or title with scopeType"
 
     id: EntryId | None = None
@@ -144,8 +134,6 @@ class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=
 
 
 class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Entries with their current versions."""
-
     scope_type: ReadScope = None
     scope_id: ScopeId = None
     category: Category = None
@@ -156,15 +144,11 @@ class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=
 
 
 class ListVersions(Struct, tag="history", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Every version of an entry, newest first."""
-
     id: EntryId
     as_of: AsOf = None
 
 
 class DeactivateEntry(Struct, tag="deactivate", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Takes an entry out of use; its versions stay."""
-
     id: EntryId
 
 

@@ -32,8 +32,6 @@ class EntryList(Struct, kw_only=True):
 
 
 class VersionList(Struct):
-    """Result of history, newest version first."""
-
     versions: list[AnyVersion]
 
 

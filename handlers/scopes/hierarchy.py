@@ -45,8 +45,6 @@ class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=
 
 
 class ListOrgs(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Organizations in the order of creation."""
-
     limit: Limit = 50
     offset: Offset = 0
 
@@ -60,16 +58,12 @@ class CreateProject(Struct, tag="create", tag_field="action", forbid_unknown_fie
 
 
 class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Projects in the order of creation."""
-
     org_id: OrgId = None
     limit: Limit = 20
     offset: Offset = 0
 
 
 class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """One project by id, or by name in any case."""
-
     needs: ClassVar[str] = "id or name"
 
     id: ProjectId | None = None
@@ -78,8 +72,6 @@ class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=Tr
 
 
 class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The changes to a project; fields left out keep their value."""
-
     id: ProjectId
     name: Name | None = None
     description: Text | None = None
@@ -88,8 +80,6 @@ class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fie
 
 
 class StartSession(Struct, tag="start", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new working session, within a project or on its own."""
-
     project_id: ParentId = None
     name: Annotated[Label | None, Meta(description="Session label")] = None
     purpose: Annotated[Text | None, Meta(description="What this session is for")] = None
@@ -103,8 +93,6 @@ class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=Tr
 
 
 class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Sessions in the order of creation."""
-
     project_id: ParentId = None
     status: Literal["active", "completed", "discarded"] | None = None
     limit: Limit = 20

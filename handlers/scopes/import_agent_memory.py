@@ -299,7 +299,6 @@ def _column(tx: Tx, row: Row, name: str) -> Any:
 
 
 def _text(row: Row, column: str) -> str | None:
-    """Return a column as text; None if it is NULL or missing."""
     value = row.get(column)
     return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
 

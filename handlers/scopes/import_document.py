@@ -20,8 +20,6 @@ _VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
 class RelationItem(Struct, rename="camel"):
-    """An outgoing relation of an entry; its type may be one that this server does not accept."""
-
     target_type: Label
     target_id: Id
     relation_type: Label
@@ -31,8 +29,6 @@ class RelationItem(Struct, rename="camel"):
 
 
 class VersionItem(Struct, rename="camel"):
-    """A version: the fields of all kinds."""
-
     id: Id | None = None
     version_num: _VersionNumber | None = None
     description: Text | None = None
@@ -256,12 +252,10 @@ def _as_stored(item: Any) -> Any:
 
 
 def as_object(raw: Any) -> dict[str, Any]:
-    """Return `raw` if it is an object, else an empty one."""
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
 
 
 def as_list(raw: Any) -> list[Any]:
-    """Return `raw` if it is a list, else an empty one."""
     return cast("list[Any]", raw) if isinstance(raw, list) else []
 
 

@@ -55,8 +55,6 @@ class ImportOptions(NamedTuple):
 
 
 class LabelledEntry(NamedTuple):
-    """An entry of a document, and its label in reports."""
-
     entry: ParsedEntry
     label: str
 

@@ -71,8 +71,6 @@ class ListLocks(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tr
 
 
 class ForceUnlock(Struct, tag="force_unlock", tag_field="action", forbid_unknown_fields=True):
-    """The file to unlock, the agent that does it, and its reason."""
-
     file_path: FilePath
     agent_id: AgentId
     reason: Annotated[Text | None, Meta(description="Why the lock is broken")] = None

@@ -52,8 +52,6 @@ class RelationFilter(Struct, forbid_unknown_fields=True):
 
 
 class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The text to search for, and filters; an entry must match all that are given."""
-
     types: Annotated[list[EntryTypes] | None, Meta(description="Types of entries; all of them for none")] = None
     scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
     tags: Annotated[TagFilter | None, Meta(description="Tags to filter by, in any case")] = None
@@ -75,8 +73,6 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 
 
 class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The scope to return the best entries of, by kind."""
-
     scope_type: Annotated[ScopeType, Meta(description="Scope to return the context of")]
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
@@ -88,8 +84,6 @@ class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_field
 
 
 class TagRef(Struct):
-    """A tag of an entry; memory_tag has the rest."""
-
     id: str
     name: str
 

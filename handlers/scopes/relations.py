@@ -94,7 +94,6 @@ def check_target(tx: Tx, kind: TargetType, identifier: str, field: str) -> None:
 
 
 def target_exists(tx: Tx, kind: str, identifier: str) -> bool:
-    """Return whether an entry of a kind, or a project, exists."""
     return bool(tx.one("scopes.relations.target_exists", int, kind=kind, id=identifier))
 
 

@@ -13,8 +13,6 @@ T = TypeVar("T")
 
 
 class Organization(Struct, rename="camel"):
-    """A scope directly below global."""
-
     id: str
     name: str
     created_at: str
@@ -22,8 +20,6 @@ class Organization(Struct, rename="camel"):
 
 
 class Project(Struct, rename="camel"):
-    """A scope within an organization, or on its own."""
-
     id: str
     org_id: str | None
     name: str
@@ -135,8 +131,6 @@ class Guideline(Struct, rename="camel"):
 
 
 class Knowledge(Struct, rename="camel"):
-    """A fact, a decision or a piece of context; `expired` is true or left out."""
-
     id: str
     scope_type: str
     scope_id: str | None
@@ -171,8 +165,6 @@ class EntryTag(Struct, rename="camel"):
 
 
 class Relation(Struct, rename="camel"):
-    """A link from one entry to another."""
-
     id: str
     source_type: str
     source_id: str

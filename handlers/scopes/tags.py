@@ -28,16 +28,12 @@ tag_row = row_factory(Tag, "is_predefined", bool)
 
 
 class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new tag, or the one that has the name."""
-
     name: Annotated[Name, Meta(description="Tag name (unique in any case)")]
     category: TagCategory = None
     description: Annotated[Text | None, Meta(description="Tag description")] = None
 
 
 class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Tags in the order of creation."""
-
     category: TagCategory = None
     is_predefined: Annotated[bool | None, Meta(description="Only predefined tags, or only others")] = None
     limit: Limit = 20

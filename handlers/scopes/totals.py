@@ -17,8 +17,6 @@ class _Paged(Protocol):
 
 
 class Count(Struct, rename="camel"):
-    """How many rows match, how many of them a list returns, and whether more follow."""
-
     total_count: int
     returned_count: int
     has_more: bool

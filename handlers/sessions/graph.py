@@ -190,12 +190,10 @@ def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = 
 
 
 def exists(tx: Tx, number: int) -> bool:
-    """Return whether there is an entity of this number."""
     return bool(tx.all("sessions.graph.by_ids", _entity_row, ids=[number]))
 
 
 def observations_of(tx: Tx, number: int) -> list[str]:
-    """Return the newest observations of an entity."""
     observations = tx.all("sessions.graph.observations", _Observation, entity_id=number)
     return [observation.content for observation in observations]
 

@@ -47,8 +47,6 @@ class MemoryRow(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """A memory that has been deleted."""
-
     id: int
     session_id: str
     content: str
@@ -136,7 +134,6 @@ def keep_deleted(tx: Tx, memories: Sequence[Deleted], action: str) -> None:
 
 
 def deleted_key(session: str, digest: str) -> str:
-    """Return the key of a deleted memory of an import."""
     return stable_id("gone", session, digest)
 
 
@@ -204,7 +201,6 @@ def normalized_metadata(metadata: str | None) -> str:
 
 
 def content_hash(content: str) -> str:
-    """Return the SHA-256 of a content, in hexadecimal."""
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -17,20 +17,14 @@ _ACTION = "forgotten"
 
 
 class Forget(Struct, forbid_unknown_fields=True):
-    """A memory or an entity by its number."""
-
     id: Annotated[int, Meta(ge=1, le=2**53, description="Number of the memory or the entity")]
 
 
 class ForgetObservation(Forget, forbid_unknown_fields=True, kw_only=True):
-    """An observation by its entity and its text."""
-
     content: Annotated[str, Meta(description="Text of the observation")]
 
 
 class Forgotten(Struct):
-    """Result of every tool."""
-
     id: int
 
 

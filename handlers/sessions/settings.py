@@ -38,5 +38,4 @@ def option(tx: Tx, name: str) -> Any:
 
 
 def weights(tx: Tx) -> ScoreWeights:
-    """Return the configured weights of the ranking."""
     return ScoreWeights(option(tx, "FTS_BONUS"), option(tx, "PRIORITY_WEIGHT"), option(tx, "RECENCY_WEIGHT"))
