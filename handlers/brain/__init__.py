@@ -85,7 +85,7 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Return memories, entities, notes and resources with one of these tags."""
+    """Return memories, entities, notes and resources with any of these tags."""
 
     return tx.all("brain.tagged", _place, tags=tags)
 

@@ -21,7 +21,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """Return the text of a memory, the description of an entity, the content of a note, a resource or a link; None
     without.
 
-    The id of an imported row does not tell what it is.
+    The id of an imported row does not tell its type.
     """
     db = space.partition(":")[2]
     place = {"db": db, "id": key}
@@ -46,7 +46,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:
-    """Return the links of the same database; the other end may lie in another one, and then it is only named."""
+    """Return the links of the same database; an end in another database is only named."""
     place = {"db": db, "target_id": None, "relationship": None}
     outgoing = tx.all("brain.links.from_source", Link, **{**place, "source_id": key})
     incoming = tx.all("brain.links.to_target", Link, **{**place, "target_id": key})
@@ -78,7 +78,7 @@ def forget_resource(tx: Tx, request: DeleteMemory) -> str:
 
 
 def forget_immutable_memory(tx: Tx, request: DeleteMemory) -> str:
-    """Delete a memory and its links, whatever protects it."""
+    """Delete a memory and its links, even if it is protected."""
     space(tx, request.db)
     row = repository.get(tx, request.db, request.id)
     delete_row(tx, request.db, row, reason="its owner lifted the protection")

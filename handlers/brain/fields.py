@@ -30,4 +30,4 @@ def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:
     for row in rows:
         for name in row.__struct_fields__:
             if name not in ALWAYS_KEPT and name not in fields:
-                setattr(row, name, UNSET)  # which msgspec leaves out, whatever the type of the field
+                setattr(row, name, UNSET)  # msgspec leaves it out for a field of any type

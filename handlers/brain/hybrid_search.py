@@ -166,7 +166,7 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
         key=lambda pair: (-total_score(pair[0]), pair[1].doc),
     )
     best = in_order[: request.limit]
-    # Scored with four columns of each candidate; the full rows are read for the returned ones only.
+    # Scored with four columns of each candidate; the full rows are read for the results only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
     results = [
         HybridResult(hit.id, row.kind, row.content, round(total_score(score), 4), rounded(score), row.data)

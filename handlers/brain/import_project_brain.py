@@ -49,7 +49,7 @@ TABLES: tuple[str, ...] = (
 TABLES_WITH_TAGS = ("memories", "entities", "notes", "resources")
 _INDEX_TABLE_MARKS = ("_fts", "vec_")
 S = TypeVar("S", Memory, Entity, Link, Note, Resource)
-ImportBatch = Callable[[Tx, "_File", Sequence[Row]], int]  # imports a batch of rows; the number of new ones
+ImportBatch = Callable[[Tx, "_File", Sequence[Row]], int]  # imports a batch of rows; returns the number of new rows
 
 
 class _LinkEnd(NamedTuple):
@@ -68,7 +68,7 @@ class _File(NamedTuple):
 
 
 def import_files(source: Source) -> Steps[Imported]:
-    """Imports the files of a folder, one for each database.
+    """Imports the files of a folder, each with a database.
 
     Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
     embedded again.
@@ -255,7 +255,7 @@ _IMPORTS: Mapping[str, ImportBatch] = MappingProxyType(
 
 
 def _insert_new(rows: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
-    """Inserts rows and returns the new ones; a row without an id is skipped."""
+    """Inserts rows and returns the new rows; a row without an id is skipped."""
     with_id = [row for row in rows if row.id]
     new = set(insert([astuple(row) for row in with_id]))
     return [row for row in with_id if row.id in new]

@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
 
 def memory(row: Row, now: str, embedding: tuple[int, str | None]) -> Memory:
-    """Return a memory; an active one is embedded again."""
+    """Return a memory, embedded again if it is active."""
     created_at = time(row, "created_at") or now
     has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
     return Memory(
@@ -63,7 +63,7 @@ def memory(row: Row, now: str, embedding: tuple[int, str | None]) -> Memory:
 
 
 def entity(row: Row, now: str, embedding: tuple[int, str | None]) -> Entity:
-    """Return an entity; an active one is embedded again."""
+    """Return an entity, embedded again if it is active."""
     created_at = time(row, "created_at") or now
     has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
     return Entity(

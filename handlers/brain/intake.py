@@ -175,7 +175,7 @@ def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
 
 
 def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
-    """Return the content of a note to compare; the text alone if one of two was imported before rows had a root."""
+    """Return the content of a note to compare; the text alone if either of two was imported before rows had a root."""
     is_whole = (note.project_id is None) == (other_root is None)
     return (note.content, *((note.title, note.summary, note.tags) if is_whole else ()))
 

@@ -85,7 +85,7 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
 def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
     """Deletes the links from and to a row, in its own database and in all others.
 
-    The others are left alone if one of them has a row of the same id, which their links may refer to.
+    The others are left alone if any of them has a row of the same id, which their links may refer to.
     """
     # Ids of the original are unique within a database only.
     names = [name for name in databases(tx) if name != db]

@@ -31,7 +31,7 @@ class Draft(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The replacement of a memory: the status of the old one, the history operation, and the id of the new one."""
+    """The replacement of a memory: the old memory's status, the history operation, and the new memory's id."""
 
     status: str
     operation: str
@@ -59,7 +59,7 @@ def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, Any]) -> Any:
-    """Changes a memory or an entity: row, index and history; what is None stays. Return the row."""
+    """Changes a memory or an entity: row, index and history; None leaves a value as it is. Return the row."""
     kind, here = KINDS[name], f"brain:{db}"
     columns, reason = given_changes(changes)
     after = replace(before, **{name: value for name, value in columns.items() if value is not None})
@@ -156,7 +156,7 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
 def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
-    """Links a memory to the one it replaces; returns the id of the link."""
+    """Links a memory to its predecessor; returns the id of the link."""
     key = new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",

@@ -1,4 +1,4 @@
-"""The resource tools of `brain`: what was found elsewhere and may be wanted again (companions of seed 003)."""
+"""The resource tools of `brain`: sources from elsewhere to read again (companions of seed 003)."""
 
 from typing import Annotated, Literal
 from urllib.parse import urlsplit

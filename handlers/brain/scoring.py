@@ -39,7 +39,7 @@ class Signals(Struct):
 class Evidence(NamedTuple):
     """The raw signals of one candidate.
 
-    `relevance` in [0, 1] is the fused evidence, 1 for the best candidate, and `parts` what each signal adds to it;
+    `relevance` in [0, 1] is the fused evidence, 1 for the best candidate, and `parts` the share of each signal in it;
     `decay` is in [0, 1]; `importance` is 1 to 5, or None.
     """
 
@@ -50,7 +50,7 @@ class Evidence(NamedTuple):
 
 
 def relevance_weights(weights: Weights) -> index.Weights:
-    """Return the weights of the evidence: the usual ones for the default weights."""
+    """Return the weights of the evidence: the usual weights for the default weights."""
     usual, default, weight_sum = index.Weights(), Weights(), weights.vector + weights.fts
     if not weight_sum:
         return usual
@@ -91,7 +91,7 @@ def rounded(score: Signals) -> Signals:
 
 
 def importance(value: float | None) -> float:
-    """Importance scaled to [0, 1]; None counts as NEUTRAL_IMPORTANCE."""
+    """Scale importance to [0, 1]; None counts as NEUTRAL_IMPORTANCE."""
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 

@@ -123,7 +123,7 @@ def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
 def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind], limit: int) -> DatabaseResults:
     start = start_timer()
     places = [(space(tx, db), kind) for kind in types]
-    # One search for all types costs little more than a search for one of them.
+    # One search for all types costs little more than a search for a single type.
 
     def best(width: int) -> list[Hit]:
         return index.search(tx, query, within=places, limit=width, semantic=False, per_partition=True)

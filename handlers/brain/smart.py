@@ -40,7 +40,7 @@ _WORD = regex(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*")
 def difference(new: str, old: str, name: str) -> str:
     """Return a clause on how a new text differs from that of the memory `name`.
 
-    Numbers, names and days tell more than other words, so these are named alone if both texts have one of their own.
+    Numbers, names and days tell more than other words, so these are named alone if both texts have their own.
     """
     more, less = _own_words(new, old), _own_words(old, new)
     if index.is_negated(new) != index.is_negated(old):
@@ -110,7 +110,7 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
 
 
 class Similar(Memory, kw_only=True):
-    """A memory similar to the new one: `distance` is L2 between unit vectors, `similarity` the corresponding cosine.
+    """A memory similar to the new memory: `distance` is L2 between unit vectors, `similarity` the corresponding cosine.
     Without `distance` it was found by words, and `similarity` is the share of words in common.
     """
 
@@ -204,7 +204,7 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     Memories without an embedding are compared by the share of words in common. A text without words, such as `!!!`,
     has neither: it matches only identical texts.
     """
-    # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
+    # The partition holds active memories only, so archived memories cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
     distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in _near(tx, hits)}
     if index.has_model(tx) or not hits:
@@ -249,7 +249,7 @@ def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
 
 
 def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
-    """Return the wrong memory, and after it, if it was found by its content, the active ones of equal content."""
+    """Return the wrong memory, and after it, if it was found by its content, the active memories of equal content."""
     if request.wrong_memory_id is not None:
         return [wrong]
     which = {"db": request.db, "content": wrong.content, "limit": MAX_ROWS}
@@ -257,7 +257,7 @@ def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
 
 
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
-    """Return the active memory that says the same as `content`, or the only one that contains every word of it."""
+    """Return the active memory that says the same as `content`, or the only memory that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     fused_hits = index.fuse(hits, index.Weights(0.5, 0.5))
     near = {hit.id for hit in _near(tx, hits)}

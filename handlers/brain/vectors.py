@@ -1,4 +1,4 @@
-"""batch_embed of `brain` (seed 003), for rows that were saved without a model or with another one."""
+"""batch_embed of `brain` (seed 003), for rows that were saved without a model or with another model."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -13,7 +13,7 @@ from kernel.store.transaction import Tx
 _PAGE = 200  # documents that are read at once
 _GROWTH = 4
 _ALWAYS_ONE_BY_ONE = 100  # documents; each takes a tenth of a millisecond
-_LEAST_SHARE = 8  # of all documents one in so many must pass, so that the hits of a search leave enough
+_LEAST_SHARE = 8  # the inverse share of all documents that must pass, so that the hits of a search leave enough
 
 
 class Changed(NamedTuple):
@@ -33,7 +33,7 @@ def search_changed(tx: Tx, query: str, filters: Filters, weights: Weights) -> Ch
 
 
 def prefilter(tx: Tx, filters: Filters) -> list[int] | None:
-    """Return the documents to search one by one if few of all stood then; None to filter the hits of a search."""
+    """Return the documents to search singly if few of all stood then; None to filter the hits of a search."""
     folder = folder_documents(tx, filters)
     if folder is not None:
         return folder

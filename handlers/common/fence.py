@@ -17,7 +17,7 @@ _PRIVATE = regex(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 # A sign of a tag as it is, or as an entity that some clients make of it and readers take for it.
 _LESS = r"(?:<|&(?:lt|#0{0,8}60(?!\d)|#x0{0,8}3c(?![\da-f]));?)"
 _GREATER = r"(?:>|&(?:gt|#0{0,8}62(?!\d)|#x0{0,8}3e(?![\da-f]));?)"
-# Every spelling of the two tags; the group is the slash of the one that closes.
+# Every spelling of the two tags; the group is the slash of the closing tag.
 _TAG = regex(rf"{_LESS}\s{{0,8}}(/?)\s{{0,8}}quipu-memories\s{{0,8}}{_GREATER}", re.IGNORECASE)
 _SIGN = regex(rf"[＜﹤]|{_LESS}", re.IGNORECASE)
 _BACKTICKS = regex(r"`{3,}")
@@ -79,7 +79,7 @@ def _after_origins(text: str) -> str:
 
 
 def _origins(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the origins of memories stand, as `item` writes them: [SPACE/KEY, BY, DATE]."""
+    """Yield the ranges of the origins of memories, as `item` writes them: [SPACE/KEY, BY, DATE]."""
     for match in _BRACKETS.finditer(text):
         inside = match[1]
         slash = inside.find("/", 1)
@@ -88,7 +88,7 @@ def _origins(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _leads(text: str) -> Iterator[tuple[int, int]]:
-    """Return where the sentences stand that come before a fence."""
+    """Return the ranges of the sentences that come before a fence."""
     return (match.span() for match in _LEADS.finditer(text))
 
 

@@ -15,7 +15,7 @@ from kernel.store.transaction import Tx
 
 WITHOUT = "QUIPU_RECALL_WITHOUT"
 SETTINGS = (Setting(WITHOUT, (), names, "dialects and spaces that recall leaves out, such as brain:therapy"),)
-MAX_DOCS = 3200  # documents of a folder or of tags that are searched one by one, as many as recall ever looks at
+MAX_DOCS = 3200  # documents of a folder or of tags that are searched singly, as many as recall ever looks at
 _SHOWN = 20  # names in a message
 _FOLDER_SPACE = "paths"  # its keys are paths, and it has no scopes
 
@@ -24,8 +24,8 @@ class Filters(NamedTuple):
     """The filters of a request: times in the format of the index, "" for none; a folder of `paths`, or "".
 
     `within` is None if every partition may be searched; with a folder it holds the partition of the folder too.
-    `places` are the same, `spaces` theirs. `tagged` are the (space, key) of what has one of the tags, None if none
-    are given. `at` is the time as of which is searched, "" for now.
+    `places` are the same, `spaces` theirs. `tagged` are the (space, key) of the memories with any of the tags, None
+    without tags. `at` is the time as of which is searched, "" for now.
     """
 
     within: Sequence[tuple[str, str | None]] | None
@@ -71,7 +71,7 @@ def _is_within(filters: Filters, document: Document) -> bool:
 def filters_of(tx: Tx, request: Recall) -> Filters:
     """Return the filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none.
 
-    As of a time, what was changed later is filtered out: of the memories that it has not, the history knows the rest.
+    As of a time, later changes are filtered out: of the memories that it has not, the history knows the rest.
     """
     filters, at = _filters_of(tx, request), _time("as_of", request.as_of)
     if not at:
@@ -147,7 +147,7 @@ def _check_dialects(tx: Tx, request: Recall) -> None:
 
 
 def _check_spaces(tx: Tx, request: Recall, spaces: set[str]) -> None:
-    """Refuses a space that is none; one of a dialect that has no space yet may become one."""
+    """Refuses a space that is none, unless its dialect has no space yet."""
     if spaces.issuperset(request.spaces):
         return
     names = {space for space, _ in index.partitions_of(tx, None, None, None)}

@@ -1,4 +1,4 @@
-"""What the hooks of clients call: POST /hook/{client}/{event} with what the client says of the event.
+"""Answer the hooks of clients: POST /hook/{client}/{event} with the client's fields of the event.
 
 A prompt is searched for and dropped; of a session nothing is stored but the summary that its client made of it.
 """

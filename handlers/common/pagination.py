@@ -38,9 +38,9 @@ class RankedResults(NamedTuple):
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
-    """As many memories as limit and budget allow, and a cursor if more follow, up to the most that a cursor can hold.
+    """Return as many memories as limit and budget allow, and a cursor if more follow, up to the most a cursor can hold.
 
-    The first memory is cut if the budget is too small for it; raises Fault("invalid") if there is no room for one
+    The first memory is cut if the budget is too small for it; raises Fault("invalid") if there is no room for it
     beside the cursor.
     """
     items = listing.items[: request.limit]
@@ -72,7 +72,7 @@ def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> fl
 
 
 def _fill(answer: Recalled, listing: RankedResults, request: Recall) -> float:
-    """Adds the memories that fit, one by one; the tokens of the answer."""
+    """Adds the memories that fit, in order. Return the tokens of the answer."""
     token_range = tokens_of(_encode(answer))
     room, likely = request.max_tokens - token_range.most - _LATER_TOKENS, token_range.likely
     for number, item in enumerate(listing.items[: request.limit], start=1):

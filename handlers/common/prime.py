@@ -1,4 +1,4 @@
-"""What an agent should know at the start of a session: rules, the last handoff, decisions, and hits of a question."""
+"""The knowledge for an agent at the start of a session: rules, the last handoff, decisions, and hits of a question."""
 
 from collections.abc import Collection, Sequence
 from typing import Annotated, NamedTuple

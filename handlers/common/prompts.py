@@ -19,20 +19,20 @@ _PROJECT = PromptArgument("project", "Root folder or name of the project")
 
 
 def prime_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """What is known of a project."""
+    """Give the briefing of a project."""
     briefing = prime(tx, Prime(root=arguments["project"][:4096])).text
     return _said(briefing or f"Nothing is stored for the project {fence.line(arguments['project'], 80)} yet.")
 
 
 def recall_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """What is found for a question, for the model to answer from."""
+    """Give the hits of a question, for the model to answer from."""
     hits = _found(tx, arguments["query"], arguments.get("scope"))
     question = f"Answer from what Quipu holds, and name the ids you rely on: {arguments['query']}"
     return _said(_with_hits(question, hits) or f"{question}\nQuipu has found nothing: say so, and do not guess.")
 
 
 def remember_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """The order to store a text."""
+    """Give the order to store a text."""
     return _said(
         "Store this in Quipu as one memory, in words that are clear without this conversation. Search first; if a "
         f"memory says something else about it, replace that one. No passwords or keys.\n\n{arguments['text']}"
@@ -40,7 +40,7 @@ def remember_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage
 
 
 def wrong_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """The order to correct or delete what is wrong, with the memories that it may be about."""
+    """Give the order to correct or delete a wrong memory, with the memories that it may be about."""
     order = (
         f"Something that Quipu holds is wrong: {arguments['what']}\nFind the memory, say what it is to become, and "
         "replace it with the tool that wrote it, or delete it if nothing of it is true."
@@ -51,7 +51,7 @@ def wrong_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
 
 
 def handoff_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """The order to write down where the work stands."""
+    """Give the order to write down the state of the work."""
     project = arguments["project"]
     return _said(
         "Write a handoff for the next session: what is done, what is open, what to do next and why, with names of "
@@ -62,7 +62,7 @@ def handoff_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]
 
 
 def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
-    """Scopes and ids that begin with a value; the ids are those of the newest memories."""
+    """List scopes and ids that begin with a value; the ids are those of the newest memories."""
     if argument == "scope":
         scopes = {scope for _, scope in index.partitions_of(tx, None, None, None) if scope}
         return sorted(scope for scope in scopes if scope.startswith(value))

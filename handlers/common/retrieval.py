@@ -21,7 +21,7 @@ from kernel.store.transaction import Tx
 
 _MIN_CANDIDATES = 101  # the largest page, and one more that shows whether another page follows
 _FILTERED_CANDIDATES = 400  # filters that the index cannot apply drop most hits
-_MAX_TAGGED = 400  # searched one by one, 2,450 of 5,000 took nine times a search, and filtering its hits 1.3 times
+_MAX_TAGGED = 400  # searched singly, 2,450 of 5,000 took nine times a search, and filtering its hits 1.3 times
 _WIDENING_FACTOR = 8  # at most two rounds
 _MAX_CANDIDATES = 3200  # bounds the cost of one recall
 _MIN_DISTINCT = 10  # a flood of near-duplicates must not fill all candidates
@@ -208,7 +208,7 @@ def _needs_documents(query: RecallQuery) -> bool:
 
 
 def _rank_valid(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
-    """Return the matching documents in order, without expired ones unless they are asked for."""
+    """Return the matching documents in order, without expired documents unless the request asks for them."""
     ranking = _rank(tx, query, candidates, count)
     first = [item.document for item in ranking.items[: query.request.limit + 1]]
     expired_count = len(first) - len(_valid(tx, query, first))
@@ -218,7 +218,7 @@ def _rank_valid(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) 
 
 
 def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Document]:
-    """Return the documents that hold at the time of the question, or all if expired ones are asked for."""
+    """Return the documents that hold at the time of the question, or all if the request asks for expired memories."""
     if query.request.expired:
         return [*documents]
     expired_keys = expired_of(tx, documents, query.rules.now)

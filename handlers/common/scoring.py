@@ -61,7 +61,7 @@ def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, 
 
 
 def recency(updated_at: str, now: str, half_life: float) -> float:
-    """1 for a document updated now, halved after each half-life in days; times are ISO 8601."""
+    """Return 1 for a document updated now, halved after each half-life in days; times are ISO 8601."""
     age = (datetime.fromisoformat(now) - stored_time(updated_at)).total_seconds() / _SECONDS_PER_DAY
     return 0.5 ** (max(0.0, age) / half_life)
 
@@ -76,7 +76,7 @@ def _score(hit: Scored, document: Document, rules: OrderRules) -> ScoredDocument
 
 
 def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rules: OrderRules) -> list[ScoredDocument]:
-    """Damps near-duplicates and drops documents over the maximum of their source."""
+    """Lower near-duplicates and drop documents over the maximum of their source."""
     groups: dict[int, int] = {}
     sources: dict[tuple[str, str, str], int] = {}
     diverse: list[ScoredDocument] = []

@@ -44,7 +44,7 @@ class _Statement(NamedTuple):
 def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     """Return the hits with newer statements before the older that they seem to replace, otherwise in their order.
 
-    The older ones name the newer.
+    An older hit names the newer.
     """
     sequence = [*items]
     texts = [_statement_text(item.document.text) for item in sequence[:_COMPARED]]

@@ -39,7 +39,7 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the message as plain text; of a REST method `{"type", "message"}`, and what else is known of a conflict.
+    """Return the message as plain text; of a REST method `{"type", "message"}`, and the details of a conflict.
 
     The edge wraps the error of a REST method with the id of the request.
     """

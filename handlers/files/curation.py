@@ -8,7 +8,7 @@ from kernel.store.transaction import Tx
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new file, with the ending of a text unless its name has one."""
+    """Return a new file, with the ending of a text unless its name has an ending."""
     path = f"{ROOT}/{name.replace(' ', '-')}"
     return ToolCall("memory", {"command": "create", "path": path if "." in name else f"{path}.txt", "file_text": text})
 

@@ -64,7 +64,7 @@ def _numbered(lines: Sequence[str], first: int, last: int) -> list[str]:
 
 
 def readable_size(size: int) -> str:
-    """Bytes, K, M or G with at most one decimal."""
+    """Return bytes, K, M or G with at most one decimal."""
     unit = min((size.bit_length() - 1) // 10, len(_UNITS) - 1) if size else 0
     value = size / 1024**unit
     return f"{value:.0f}{_UNITS[unit]}" if value.is_integer() else f"{value:.1f}{_UNITS[unit]}"

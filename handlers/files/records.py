@@ -49,7 +49,7 @@ def store_row(tx: Tx, id_: str) -> StoreRow | None:
 
 
 def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str = "{}") -> None:
-    """Makes a store, unless there is one of this id."""
+    """Makes a store, unless its id is taken."""
     tx.run("files.records.add_store", id=id_, name=name, description=description, metadata=metadata, now=tx.now)
 
 
@@ -74,13 +74,13 @@ def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Pla
 
 
 def add(tx: Tx, store: str, path: str, content: str) -> Record:
-    """Return a new memory at a path where nothing is; raises Fault for too large a content."""
+    """Return a new memory at a free path; raises Fault for too large a content."""
     record = Record(tx.new_id("mem"), store, path, "", content, "", 0, tx.now, tx.now)
     return _put(tx, record, "created", "created", None)
 
 
 def change(tx: Tx, record: Record, path: str, content: str) -> Record:
-    """Return the memory with another path or content; with the same ones it is left as it is, and gets no version."""
+    """Return the memory with another path or content; an unchanged memory gets no version."""
     if (path, content) == (record.path, record.content):
         return record
     operation = "modified" if path == record.path else "renamed"
@@ -160,7 +160,7 @@ def _add_version(tx: Tx, record: Record, operation: str) -> None:
 
 
 def check_restored(tx: Tx, restored_memories: Iterable[Restored]) -> None:
-    """Raises Fault("conflict") for a restored memory that a call could not put where it is now."""
+    """Raises Fault("conflict") for a restored memory that a call could not put at its present path."""
     for memory in restored_memories:
         store = memory.space.removeprefix(space_of(""))
         record = by_id(tx, store, memory.key)

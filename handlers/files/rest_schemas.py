@@ -63,7 +63,7 @@ class CreateMemory(Struct, forbid_unknown_fields=True):
 
 
 class ListMemories(Struct):
-    """Which memories to list, by path; with depth 1 what lies deeper is one prefix for each directory."""
+    """Which memories to list, by path; with depth 1 each directory is a prefix."""
 
     memory_store_id: StoreId
     path_prefix: Annotated[str, Meta(description="Begins and ends with a slash")] = "/"

@@ -1,4 +1,4 @@
-"""Request types of the tool `memory`, one a command; names and types are those of memory_20250818."""
+"""Request types of the commands of the tool `memory`; names and types are those of memory_20250818."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class View(Struct, tag="view", tag_field="command"):
 
 
 class Create(Struct, tag="create", tag_field="command"):
-    """Create a file where nothing is; its directories come with it."""
+    """Create a file at a free path; its directories come with it."""
 
     path: FilePath
     file_text: Annotated[str, Meta(description="Content of the file, at most 102,400 bytes")]

@@ -70,7 +70,7 @@ def redact_memory_version(tx: Tx, request: RedactVersion) -> MemoryVersion:
 
 
 def _redact_history(tx: Tx, row: _Row) -> None:
-    """Of a text that the memory has now as well nothing is removed: its present version can be redacted later."""
+    """Keep a text that the memory has now as well: its present version can be redacted later."""
     if row.path is None or row.content is None:
         return
     text, present = records.document_text(row.path, row.content), records.by_id(tx, row.store, row.memory)

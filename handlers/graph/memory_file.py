@@ -63,7 +63,7 @@ def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
 
 
 def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:
-    """Tell of an entity that is merged into one of another type, of the file or `here` in the store."""
+    """Tell of an entity that is merged into an entity of another type, of the file or `here` in the store."""
     first = types.setdefault(entity.name, entity.entityType if here is None else here)
     if first != entity.entityType:
         remarks.add(LeftOut("another type of a name, which keeps its first", place), "merged")

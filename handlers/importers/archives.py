@@ -67,7 +67,7 @@ def parts_of(source: Source, stack: ExitStack) -> list[Part | LeftOut]:
 
 
 def rows_of(part: Part, members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
-    """Yield the rows of a file; of one in a folder or archive that cannot be read, that it is left out."""
+    """Yield the rows of a file; an unreadable file in a folder or archive is reported as left out."""
     try:
         with part.open() as file:
             yield from rows(file, part.name, members)
@@ -88,7 +88,7 @@ def unknown_member(element: Element) -> Iterator[LeftOut]:
 
 
 def _unpacked(part: Part, source: Source) -> IO[bytes]:
-    """Return a file, or a copy of what it holds, if it is compressed."""
+    """Return a file, or a copy of its content if it is compressed."""
     file = part.open()
     is_compressed = file.read(2) == _GZIP
     file.seek(0)
@@ -163,7 +163,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def head_of(path: Path, size: int, *, unpacked: bool = False) -> bytes:
-    """Return the first bytes of a file, or of what it holds, if it is compressed; none if it cannot be read."""
+    """Return the first bytes of a file, or of its content if it is compressed; none if it cannot be read."""
     if not path.is_file():  # a pipe may never end
         return b""
     try:

@@ -36,7 +36,7 @@ _SAID = {"", "text", "multimodal_text"}
 _KINDS = {"image", "audio", "video", "document", "file"}  # of parts without text
 _NO_TEXT = "(no text)"
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
-# The beginnings of what Claude Code itself writes in the name of the person.
+# The beginnings of texts that Claude Code itself writes in the name of the person.
 _NOTICES = (
     "<task-notification>",
     "[Request interrupted by user",
@@ -279,7 +279,7 @@ def _note(number: str, text: str, title: str, category: str, at: str, name: str,
 
 
 def session_items(path: Path) -> Iterator[Item]:
-    """Yield the exchanges of a session, and what in it no person has said."""
+    """Yield the exchanges of a session, and the messages in it of no person."""
     messages: list[_Message] = []
     number = path.stem
     with path.open("rb") as file:

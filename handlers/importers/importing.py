@@ -27,7 +27,7 @@ _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory 
 
 
 class _Tally(NamedTuple):
-    """The results of the records, what is told of others, and the digests of all that were read."""
+    """The results of the records, the remarks on others, and the digests of all that were read."""
 
     counts: Counter[str]
     remarks: Remarks
@@ -114,7 +114,7 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
 
 
 def _screened(record: Item) -> Iterator[Item]:
-    """Yield a record without private text and secrets, and where a secret was; or why it is left out."""
+    """Yield a record without private text and secrets, and the places of secrets; or why it is left out."""
     if isinstance(record, LeftOut):
         yield record
         return

@@ -21,7 +21,7 @@ _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
 _TAG = regex(r"(?:^|(?<=[ \t]))#(?!\d+(?![\w/-]))([\w/-]{1,80})")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
-# A span of code, or where a comment begins.
+# A span of code, or the start of a comment.
 _HIDDEN = regex(r"(`{1,3})[^`\n]{1,500}\1|%%|<!--")
 _LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
 _INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\(([^()\s]{1,500})\)")
@@ -61,7 +61,7 @@ class Link(NamedTuple):
 
 
 def screened(name: str, text: str) -> tuple[Page, list[LeftOut]]:
-    """Return a file in its parts without private text and secrets, and by heading where a secret was.
+    """Return a file in its parts without private text and secrets, and the headings of secrets.
 
     Both are taken out before it is divided: its parts lack the marks, and the name before a value.
     """

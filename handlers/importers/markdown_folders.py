@@ -47,7 +47,7 @@ _MOST_LOOKED_AT = 50
 class Vault(NamedTuple):
     """The folder that notes belong to: the names of its notes, its root, and its name in their keys.
 
-    Without a root, the folders of its name are one.
+    Without a root, all folders of its name are the same.
     """
 
     names: NoteNames

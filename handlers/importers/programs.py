@@ -101,7 +101,7 @@ def _is_export(program: Program, part: Part) -> bool:
 
 
 def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
-    """Yield the items of an export, of several versions of a record the one that was changed last."""
+    """Yield the items of an export, of several versions of a record the last changed."""
     last: dict[int, int] = {}
     for number, item in enumerate(_export_items(program, parts, name)):
         if isinstance(item, Record):

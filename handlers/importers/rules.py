@@ -46,11 +46,11 @@ class Owner(NamedTuple):
     name: str
     root: str
     priority: int = _PROJECT_PRIORITY
-    is_named: bool = False  # by --into, whatever its root
+    is_named: bool = False  # by --into, with any root
 
 
 class _Folder(NamedTuple):
-    """A folder of a project: the start of the paths in it, and what it holds."""
+    """A folder of a project: the start of the paths in it, and its entries."""
 
     prefix: str
     names: frozenset[str] = frozenset()

@@ -27,7 +27,7 @@ class TextFile(NamedTuple):
 
 
 def root_of(folder: Path) -> str:
-    """Return the folder that an import belongs to: of a linked worktree of a repository the main one."""
+    """Return the folder that an import belongs to: of a linked worktree of a repository the main worktree."""
     here = str(folder.resolve())
     return main_worktree(here) or here
 
@@ -100,7 +100,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
-    """Yield the names of the files with any of these endings, in order, and a LeftOut for what is no such file."""
+    """Yield the names of the files with any of these endings, in order, and a LeftOut for every other entry."""
     count = 0
     waiting = [(folder, "")]
     while waiting:
@@ -118,7 +118,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
 
 
 def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Path | str | LeftOut]:
-    """Yield the folders in a folder, the names of its files, and what is neither."""
+    """Yield the folders in a folder, the names of its files, and its other entries."""
     try:
         entries = _entries(folder)
     except OSError as error:

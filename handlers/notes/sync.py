@@ -74,7 +74,7 @@ class FileChanges(NamedTuple):
 def check(tx: Tx, request: object) -> FileChanges | None:
     """Return the changes since the last write, found by a `stat` of every file; None if there are none.
 
-    Restricted to the project that the request names, if any. Of several projects, unreadable ones are skipped.
+    Restricted to the project that the request names, if any. Of several projects, unreadable projects are skipped.
     """
     return _find_changes(tx, select_projects(projects(tx), getattr(request, "project", "")))
 

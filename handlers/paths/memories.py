@@ -42,7 +42,7 @@ MAX_CONTENT_BYTES = 1_048_576
 _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 _MOST_REMARKS = 5
-_MOST_COMPARED = 50  # paths, with one that does not exist
+_MOST_COMPARED = 50  # paths, beside an absent path
 _NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")

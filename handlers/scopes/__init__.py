@@ -41,7 +41,7 @@ def _result(result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the contract's error object: error, code, and context if there is one; a result that was rolled back as it
+    """Return the contract's error object: error, code, and any context; a result that was rolled back as it
     is.
     """
     if fault.label == errors.ROLLED_BACK:

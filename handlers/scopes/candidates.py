@@ -28,8 +28,8 @@ _POINTS_SHARE = 0.3
 _MAX_TEXT_SCORE = 10.0
 _DAY = timedelta(days=1)
 _SCORE_DIGITS = 4
-# The cosine whose similarity is .5, and the scale of the logistic: at .7, a cosine of .2, 17 of 20 questions find what
-# answers them in other words; at a cosine of .4 it was 8.
+# The cosine whose similarity is .5, and the scale of the logistic: at .7, a cosine of .2, 17 of 20 questions find their
+# answer in other words; at a cosine of .4 it was 8.
 _EVEN_COSINE, _COSINE_SCALE = 0.12, 0.094
 
 
@@ -47,7 +47,7 @@ def score(
     related: bool = False,
     relevance: float | None = None,
 ) -> float:
-    """Return the score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
+    """Return the score of an entry, higher is better: up to 19 without a text, up to 10.5 with a text.
 
     `scope` are the `scope_points` of its scope; `tags` is the number of requested tags it has; `relevance` in [0, 1] is
     the fused evidence of the text, None without a text.
@@ -70,7 +70,7 @@ def recency_points(age_days: float) -> float:
 
 
 def age_days(created_at: str, now: datetime) -> float:
-    """Days from a stored time to `now`."""
+    """Count the days from a stored time to `now`."""
     return (now - stored_time(created_at)) / _DAY
 
 
@@ -105,7 +105,7 @@ class Candidate(NamedTuple):
 
 
 class TagIds(NamedTuple):
-    """A filter by tag ids: any of `include` unless it is None, one of each set of `require`, none of `exclude`."""
+    """A filter by tag ids: any of `include` unless it is None, any of each set of `require`, none of `exclude`."""
 
     include: frozenset[str] | None = None
     require: tuple[frozenset[str], ...] = ()
@@ -222,7 +222,7 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
-    """Return the same as of a time: the first of both orders of what is as it was, and all that was deactivated since
+    """Return the same as of a time: the first unchanged entries of both orders, and all that were deactivated since
     or given another category or priority.
     """
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
@@ -317,7 +317,7 @@ def _add_substring_matches(
 ) -> CandidateSet:
     """Return the pool with entries that hold each word of the text as a substring.
 
-    Of what only the rows have, inactive entries and older versions, all of them; of what the index has only if nothing
+    All inactive entries and older versions, which only the rows hold; those of the index only if nothing
     else matches and the index holds none of the words. `filtered_ids` limits the rows to be read, unless it is None.
     """
     words = query.text.split()

@@ -52,7 +52,7 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     if conflict is None:
         raise errors.not_found("Conflict", request.id)
     tx.run("scopes.conflicts.clear_flag", version_id=conflict.version_b_id)
-    tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without one an undo compares the whole index
+    tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without a target an undo compares the whole index
     return ConflictResolved(True, conflict)
 
 

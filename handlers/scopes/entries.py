@@ -84,7 +84,7 @@ def mark_imported(tx: Tx, kind: Kind, entry_id: str, name: str) -> None:
 
 
 def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
-    """Adds a version; one within `CONFLICT_WINDOW` of another, without `expectedVersion`, is recorded as a conflict."""
+    """Adds a version; within `CONFLICT_WINDOW` of another, without `expectedVersion`, it is recorded as a conflict."""
     before = get(tx, kind, request.id)
     _check_expected_version(before[1], request.expected_version)
     check_changes(request)
@@ -117,7 +117,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
 
 
 def latest_version(tx: Tx, entry_id: str) -> Latest:
-    """Return the version with the highest number, which an import may not have made the current one."""
+    """Return the version with the highest number, which is not the current version after some imports."""
     return tx.one("scopes.entries.latest", Latest, id=entry_id) or Latest("", 0, tx.now)
 
 
@@ -177,7 +177,7 @@ def keep_replaced(tx: Tx, before: EntryRow, after: EntryRow) -> None:
 
 
 def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
-    """Deactivates an entry, which frees its name; no effect on an inactive one."""
+    """Deactivates an entry, which frees its name; no effect on an inactive entry."""
     before = get(tx, kind, entry_id)
     if not before[0].is_active:
         return

@@ -50,7 +50,7 @@ class _EntryWithVersion(NamedTuple):
 
 
 def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -> Document:
-    """Everything an import needs to restore these entries; of equal data only `exportedAt` differs."""
+    """Return everything an import needs to restore these entries; of equal data only `exportedAt` differs."""
     rows_by_kind = {kind.plural: _entries(tx, kind, selection) for kind in selection.kinds}
     entries = {
         kind.plural: _exported_entries(tx, kind, rows_by_kind[kind.plural], selection) for kind in selection.kinds

@@ -29,7 +29,7 @@ from kernel.store.transaction import Tx
 MAX_REASONS_SHOWN = 100
 MAX_SCOPES_SHOWN = 20
 # The separators of each format and how many of them a request may hold: a decoded document takes many times the memory
-# of its text. Long texts may hold more, one for each 16 characters.
+# of its text. Long texts may hold another for each 16 characters.
 MAX_SEPARATORS: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
 _CHARACTERS_PER_SEPARATOR = 16
 _NODES_PER_SEPARATOR = 4  # a key, its value and the lists around them; YAML can nest lists without a separator

@@ -231,7 +231,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         closed_session = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
         if closed_session is None:
             raise _not_active(tx, request.id)
-        tx.add_target(("scopes:sessions", request.id, "ended"))  # without one an undo compares the whole index
+        tx.add_target(("scopes:sessions", request.id, "ended"))  # without a target an undo compares the whole index
         return SessionSaved(True, closed_session)
     _check_parent(tx, "project", request.project_id)
     if isinstance(request, StartSession):

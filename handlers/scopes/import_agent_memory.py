@@ -138,7 +138,7 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
     number, created_at = _text(row, "id") or "", _required_time(tx, row, "created_at")
     name = normal_name(_text(row, kind.name_field) or "")
     creator, scope_type = _text(row, "created_by"), _text(row, "scope_type") or GLOBAL
-    # Every entry needs a current version; one without versions gets an empty one.
+    # Every entry needs a current version; without versions it gets an empty version.
     versions = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in versions:
         _add_version(tx, kind, number, version, created_at)
@@ -288,7 +288,7 @@ def _columns(tx: Tx, row: Row, shape: type[Struct]) -> dict[str, Any]:
 
 
 def _column(tx: Tx, row: Row, name: str) -> Any:
-    """Return a column as it is stored here; its name says what it holds."""
+    """Return a column as it is stored here, by the type that its name implies."""
     if name in _REQUIRED_TIMES:
         return _required_time(tx, row, name)
     if name.endswith("_at"):

@@ -65,7 +65,7 @@ class EntryItem(VersionItem, rename="camel"):
 
 
 class ParsedEntry(NamedTuple):
-    """An entry ready to be written: `versions` oldest first, `current` one of them; times as stored."""
+    """An entry ready to be written: `versions` oldest first, `current` among them; times as stored."""
 
     kind: Kind
     item: EntryItem
@@ -134,7 +134,7 @@ class Problem(NamedTuple):
 
 
 class DocumentScopes(NamedTuple):
-    """The scopes of a document; `problems` are the invalid ones."""
+    """The scopes of a document; `problems` are the invalid scopes."""
 
     orgs: list[OrgItem]
     projects: list[ProjectItem]
@@ -143,7 +143,7 @@ class DocumentScopes(NamedTuple):
 
 
 def plain(raw: Any) -> Any:
-    """Return an item of a document as data: those of JSON are decoded one by one, when they are used."""
+    """Return an item of a document as data: items of JSON are decoded when they are used."""
     return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
 
 
@@ -228,7 +228,7 @@ def parse_scopes(raw: Any) -> DocumentScopes:
 
 
 def parse_tags(raw: Any) -> tuple[dict[str, TagItem], list[Problem]]:
-    """Return the tags that a document defines by their names, and the invalid ones."""
+    """Return the tags that a document defines by their names, and the invalid tags."""
     tags: dict[str, TagItem] = {}
     problems: list[Problem] = []
     for number, item in enumerate(as_list(raw)):

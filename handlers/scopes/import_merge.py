@@ -1,4 +1,4 @@
-"""Merges a document into the store: matches its entries with existing ones and applies the conflict strategy."""
+"""Merges a document into the store: matches its entries with those of the store and applies the conflict strategy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -148,7 +148,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             links = (project.tags, project.relations)
             state.taggings.append(Tagging("project", number, f"project {project.name}", *links, False))
     changed_ids = yield from _attach_all(tx, document.get("tags"), state)
-    # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.
+    # An entry that was the same already counts as updated only if it got or lost a tag or a relation.
     for plural, number in state.unchanged:
         state.counts[plural]["updated" if number in changed_ids else "skipped"] += 1
     return state
@@ -167,7 +167,7 @@ def _import_entries(tx: Tx, state: ImportState, items: Sequence[Item]) -> Steps[
 
 
 def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
-    """Return the next entries of a document in their target scopes; for an invalid one its problem."""
+    """Return the next entries of a document in their target scopes; for an invalid entry its problem."""
     return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
@@ -192,7 +192,7 @@ def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -
 
 def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS.values()}
-    # Relations to a project that is mapped to another one go to that one.
+    # Relations to a mapped project go to its target.
     mapped_ids = {
         ("project", source.removeprefix("project:")): target_id
         for source, (target_type, target_id) in options.scope_mapping.items()
@@ -202,7 +202,7 @@ def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
 
 
 def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> None:
-    """Writes one entry, or only counts it if the strategy keeps the existing one."""
+    """Writes one entry, or only counts it if the strategy keeps the existing entry."""
     entry, (kind, item), strategy = labelled_entry.entry, labelled_entry.entry[:2], state.options.strategy
     if problem := _scope_problem(tx, entry):
         state.problems.append(Problem(labelled_entry.label, problem))
@@ -305,9 +305,9 @@ def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
 
 
 def _merge_entry(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) -> bool:
-    """Merges an entry of the document into an existing one, in a new version if a field differs. Whether it changed.
+    """Merges an entry of the document into that of the store, in a new version if a field differs. Whether it changed.
 
-    If the document holds the newest version of this store and later ones, the later ones are added unchanged.
+    If the document holds the newest version of this store and later versions, these are added unchanged.
     `replace` also clears the fields that the document leaves out.
     """
     kind, item, options = entry.kind, entry.item, state.options
@@ -451,7 +451,7 @@ def _add_session(tx: Tx, session: SessionItem) -> Problem | None:
 def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]:
     """Attaches tags, created as the document defines them if missing, and relations: a chunk a step.
 
-    Returns the ids of the items that got or lost one. A relation without an existing target is a problem.
+    Returns the ids of the items that got or lost any. A relation without an existing target is a problem.
     """
     definitions_by_name, problems = parse_tags(definitions)
     state.problems += problems
@@ -481,7 +481,7 @@ def _tag_ids(tx: Tx, definitions_by_name: Mapping[str, TagItem], names: Sequence
 
 
 def add_tag(tx: Tx, columns: Mapping[str, Any]) -> str:
-    """Adds a tag under its own id, or under a new one if that is taken. Its id."""
+    """Adds a tag under its own id, or under a new id if that is taken. Its id."""
     columns = {**columns, **name_key(columns["name"]), "created_at": columns["created_at"] or tx.now}
     fresh = tx.new_id("tag")
     for number in (columns["id"], fresh):

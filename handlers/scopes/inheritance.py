@@ -38,7 +38,7 @@ def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool 
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
-    """Return the id of a scope: None for global; raises a Fault if global has one, or if another type of scope has
+    """Return the id of a scope: None for global; raises a Fault if global has an id, or if another type of scope has
     none.
     """
     if scope_type == GLOBAL:
@@ -64,7 +64,7 @@ def check_scope_filter(tx: Tx, scope_type: ScopeType | None, scope_id: str | Non
 
 
 def scope_to_read(tx: Tx, scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
-    """Return the id of a scope to read: None for global; raises a Fault for an invalid scope and for an unknown one."""
+    """Return the id of a scope to read: None for global; raises a Fault for an invalid or unknown scope."""
     own_id = required_scope_id(scope_type, scope_id, field)
     if own_id is not None:
         check_known_scope(tx, scope_type, own_id, field)

@@ -139,11 +139,11 @@ def _add(tx: Tx, record: Record, number: str) -> None:
 
 
 def _project(tx: Tx, record: Record) -> str:
-    """Return the project of a root, or of a name that was given; else of the name without a root, else a new one."""
+    """Return the project of a root, or of a chosen name; else of the name without a root, else a new project."""
     name, root = normal_name(record.place), record.details["root"]
-    record_ids = {**name_key(name), "org_id": None}
+    name_columns = {**name_key(name), "org_id": None}
     is_named = record.details["is_named"]
-    project = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **record_ids)
+    project = tx.one("scopes.intake.project", _Project, root=root, is_named=is_named, **name_columns)
     if project is not None:
         if project.root is None and not is_named:
             memory_project(tx, UpdateProject(project.id, root_path=root))
@@ -152,5 +152,5 @@ def _project(tx: Tx, record: Record) -> str:
     if scope_exists(tx, "project", number):
         number = stable_id("proj", name, root)
     row_columns = {"id": number, "root_path": root, "description": None, "metadata": None}
-    tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **row_columns, **record_ids)
+    tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **row_columns, **name_columns)
     return number

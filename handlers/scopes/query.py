@@ -169,7 +169,7 @@ def _totals(pool: CandidateSet, skip_count: int, result_count: int) -> Totals:
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[QueryResult]:
-    """Return the results of a page, with one statement for each part of it instead of one for each entry."""
+    """Return the results of a page, with one statement for each part of it instead of each entry."""
     if not page:
         return []
     ids = [item.candidate.id for item in page]

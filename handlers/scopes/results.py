@@ -277,7 +277,7 @@ def to_version(kind: str, row: VersionRow) -> AnyVersion:
 
 
 class Standing(NamedTuple):
-    """What an entry had until a time, when it was given another category or priority."""
+    """The category and priority of an entry until a time, when either was changed."""
 
     entry_id: str
     until: str
@@ -301,7 +301,7 @@ def _priority(priority: int | None) -> int:
 
 
 def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
-    """Return the result type of an entry, including its version if one is given."""
+    """Return the result type of an entry, including its version if a version is given."""
     head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
     tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
     inside: Any = UNSET if current is None else to_version(row.kind, current)

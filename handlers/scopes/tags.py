@@ -133,7 +133,7 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
 
 
 def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the active entries with one of these tags."""
+    """Return the active entries with any of these tags."""
 
     def place(kind: str, key: str) -> tuple[str, str]:
         return (KINDS[kind].space, key)
@@ -142,7 +142,7 @@ def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:
-    """Return the id of the tag to attach; a name without a tag creates one."""
+    """Return the id of the tag to attach; creates the tag of an unknown name."""
     _check_tag(tx, request)
     return request.tag_id or create(tx, request.tag_name or "")[0].id
 

@@ -41,7 +41,7 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
 
 
 def keep_handoff(tx: Tx, handoff: Handoff) -> str:
-    """Stores a handoff in place of the one that a hook has stored before of the same session."""
+    """Stores a handoff in place of the last handoff that a hook has stored of the same session."""
     handoffs = tx.all("sessions.briefing.drop_handoffs", _Replaced, session_id=handoff.session, newest=_NEWEST)
     for old in handoffs:
         index.drop(tx, memories.SPACE, str(old.id))

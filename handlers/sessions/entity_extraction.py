@@ -19,7 +19,7 @@ _KEYWORDS = frozenset(
     """and assert async await case catch def elif else except exec for foreach from func function import lambda match
     not print raise return sizeof switch throw typeof until using when where while with yield class new""".split()
 )
-# Type, hints and pattern; every match contains one of the hints, so a text without any skips the pattern.
+# Type, hints and pattern; every match contains a hint, so a text without any skips the pattern.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("url", ("://",), regex(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
     (

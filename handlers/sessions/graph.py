@@ -32,7 +32,9 @@ ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
 _SETTING = "CODE_MEMORY_ENABLE_GRAPH"
 _MAX_RELATIONS = 1000  # of one result
-_MAX_OF_MEMORIES = 64_000  # characters of observations that memories hold too: each memory that mentions it adds one
+_MAX_OF_MEMORIES = (
+    64_000  # characters of observations that memories hold too: each memory that mentions it adds its own
+)
 _SCORE_DIGITS = 6
 
 
@@ -155,7 +157,7 @@ def add_entity_row(
 
 
 def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
-    """Writes one relation, which is deleted with its memory if it has one. Its id."""
+    """Writes one relation, which is deleted with its memory, if any. Its id."""
     ends = {"source_id": source, "target_id": target, "relation_type": kind}
     number = tx.one("sessions.graph.add_relation", int, **ends, stated=memory is None, now=at)
     if memory is not None:
@@ -199,7 +201,7 @@ def observations_of(tx: Tx, number: int) -> list[str]:
 
 
 def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:
-    """Deletes an observation of an entity, whatever memory it is of. Return the text of the entity before and after.
+    """Deletes an observation of an entity, of any memory. Return the text of the entity before and after.
 
     None if there is none of this text.
     """
@@ -257,7 +259,7 @@ def _source(row: _EntityText) -> IndexSource:
 
 
 def checked_name(field: str, text: str) -> str:
-    """Return the name without surrounding blanks; raises a Fault for an empty one or one with unprintable
+    """Return the name without surrounding blanks; raises a Fault for an empty name or a name with unprintable
     characters.
     """
     name = text.strip()

@@ -40,7 +40,7 @@ class _NewIds(NamedTuple):
 
 
 def _note_id(ids: _NewIds, old: object, new: int) -> None:
-    """Adds an id; one that is no number belongs to a row that no other row refers to."""
+    """Adds an id; unless it is a number, no other row refers to its row."""
     if isinstance(old, int) and -_MAX_ID <= old <= _MAX_ID and (not ids.old or old > ids.old[-1]):
         ids.old.append(old)
         ids.new.append(new)
@@ -80,7 +80,7 @@ def _import_memory(tx: Tx, columns: Columns, numbers: _NewIds) -> str:
     if find_secret([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
         return "sensitive, left out"
     has_date = _utc_time(columns.get("created_at")) is not None
-    # Duplicates count after `since`, and the rows of an earlier import have the very time of this one.
+    # Duplicates count after `since`, and the rows of an earlier import have the very time of this import.
     since = memories.time_before(row.created_at, _ONE_MILLISECOND) if has_date else _ANY_TIME
     number = memories.add(tx, row, since)
     same = {"session_id": row.session_id, "hash": memories.content_hash(row.content), "since": since}
@@ -155,7 +155,7 @@ def _import_entity(tx: Tx, name: str, columns: Columns, source: ExternalDatabase
 
 
 def _is_importable(columns: Columns, numbers: _NewIds) -> bool:
-    """Return whether the memory of a row was imported, if it has one, and its text holds no secret."""
+    """Return whether the memory of a row was imported, if there is a memory, and its text holds no secret."""
     memory = columns.get("memory_id")
     return (memory is None or _new_id(numbers, memory) is not None) and not find_secret([_text(columns.get("content"))])
 

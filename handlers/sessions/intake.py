@@ -55,7 +55,7 @@ def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int
 
 
 def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
-    """Return whether a record is new: UPDATED for a later version of a memory, False for an earlier one."""
+    """Return whether a record is new: UPDATED for a later version of a memory, False for an earlier version."""
     if earlier is None:
         return True
     known_update = stored_object(earlier.metadata).get("from", {}).get("updated", "")

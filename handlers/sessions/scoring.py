@@ -38,7 +38,7 @@ class ScoredCandidate(NamedTuple):
 
 
 def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
-    """Return the score of one candidate; `age` is 0 for a new one and less than 1.
+    """Return the score of one candidate; `age` is 0 for a new memory and less than 1.
 
     A hit by words alone starts from 1.0, content equal to the query from 0.0.
     """
@@ -78,8 +78,8 @@ def age(at: float, now: float) -> float:
 
 
 def recency_filter(ranking: Sequence[ScoredCandidate], top_p: float, *, strict: bool = False) -> list[ScoredCandidate]:
-    """Return the newest share `top_p` of the candidates, at least one; unless `strict`, also older ones that score
-    better than one of these, so that only candidates are dropped that are both older and worse than all that remain.
+    """Return the newest share `top_p` of the candidates, at least one; unless `strict`, also older candidates that
+    score better than any of these. A dropped candidate is both older and worse than all that remain.
     """
     share = top_p if 0.0 < top_p <= 1.0 else 1.0
     count = max(1, math.ceil(round(len(ranking) * share, _SCORE_DIGITS)))

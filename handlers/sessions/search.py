@@ -72,7 +72,7 @@ def _evidence(tx: Tx, query: str, scope: str | None, limit: int) -> dict[int, in
 
 
 def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str | None) -> list[MemoryRow]:
-    """Return the memories with evidence and those equal to the query, best first, of equal ones the newest."""
+    """Return the memories with evidence and those equal to the query, best first, of equal scores the newest."""
     ids, digest = [*evidence], content_hash(query)
     rows = tx.all("sessions.search.by_ids_or_hash", MemoryRow, ids=ids, hash=digest, session_id=scope)
     rows.sort(key=lambda row: (row.created_at, row.id), reverse=True)

@@ -76,7 +76,7 @@ def has_library() -> bool:
 
 
 def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
-    """Return the configured model; None without one or without llama-cpp-python."""
+    """Return the configured model; None without a model or without llama-cpp-python."""
     if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
         return None
     return SummaryModel(
