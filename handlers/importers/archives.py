@@ -173,16 +173,15 @@ def head_of(path: Path, size: int, *, unpacked: bool = False) -> bytes:
         return b""
 
 
-def unpack_tar(path: Path, target: Path, suffixes: tuple[str, ...]) -> Path:
-    """Return the files of a compressed TAR archive with any of these endings, copied into a folder."""
+def unpack_tar(path: Path, target: Path) -> Path:
+    """Return the files of a compressed TAR archive, copied into a folder."""
     try:
         _check_headers(path)
         with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
             for name, file in _members(path.name, archive):
-                if name.endswith(suffixes):
-                    place = target.joinpath(*PurePosixPath(name).parts)
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    _copy(file, place)
+                place = target.joinpath(*PurePosixPath(name).parts)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                _copy(file, place)
             _read_to_end(path.name, whole)
     except UNREADABLE as error:
         raise damaged(path.name, f"is no archive that can be read: {error}") from None

@@ -27,13 +27,15 @@ from handlers.importers.records import (
 )
 from handlers.importers.text_files import files_below, names_below, opened, read_text
 from kernel.core.errors import Fault
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import Record, Source, shown
 from kernel.memories.json_rows import lines
 
 SYSTEM = "cogx"
 _MANIFEST = "manifest.json"
 _HEAD_BYTES = 1 << 16
 _MAJOR = "0"
+# The function for the rows of a kind, and the members of which it makes a memory.
+_Reader = tuple[Callable[[Values, Record], Iterator[Item]], frozenset[str]]
 
 
 def is_archive(path: Path) -> bool:
@@ -48,7 +50,7 @@ def open_archive(source: Source, stack: ExitStack) -> Read:
     folder = source.path
     if not folder.is_dir():
         copy = Path(stack.enter_context(TemporaryDirectory(dir=source.copies)))
-        folder = unpack_tar(source.path, copy, (".json", ".jsonl"))
+        folder = unpack_tar(source.path, copy)
     manifest = next(names_below(folder, _MANIFEST), None)
     if manifest is None:
         raise damaged(source.path.name, f"holds no {_MANIFEST}")
@@ -60,9 +62,12 @@ def open_archive(source: Source, stack: ExitStack) -> Read:
 
 
 def _items(folder: Path, system: str) -> Iterator[Item]:
-    for name in files_below(folder, ".jsonl"):
+    for name in files_below(folder, ""):
         if isinstance(name, LeftOut):
             yield name
+            continue
+        if not name.endswith(".jsonl"):
+            yield from () if name == _MANIFEST else (LeftOut("is no file with memories", name),)
             continue
         try:
             with opened(folder, name) as file:
@@ -70,11 +75,24 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
                     if isinstance(element, LeftOut):
                         yield element
                         continue
-                    kind = text_of(element.value, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
-                    make = _KINDS.get(kind.removesuffix("s"), _unknown)
-                    yield from make(element.value, _base(element.value, system, kind, name))
+                    row = element.row
+                    kind = text_of(row, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
+                    reader = _KINDS.get(kind.removesuffix("s"))
+                    if reader is None:
+                        yield LeftOut(f"of the kind {clean_line(kind, 40)}")
+                        continue
+                    make, members = reader
+                    yield from _other_members(row, members, element.place)
+                    yield from make(row, _base(row, system, kind, name))
         except Fault as fault:
             yield left_out(fault)
+
+
+def _other_members(row: Values, members: frozenset[str], place: str) -> Iterator[LeftOut]:
+    """Yield the members of a row that become no part of a memory; numbers are bounds and weights."""
+    for member, value in filled(row).items():
+        if member not in members and isinstance(value, str | list | dict):
+            yield LeftOut(f"of the member {shown(member)}", place)
 
 
 def _base(row: Values, system: str, kind: str, name: str) -> Record:
@@ -112,6 +130,7 @@ def _episode(row: Values, base: Record) -> Iterator[Item]:
     scope = mapping_in(row.get("scope"))
     session = text_of(scope, "session_id", "run_id") or str(row.get("external_id") or "episode")
     for number, turn in enumerate(map(mapping_in, list_in(row.get("turns")))):
+        yield from _other_members(turn, _TURN, f"{base.key}#{number}")
         yield base._replace(
             dialect="sessions",
             key=f"{base.key}#{number}",
@@ -158,19 +177,24 @@ def _block(row: Values, base: Record) -> Iterator[Item]:
     yield base._replace(dialect="paths", kind="memory block", place="blocks", key=label, text=text_of(row, "value"))
 
 
-def _unknown(row: Values, base: Record) -> Iterator[Item]:
-    yield LeftOut(f"of the kind {clean_line(str(base.origin.get('kind')), 40)}")
+def _reader(make: Callable[[Values, Record], Iterator[Item]], *members: str) -> _Reader:
+    return make, _EVERY_ROW.union(members)
 
 
-_KINDS: Mapping[str, Callable[[Values, Record], Iterator[Item]]] = MappingProxyType(
+_EVERY_ROW = frozenset({"kind", "external_system", "external_id", "created_at", "updated_at"})
+_TURN = frozenset({"role", "content", "occurred_at"})
+_MEMORY = _reader(_memory, "content", "categories", "metadata", "scope")
+_ENTITY = _reader(_entity, "name", "entity_type", "description", "aliases", "attributes", "metadata", "scope")
+_FACT = ("subject_ref", "predicate", "object_ref", "fact_text", "valid_at", "invalid_at", "confidence")
+_KINDS: Mapping[str, _Reader] = MappingProxyType(
     {
-        "memorie": _memory,
-        "memory": _memory,
-        "document": _document,
-        "episode": _episode,
-        "entitie": _entity,
-        "entity": _entity,
-        "fact": _fact,
-        "memory_block": _block,
+        "memorie": _MEMORY,
+        "memory": _MEMORY,
+        "document": _reader(_document, "content", "title", "categories"),
+        "episode": _reader(_episode, "turns", "title", "categories", "metadata", "scope"),
+        "entitie": _ENTITY,
+        "entity": _ENTITY,
+        "fact": _reader(_fact, *_FACT, "categories", "metadata", "scope"),
+        "memory_block": _reader(_block, "label", "value"),
     }
 )

@@ -360,6 +360,7 @@ ROWS = {
     "mcp-memory-service": [{"content": f"Fact {number}.", "content_hash": f"h{number}"} for number in range(3)],
     "letta": [{"id": f"p{number}", "text": f"Passage {number}."} for number in range(3)],
 }
+COGX_ROWS = [{"kind": "memory", "external_id": f"m{number}", "content": f"Fact {number}."} for number in range(3)]
 MEMBERS = {
     "claude-mem": "observations",
     "engram": "observations",
@@ -370,4 +371,6 @@ MEMBERS = {
 
 def written(kind: str, rows: list[Any]) -> str:
     """Return an export of a kind with these rows."""
+    if kind == "cogx":
+        return "\n".join(map(json.dumps, rows))
     return json.dumps({MEMBERS[kind]: rows} if kind in MEMBERS else rows)

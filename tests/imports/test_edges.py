@@ -181,14 +181,16 @@ def test_what_was_undone_can_be_imported_again(shell: Shell, tmp_path: Path) -> 
 
 
 def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text(json.dumps({"cogx_version": "0.1", "source_system": "zep"}))
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "manifest.json").write_text(json.dumps({"cogx_version": "0.1", "source_system": "zep"}))
     turns = [{"role": "user", "content": "yes" if number % 2 else f"turn {number}"} for number in range(60)]
-    (tmp_path / "episodes.jsonl").write_text(json.dumps({"kind": "episode", "external_id": "e", "turns": turns}))
+    (source / "episodes.jsonl").write_text(json.dumps({"kind": "episode", "external_id": "e", "turns": turns}))
     fact = {"kind": "fact", "subject_ref": "a", "predicate": "knows", "object_ref": "b"}
     facts = [{**fact, "external_id": f"f{number}", "fact_text": f"A knew B in {number}"} for number in range(40)]
-    (tmp_path / "facts.jsonl").write_text("\n".join(map(json.dumps, facts)))
-    dry = json.loads(shell.run("import", str(tmp_path), "--dry-run", "--json"))
-    done = shell.bring(tmp_path)
+    (source / "facts.jsonl").write_text("\n".join(map(json.dumps, facts)))
+    dry = json.loads(shell.run("import", str(source), "--dry-run", "--json"))
+    done = shell.bring(source)
     assert dry == {**done, "dry_run": True}
     assert done["counts"] == {"links": 1, "memories": 71, "already there": 68, "left out": 0}
 

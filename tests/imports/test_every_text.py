@@ -340,6 +340,34 @@ def test_a_bundle_there_and_back_keeps_titles_summaries_and_texts(
     assert set(counts) <= {0, 1}, recalled["memories"]  # a weaker hit may stand beside
 
 
+def test_members_of_cogx_that_become_no_memory_are_named(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"cogx_version": "0.1"}')
+    (folder / "notes.txt").write_text("A note.")
+    rows = {
+        "memories": {"content": "Tea is green.", "embedding": [0.5], "rating": 3, "comment": "ours", "nothing": None},
+        "documents": {"content": "A guide.", "mime_type": "text/plain", "metadata": {"page": 1}},
+        "episodes": {"turns": [{"role": "user", "content": "Which tea?", "pictures": [{"name": "a.png"}]}]},
+        "memory_blocks": {"label": "persona", "value": "A helper.", "limit": 2000, "history": ["A bot."]},
+        "raw_nodes": {"type": "Thing"},
+    }
+    for name, row in rows.items():
+        (folder / f"{name}.jsonl").write_text(json.dumps({"external_id": name, **row}))
+    done = shell.bring(folder)
+    assert done["counts"] == {"memories": 2, "memory blocks": 1, "notes": 1, "already there": 0, "left out": 8}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 cogx:episodes#0: of the member pictures",
+        "left out: 1 documents.jsonl, line 1: of the member metadata",
+        "left out: 1 documents.jsonl, line 1: of the member mime_type",
+        "left out: 1 memories.jsonl, line 1: of the member comment",
+        "left out: 1 memories.jsonl, line 1: of the member embedding",
+        "left out: 1 memory_blocks.jsonl, line 1: of the member history",
+        "left out: 1 notes.txt: is no file with memories",
+        "left out: 1 of the kind raw_nodes",
+    ]
+
+
 def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
     """What a page says, without where it comes from."""
     head, body = parsed(page)

@@ -10,8 +10,9 @@ import pytest
 
 from kernel.core.errors import Fault
 from tests.imports.harness import Shell
-from tests.imports.sources import ROWS, text_files, written
+from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, text_files, written
 
+DATA_ROWS = {**ROWS, "cogx": COGX_ROWS}
 ROUNDS = 2  # of each importer; each is a store of its own steps
 
 
@@ -70,44 +71,88 @@ def run(shell: Shell, kind: str, path: Path) -> dict[str, Any] | None:
     return done
 
 
+def data_file(kind: str, folder: Path) -> Path:
+    """The file of a source of this kind that holds its rows; of COGX beside its manifest, which names the format."""
+    if kind != "cogx":
+        return folder / "export.json"
+    (folder / "export").mkdir()
+    (folder / "export" / "manifest.json").write_text('{"cogx_version": "0.1"}', encoding="utf-8")
+    return folder / "export" / "memories.jsonl"
+
+
+def source_of(kind: str, file: Path) -> Path:
+    return file.parent if kind == "cogx" else file
+
+
 def check_counts(done: dict[str, Any]) -> None:
     """The remarks count what is left out, each once."""
     told = [int(remark.split()[2]) for remark in done["remarks"] if remark.startswith("left out: ")]
     assert sum(told) == done["counts"]["left out"]
 
 
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("kind", DATA_ROWS)
 def test_damaged_rows_cost_no_good_row(kind: str, shell: Shell, tmp_path: Path) -> None:
     source = random.Random(kind)
-    path = tmp_path / "export.json"
+    path = data_file(kind, tmp_path)
     before = shell.export().read_bytes()
     for _ in range(ROUNDS):
-        bad = [change({**source.choice(ROWS[kind])}, source) for change in source.sample(DAMAGE, 4)]
+        bad = [change({**source.choice(DATA_ROWS[kind])}, source) for change in source.sample(DAMAGE, 4)]
         rows: list[Any] = [
-            *ROWS[kind],
+            *DATA_ROWS[kind],
             *({**row, "id": f"x{at}"} if isinstance(row, dict) else row for at, row in enumerate(bad)),
         ]
         path.write_text(written(kind, source.sample(rows, len(rows))), encoding="utf-8")
-        done = run(shell, kind, path)
+        done = run(shell, kind, source_of(kind, path))
         assert done is not None
         check_counts(done)
-        assert done["counts"]["memories"] >= len(ROWS[kind]), done
-        again = run(shell, kind, path)
+        assert done["counts"]["memories"] >= len(DATA_ROWS[kind]), done
+        again = run(shell, kind, source_of(kind, path))
         assert again is not None
         assert again["counts"].get("memories", 0) == 0, again
         shell.run("undo", str(shell.audit()[0]["id"]))
         assert shell.export().read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("kind", DATA_ROWS)
 def test_mangled_bytes_raise_nothing(kind: str, shell: Shell, tmp_path: Path) -> None:
     source = random.Random(kind)
-    path = tmp_path / "export.json"
+    path = data_file(kind, tmp_path)
     for _ in range(ROUNDS * 3):
-        path.write_bytes(mangled(written(kind, ROWS[kind]).encode(), source))
+        path.write_bytes(mangled(written(kind, DATA_ROWS[kind]).encode(), source))
+        if done := run(shell, kind, source_of(kind, path)):
+            check_counts(done)
+            shell.run("undo", str(shell.audit()[0]["id"]))
+
+
+BINARIES = (*("claude", "chatgpt", "cogx", "claude-mem", "mcp-memory-service", "mem0 history", "engram"),)
+
+
+def torn(data: bytes, source: random.Random) -> bytes:
+    """The bytes with some of them changed, gone, doubled, or none."""
+    at, end = sorted(source.sample(range(len(data)), 2))
+    return source.choice(
+        [
+            data[:at],
+            data[:at] + bytes([source.randrange(256)]) + data[at + 1 :],
+            data[:at] + source.randbytes(64) + data[at + 64 :],
+            data[:at] + bytes(end - at) + data[end:],
+            data[:at] + data[end:],
+            data + data[at:end],
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", BINARIES)
+def test_torn_databases_and_archives_raise_nothing(name: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(name)
+    path, kind = SOURCES[name].make(tmp_path), SOURCES[name].kind
+    whole, before = path.read_bytes(), shell.export().read_bytes()
+    for _ in range(ROUNDS * 3):
+        path.write_bytes(torn(whole, source))
         if done := run(shell, kind, path):
             check_counts(done)
             shell.run("undo", str(shell.audit()[0]["id"]))
+            assert shell.export().read_bytes() == before
 
 
 PAGE = (
