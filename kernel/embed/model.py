@@ -110,6 +110,13 @@ class Embedder:
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(first), vectors.ids(second), vectors.rows)
 
+    def likest(self, first: bytes, second: bytes) -> float:
+        """Return the largest cosine of a token of one text and a token of another, 0 if one has none."""
+        (vectors, lengths), (others, other_lengths) = (
+            self.token_vectors(text, _SLICE_TOKENS) for text in (first, second)
+        )
+        return float((vectors @ others.T / (lengths[:, None] * other_lengths + _MIN_PEAK)).max(initial=0.0))
+
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
         """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""
         _, vectors = self._loaded or self._load()

@@ -16,9 +16,10 @@ Verdict = Literal["strong", "weak", "none"]
 # A logistic of the cosine and the share of the query's subject that the text nearly holds; of BM25 over `information`
 # if nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
 BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
-# No hit is stronger than the best of the page is for its query and store: the more words of the query it holds, the
-# less chance has put them there, and the more documents there are, the likelier is one that is like any query.
-HELD, DOCUMENTS, PAGE = 7.2, -1.44, 3.3
+# A hit in its store: the more words of the query it holds, and the rarer they are there, the less chance has put them
+# there, and the more documents there are, the likelier is one that is like any query. No hit is stronger than the best.
+HELD, RARE, DOCUMENTS, PAGE = 5.5, 2.0, -1.75, 2.5
+REQUEST = 2.0  # what bears on a request, such as a taste, is less like it than an answer is like its question
 # Of texts in English; of a question and a text of which one is in English; of those in other languages. Cosines of
 # translations are lower: .2 to .45; fitted by hand to languages.py and checked with 48 facts in six other languages.
 _BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -10.0), (MEANING, 14.0, 14.0), (NEAR, 15.0, 13.0)
@@ -26,6 +27,7 @@ WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
 _USUAL_SHARE = 0.3  # if the tokens of no hit were compared
+_USUALLY_RARE = 2.0  # ln(1 + BM25) if nothing was searched by words
 _MOST_WORDS = 1.5  # of `information`: short texts score more
 # Of the query's subject: a text with so much of it may answer. So may a text with a part or a form of a single word.
 _MOST = 0.8
@@ -48,10 +50,15 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     kinds = np.zeros(len(unread), np.int64) if languages is None or is_word else languages
     bias, meaning, near = np.array((_BIASES, _MEANINGS, _NEARS)).take(kinds, 1)
     odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + near * _filled(matches.near)
-    held = HELD * np.log1p(_filled(matches.exact) * query.words)
-    page = np.where(np.isnan(matches.near), -np.inf, odds + held).max(initial=-np.inf)
-    if np.isfinite(page):
-        odds = np.minimum(odds, page + DOCUMENTS * np.log(max(query.documents, 1)) + PAGE)
+    rare = np.log1p(np.nan_to_num(matches.words)) if query.by_words else _USUALLY_RARE
+    # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
+    held = HELD * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
+    within = odds + held + DOCUMENTS * np.log(max(query.documents, 1)) + PAGE
+    page = np.where(np.isnan(matches.near), -np.inf, within).max(initial=-np.inf)
+    if query.is_request:
+        odds += REQUEST
+    elif np.isfinite(page):
+        odds = np.minimum(np.maximum(odds, within), page)
     found, by_meaning = ~np.isnan(matches.words), _logistic(odds)
     may = found & ((matches.exact >= _MOST) | is_word)
     by_meaning[may] = np.maximum(by_meaning[may], WEAK)

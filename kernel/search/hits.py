@@ -32,13 +32,16 @@ class Hit(NamedTuple):
 
 class Reading(NamedTuple):
     """A query as it was read, the BM25 of a text of mean length that holds each of its words once, the number of its
-    words but for function words, and that of the documents searched.
+    words but for function words, and that of the documents searched; whether it was searched for by words, and whether
+    it asks for something to be done or advised.
     """
 
     text: str = ""
     information: float = 0.0
     words: int = 1
     documents: int = 1
+    by_words: bool = True
+    is_request: bool = False
 
 
 class Candidates(NamedTuple):

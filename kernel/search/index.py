@@ -202,13 +202,11 @@ def search(
     semantic: bool = True,
     all_matches: bool = False,
     per_partition: bool = False,
-    global_idf: bool = False,
 ) -> list[Hit]:
     """Return the union of the `limit` best documents by BM25 and the `limit` nearest by vector, in no particular order.
 
     With `all_matches`, every lexical match is returned, with a similarity for the best `limit` only; with
-    `per_partition`, the `limit` best lexical matches of each pair of `within`. With `global_idf`, ranks are comparable
-    between searches.
+    `per_partition`, the `limit` best lexical matches of each pair of `within`.
     """
     ids = _partition_ids(tx, text, within)
     if ids == []:
@@ -221,7 +219,7 @@ def search(
     elif by_partition and ids is not None:
         ranks = bm25_search_each(tx, text, ids, limit)
     elif lexical:
-        ranks = bm25_search(tx, text, partitions, limit, global_idf=global_idf)
+        ranks = bm25_search(tx, text, partitions, limit)
     near = vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {}
     return _hits(tx, ranks, near)
 
@@ -255,7 +253,7 @@ def find(
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, weight, documents=size))
+    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical))
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

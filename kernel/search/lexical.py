@@ -54,13 +54,11 @@ class _Frequencies(NamedTuple):
     total: int
 
 
-def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False) -> Ranks:
-    """At most `limit` documents that hold terms of `text`, best first.
-
-    In small partitions document frequencies are those of the partitions, unless `global_idf`, which makes the ranks of
-    different searches comparable.
+def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int) -> Ranks:
+    """At most `limit` documents that hold terms of `text`, best first; in small partitions the document frequencies are
+    those of the partitions.
     """
-    return _search(tx, _terms(tx, text), partitions, limit, global_idf=global_idf)
+    return _search(tx, _terms(tx, text), partitions, limit)
 
 
 def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
@@ -76,7 +74,7 @@ def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -
     }
     matches: Ranks = {}
     for partition in single_partitions(tx, partitions, large):
-        matches |= _search(tx, terms, partition, limit, frequencies=frequencies if counted_ids == partitions else None)
+        matches |= _search(tx, terms, partition, limit, frequencies if counted_ids == partitions else None)
     return matches
 
 
@@ -176,8 +174,6 @@ def _search(
     terms: list[Term],
     partitions: PartitionSet | None,
     limit: int,
-    *,
-    global_idf: bool = False,
     frequencies: _Frequencies | None = None,
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
@@ -186,12 +182,12 @@ def _search(
     if not searchable:
         return {}
     within, joined_ids = _partition_filter(large, frequency, total)
-    if total <= _FTS5_RANKED_ROWS and not small and not joined_ids and not global_idf and not _has_dropped(tx):
+    if total <= _FTS5_RANKED_ROWS and not small and not joined_ids and not _has_dropped(tx):
         return _ranked_by_fts5(tx, candidate_queries(searchable, frequency, total, within, limit), limit)
     rows = dict(_match_rows(tx, partition_query(searchable, small), ())) if small else {}
     if large or not partitions:
         rows |= _match_until(tx, candidate_queries(searchable, frequency, total, within, limit), joined_ids)
-    local = bool(small) and not large and not global_idf
+    local = bool(small) and not large
     counts = None if local else [frequency.get(term.stem, 0) for term in searchable]
     docs = partitions.docs if local and partitions else total
     return _ranked([*rows], [*rows.values()], len(searchable), docs, counts, limit)

@@ -14,6 +14,9 @@ from kernel.store.transaction import Tx
 
 COMMON_TEXT = " ".join(sorted(STOP_WORDS))
 """Its vector is the direction all texts share, by which sketches are centred (see `Sketcher`)."""
+# Words that ask for advice, to which those of other languages are near, and words that follow an order's verb.
+_ADVICE, _LIKE_ADVICE = "should recommend suggest advise help plan", 0.55
+_AFTER_VERBS = frozenset("a an the my me our us this these some your".split())
 _COMMON_DIGEST = zlib.crc32(COMMON_TEXT.encode())
 
 
@@ -46,17 +49,26 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
 
 
 class Question(NamedTuple):
-    """The embedding of a query, and the tokens and the number of its words but for function words."""
+    """The embedding of a query, the tokens and the number of its words but for function words, and whether it asks for
+    something to be done or advised.
+    """
 
     whole: Embedding
     subject: bytes
     words: int
+    is_request: bool
 
 
 def embed_question(tx: Tx, text: str) -> Question | None:
     """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
-    embedded = embed_texts(tx, [text, subject := subject_of(text)])
-    return Question(embedded[0], embedded[1].tokens, len(subject.split())) if embedded and embedded[0].scale else None
+    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text), _ADVICE]), tx.context.embedder
+    if not embedded or embedder is None or not embedded[0].scale:
+        return None
+    whole, about, advice = embedded
+    first, second, *rest = *text.lower().split(maxsplit=2), "", ""
+    is_order = bool(rest[:-1]) and first not in STOP_WORDS and second in _AFTER_VERBS
+    is_request = is_order or embedder.likest(whole.tokens, advice.tokens) > _LIKE_ADVICE
+    return Question(whole, about.tokens, len(subject.split()), is_request)
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:

@@ -13,6 +13,7 @@ from kernel.search.hits import Candidates, Reading
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
+USUAL = index.Weights()
 TEXTS = [
     "The car needs new winter tyres before November",
     "Ada prefers green tea in the morning",
@@ -206,6 +207,44 @@ def test_no_hit_is_stronger_than_its_page_and_a_faint_one_stays_beside_a_clear_o
     alone = strengths(candidates([0.38], [0.35], [0.0], 2000))
     beside = strengths(candidates([0.38, 0.7], [0.35, 0.9], [0.0, 0.9], 2000))
     assert [index.verdict(strength) for strength in (*alone, *beside)] == ["none", "weak", "strong"]
+
+
+def test_what_no_other_document_holds_says_more_than_what_many_hold() -> None:
+    evidence = candidates([0.5], [0.5], [0.3], 2000)
+    common, rare = (strengths(evidence._replace(words=np.array([words])))[0] for words in (0.5, 9.0))
+    assert [index.verdict(float(strength)) for strength in (common, rare)] == ["none", "weak"]
+
+
+TASTES = [
+    "Loud restaurants give me a headache.",
+    "I get seasick on small boats.",
+    "Horror films keep me awake at night.",
+    "Public transport is how I get around, I have no car.",
+]
+
+
+REQUESTS = {
+    "suggest something to do at the sea": 1,
+    "which restaurant would you recommend": 0,
+    "what should we watch tonight": 2,
+    "recomienda algo para ver esta noche": 2,
+}
+
+
+def test_a_request_gets_the_taste_that_it_bears_on(tmp_path: Path) -> None:
+    with open_indexed_store(tmp_path, MODEL) as opened:
+        opened.put([*TASTES, *FACTS])
+        assert {request: answers(opened, request)[:1] for request in REQUESTS} == {
+            request: [number] for request, number in REQUESTS.items()
+        }
+
+
+def test_copies_are_no_further_documents_that_may_be_like_a_query_by_chance(tmp_path: Path) -> None:
+    copies = [f"{text[:-1]}, says note {number}." for number in range(40) for text in FACTS[:3]]
+    with open_indexed_store(tmp_path, MODEL) as opened:
+        opened.put(copies)
+        found = opened.reader.read(CALLER, lambda tx: index.rerank(tx, "shellfish", index.find(tx, "shellfish"), USUAL))
+    assert found.fused.found.query.documents < len(copies) / 2
 
 
 ALONE = """
