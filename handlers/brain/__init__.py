@@ -123,9 +123,7 @@ TOOLS: tuple[Tool, ...] = (
 
 
 def _import_project_brain(source: Source) -> Steps[Imported]:
-    from handlers.brain.import_project_brain import (
-        import_files,
-    )  # for the command only, so that a server starts without it
+    from handlers.brain.import_project_brain import import_files  # for the command only
 
     return import_files(source)
 

@@ -127,12 +127,10 @@ def get_entity_full(tx: Tx, request: GetEntityFull) -> EntityFull:
     db, key = request.db, request.id
     space(tx, db)
     entity = _get(tx, db, key)
-    linked_memories = tx.all("brain.entities.linked", Memory, db=db, id=key)
-    ids = {row.id for row in linked_memories}
-    scope_memories = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in ids]
-    return EntityFull(
-        entity, linked_memories, scope_memories, tx.all("brain.entities.related", _related, db=db, id=key)
-    )
+    memories = tx.all("brain.entities.linked", Memory, db=db, id=key)
+    ids = {row.id for row in memories}
+    in_scope = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in ids]
+    return EntityFull(entity, memories, in_scope, tx.all("brain.entities.related", _related, db=db, id=key))
 
 
 def delete_entity(tx: Tx, request: DeleteEntity) -> str:

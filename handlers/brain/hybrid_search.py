@@ -160,10 +160,9 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
     hits = valid(tx, request.db, width, nearest, lambda item: item.hit.id)[:width]
     candidates = _evidence(tx, request.db, hits, types)
     used_weights = weights if index.has_model(tx) else replace(weights, vector=0.0)
-    hit_signals = [signals(evidence, used_weights) for _, evidence in candidates]
+    parts = [signals(evidence, used_weights) for _, evidence in candidates]
     in_order = sorted(
-        zip(hit_signals, (hit for hit, _ in candidates), strict=True),
-        key=lambda pair: (-total_score(pair[0]), pair[1].doc),
+        zip(parts, (hit for hit, _ in candidates), strict=True), key=lambda pair: (-total_score(pair[0]), pair[1].doc)
     )
     best = in_order[: request.limit]
     # Scored with four columns of each candidate; the full rows are read for the results only.

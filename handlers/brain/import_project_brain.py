@@ -73,15 +73,13 @@ def import_files(source: Source) -> Steps[Imported]:
     Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
     embedded again.
     """
-    path, databases_setting = source.path, source.settings[DATABASES]
-    names = {db: f"{db}.db" for db in databases_setting if (path / f"{db}.db").is_file()}
+    path, dbs = source.path, source.settings[DATABASES]
+    names = {db: f"{db}.db" for db in dbs if (path / f"{db}.db").is_file()}
     readable = {db: path / name for db, name in names.items() if not _refusal(path, name)}
     if not readable:
-        raise Fault(
-            "invalid", f"There is no {' or '.join(f'{db}.db' for db in databases_setting)} in {path.name or path}."
-        )
-    further = sorted(file.name for file in path.glob("*.db") if file.stem not in databases_setting)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(databases_setting)}" for name in further]
+        raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in dbs)} in {path.name or path}.")
+    further = sorted(file.name for file in path.glob("*.db") if file.stem not in dbs)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(dbs)}" for name in further]
     remarks += [f"{name}: left out, as it is {why}" for name in names.values() if (why := _refusal(path, name))]
     with ExitStack() as stack:
         files = [_opened(stack, db, file, source) for db, file in readable.items()]
@@ -109,11 +107,9 @@ def _refusal(folder: Path, name: str) -> str:
     return ""
 
 
-def _opened(stack: ExitStack, db: str, file: Path, import_source: Source) -> _File:
+def _opened(stack: ExitStack, db: str, file: Path, origin: Source) -> _File:
     """Return the file of a database, once all that is imported from it has been found readable."""
-    source = stack.enter_context(
-        open_external(_decrypted(file, import_source.password, import_source.copies), import_source.copies)
-    )
+    source = stack.enter_context(open_external(_decrypted(file, origin.password, origin.copies), origin.copies))
     source.check(dict.fromkeys(TABLES, ()))
     source.index("memory_history", "memory_id")
     return _File(db, source, dict.fromkeys(TABLES, 0), dict.fromkeys(TABLES_WITH_TAGS, 0), [])

@@ -205,7 +205,5 @@ def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
 
 def free_predecessors(tx: Tx, db: str, key: str) -> None:
     """Takes a memory that is about to be deleted from those it replaced, which may then be replaced again."""
-    for predecessor in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
-        history.append(
-            tx, f"brain:{db}", predecessor.id, "updated", before=predecessor.content, reason=f"Deleted {key}"
-        )
+    for old in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
+        history.append(tx, f"brain:{db}", old.id, "updated", before=old.content, reason=f"Deleted {key}")

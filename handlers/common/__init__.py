@@ -1,10 +1,10 @@
 """Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from handlers.common import as_of
-from handlers.common.filters import SETTINGS, Filters
+from handlers.common.filters import SETTINGS
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
 from handlers.common.prompts import PROMPTS, complete
@@ -32,25 +32,20 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items, unrecorded_count = find_by_ids(tx, request)
+        items, count = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), unrecorded_count), whole)
+        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), count), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
     earlier_page = decode_cursor(request.cursor, sought) if request.cursor else None
     search_query = prepare(tx, request, earlier_page)
     candidates, ranking = find(tx, search_query) if request.query.strip() else (None, find_newest(tx, search_query))
-    seen_page = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
-    unrecorded_count = _unrecorded(tx, search_query.filters)
-    results = RankedResults(
-        ranking.items, _signals(candidates), sought, seen_page, unrecorded_count, ranking.below, ranking.expired
-    )
+    start = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
+    filters = search_query.filters
+    count = as_of.count_unrecorded(tx, filters) if filters.at else UNSET
+    results = RankedResults(ranking.items, _signals(candidates), sought, start, count, ranking.below, ranking.expired)
     return page(results, request)
-
-
-def _unrecorded(tx: Tx, filters: Filters) -> int | UnsetType:
-    return as_of.count_unrecorded(tx, filters) if filters.at else UNSET
 
 
 def _signals(candidates: Candidates | None) -> list[str]:

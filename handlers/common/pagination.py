@@ -105,10 +105,8 @@ def _left_out(expired: int) -> str:
 
 def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
     missing = tokens_of(_encode(_least(item, _BARE))).most - room
-    least_tokens = request.max_tokens + max(1, math.ceil(missing))
-    return Fault(
-        "invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {least_tokens}"
-    )
+    least = request.max_tokens + max(1, math.ceil(missing))
+    return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {least}")
 
 
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:

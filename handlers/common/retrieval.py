@@ -184,10 +184,8 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
             raise Fault("invalid", f"ids: {one_line(id_, 80)} is not an id of a recall")
         keys.append((space, key))
     at = query.filters.at
-    documents, unrecorded_count = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
-    return [
-        ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)
-    ], unrecorded_count
+    documents, absent = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
+    return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], absent
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:

@@ -347,15 +347,13 @@ def reaching(hits: Sequence[Scored], floor: float) -> list[tuple[float, Scored]]
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
     """Return the memories with any of these tags; only files that hold the longest word of a tag are parsed."""
-    folded_tags = {tag.casefold() for tag in tags}
+    folds = {tag.casefold() for tag in tags}
     words = [max(_WORD.findall(tag.lower()), key=len, default="") for tag in tags]
     rows = tx.all("notes.memories.with_words", _FileRow, words=words)
     return [
         (space(row.project), row.path)
         for row in rows
-        if any(
-            tag.casefold() in folded_tags for tag in note_file.parse_memory(row.path, row.content, row.modified).tags
-        )
+        if any(tag.casefold() in folds for tag in note_file.parse_memory(row.path, row.content, row.modified).tags)
     ]
 
 

@@ -61,7 +61,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     """
     path, size = _checked_path(request.path), checked_size(request.content)
     if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
-        raise _taken(path)
+        raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
     _index_and_append(tx, path, "created", None, request.content)
     return Added("ok", path, size, tx.now)
 
@@ -238,10 +238,6 @@ def _missing(tx: Tx, path: str, advice: str) -> Fault:
     listing = tx.all("paths.memories.page", ListedMemory, after="", limit=_MOST_COMPARED, **bounds)
     near = did_you_mean(path, [memory.path for memory in listing]).rstrip("?")
     return Fault("not_found", f'Path "{path}" does not exist{near}, {advice}')
-
-
-def _taken(path: str) -> Fault:
-    return Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
 
 
 def _checked_path(text: str) -> str:

@@ -66,9 +66,7 @@ TOOLS: tuple[Tool, ...] = (
 
 
 def _import_agent_memory(source: Source) -> Steps[Imported]:
-    from handlers.scopes.import_agent_memory import (
-        import_database,
-    )  # for the command only, so that a server starts without it
+    from handlers.scopes.import_agent_memory import import_database  # for the command only
 
     return import_database(source)
 

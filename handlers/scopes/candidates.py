@@ -205,13 +205,8 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     Within one scope, entries sort by the column `standing` (which includes recency) while they are fresh, and by
     priority afterwards, so the first of both orders are enough.
     """
-    excluded_tags = sorted(query.tags.exclude) if query.tags.exclude else None
-    params = {
-        "scopes": query.scopes,
-        "shadowed": query.include_shadowed,
-        "excluded": excluded_tags,
-        "limit": query.limit,
-    }
+    excludes = sorted(query.tags.exclude) if query.tags.exclude else None
+    params = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excludes, "limit": query.limit}
     items = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
         items += tx.all("scopes.query.by_priority", Candidate, **params)

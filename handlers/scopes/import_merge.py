@@ -314,14 +314,12 @@ def _merge_entry(tx: Tx, state: ImportState, entry: ParsedEntry, number: str) ->
     before = entries.get(tx, kind, number)
     version_id = _fast_forward(tx, state, entry, number)
     if version_id is None:
-        stored_fields = {field: getattr(before[1], field) for field in kind.version_fields}
+        fields = {field: getattr(before[1], field) for field in kind.version_fields}
         columns = _version_columns(kind, entry.current)
         if options.strategy == "update":
-            columns |= {
-                field: stored_fields[field] for field in kind.version_fields if getattr(entry.current, field) is None
-            }
+            columns |= {field: fields[field] for field in kind.version_fields if getattr(entry.current, field) is None}
         version_id = before[1].id
-        if columns != stored_fields:
+        if columns != fields:
             last = entries.latest_version(tx, number).version_num
             later = VersionItem(version_num=last + 1, change_reason=UPDATE_REASON)
             version_id = _add_version(tx, state, kind, number, later, columns, tx.now, options.imported_by)
@@ -430,12 +428,12 @@ def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Pr
         hint = f'map "project:{project.id}" to project {same_name[0]} with scopeMapping'
         return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
     created_at = project.created_at or tx.now
-    row_columns = {
+    times = {
         "created_at": created_at,
         "updated_at": project.updated_at or created_at,
         "metadata": dumps(project.metadata),
     }
-    tx.run("scopes.import_merge.add_project", **asdict(project) | row_columns | key)
+    tx.run("scopes.import_merge.add_project", **asdict(project) | times | key)
     return None
 
 

@@ -211,12 +211,8 @@ def _checkout(tx: Tx, path: str, request: Checkout) -> Lock:
     tx.run("scopes.locks.delete_expired", now=tx.now)
     # The number of this row is the fencing number: greater than every earlier one, also after a reset.
     fence = _add_event(tx, path, "checkout", request.agent_id, request.agent_id)
-    lock_columns = {
-        "expires_at": _expiry(tx.now, request.expires_in),
-        "metadata": dumps(request.metadata),
-        "now": tx.now,
-    }
-    columns = {**asdict(request), **lock_columns, "id": tx.new_id("lock"), "path": path, "fence": fence}
+    times = {"expires_at": _expiry(tx.now, request.expires_in), "metadata": dumps(request.metadata), "now": tx.now}
+    columns = {**asdict(request), **times, "id": tx.new_id("lock"), "path": path, "fence": fence}
     lock = tx.one("scopes.locks.acquire", _lock_row, **columns)
     if lock is None:
         current = _active_lock(tx, path)

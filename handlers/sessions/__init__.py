@@ -50,9 +50,7 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def _import_code_memory(source: Source) -> Steps[Imported]:
-    from handlers.sessions.import_code_memory import (
-        code_memory,
-    )  # for the command only, so that a server starts without it
+    from handlers.sessions.import_code_memory import code_memory  # for the command only
 
     return code_memory(source)
 
