@@ -229,12 +229,13 @@ class ThreadPool:
         self._ready: deque[CallQueue] = deque()
         self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
         self._pausing = False  # one thread waits for the end of a head start
+        self._looking = False  # the thread that holds the lock looks at the queues before it gives it back
         self._threads: list[threading.Thread] = []
 
     def announce(self, queue: CallQueue) -> None:
         """Notes that a queue has a job that may begin; the caller holds the lock."""
         self._ready.append(queue)
-        if not self._pausing:
+        if not (self._pausing or self._looking):
             self._wake()
 
     def begin_all(self) -> None:
@@ -269,32 +270,40 @@ class ThreadPool:
     def _serve(self) -> None:
         own = threading.Lock()
         own.acquire()
-        while (turn := self._next(own)) is not None:
-            queue, jobs, late = turn
-            fail_all(late, _busy())
-            answer_all(late)
-            if jobs:
-                queue.run(jobs)
-            with self.lock:
-                del self._begun[threading.get_ident()]
-                queue.end(jobs)
+        turn: _Turn | None = None
+        while (turn := self._next(own, turn)) is not None:
+            fail_all(turn.late, _busy())
+            answer_all(turn.late)
+            if turn.jobs:
+                turn.queue.run(turn.jobs)
 
-    def _next(self, own: threading.Lock) -> tuple[CallQueue, list[Job], list[Job]] | None:
-        """Return the queue whose turn it is, its jobs and late ones, waiting for one; None once all have stopped."""
+    def _next(self, own: threading.Lock, last: "_Turn | None") -> "_Turn | None":
+        """Return the next turn after the `last` one of this thread, waiting for it; None once all queues have stopped.
+
+        One hold of the lock ends a turn and takes the next, so that no other thread wakes up for nothing.
+        """
         pausing = False
         while True:
             with self.lock:
+                self._looking = True
+                if last is not None:
+                    del self._begun[threading.get_ident()]
+                    last.queue.end(last.jobs)
+                    last = None
                 if pausing:
                     pausing = self._pausing = False
                 now = time.monotonic()
                 delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
+                turn: _Turn | None = None
                 if self._ready and delay <= 0:
                     self._begun[threading.get_ident()] = now
                     queue = self._ready.popleft()
-                    jobs, late = queue.begin()
+                    turn = _Turn(queue, *queue.begin())
+                self._looking = False
+                if turn is not None:
                     if self._ready and not self._pausing:
                         self._wake()
-                    return queue, jobs, late
+                    return turn
                 if not (self._ready or self.queues):
                     return None
                 if self._ready and not self._pausing:
@@ -305,6 +314,14 @@ class ThreadPool:
                 time.sleep(delay)
             else:
                 own.acquire()
+
+
+class _Turn(NamedTuple):
+    """The jobs of a queue that a thread runs, and those that have waited too long."""
+
+    queue: CallQueue
+    jobs: list[Job]
+    late: list[Job]
 
 
 def _caller(job: Job) -> str:
