@@ -10,7 +10,8 @@ from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
 from handlers.importers.records import Item, LeftOut, damaged
-from handlers.importers.text_files import files_below, names_below, read_or_name, root_of
+from handlers.importers.text_files import TextFile, files_below, names_below, read_or_name, root_of
+from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
@@ -18,6 +19,7 @@ _INDEX = "MEMORY.md"
 _MEMORY_FOLDER = "memory"
 _SUMMARIES = "rollout_summaries"
 _USER_PRIORITY = 50
+_OF_LIST = regex(r"\s*(?:#|[-*+]?\s*$|[-*+]\s[^\n]*(?:\.md\)|\]\]))")  # headings, and items with a link
 
 
 def is_claude_code(path: Path) -> bool:
@@ -58,10 +60,10 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
     for name in files_below(folder, ".md"):
         if isinstance(name, LeftOut):
             yield name
-        elif name.rpartition("/")[2] == _INDEX:
-            yield LeftOut("a list of other memories", name)
         elif name in labels:
             yield from note_items(CLAUDE_CODE, read_or_name(folder, name, labels[name]), vaults[_project(labels[name])])
+        elif name.rpartition("/")[2] == _INDEX:
+            yield LeftOut("a list of other memories", name)
         elif name == "CLAUDE.md":
             yield from rules.file_items(folder, name, rules.Owner("", root_of(folder), _USER_PRIORITY))
 
@@ -71,9 +73,15 @@ def _labels(folder: Path) -> Iterator[tuple[str, str]]:
     is_memory = folder.name == _MEMORY_FOLDER
     for name in names_below(folder, ".md"):
         path = folder / name
-        if path.name != _INDEX and (is_memory or path.parent.name == _MEMORY_FOLDER):
+        if (is_memory or path.parent.name == _MEMORY_FOLDER) and (path.name != _INDEX or _has_own_text(folder, name)):
             project = (folder if is_memory else path.parent).resolve().parent.name
             yield name, f"{project}/{name if is_memory else path.name}"
+
+
+def _has_own_text(folder: Path, name: str) -> bool:
+    """Return whether a list of memories has lines that lead to none, as agents write some facts into the list alone."""
+    file = read_or_name(folder, name)
+    return isinstance(file, TextFile) and not all(map(_OF_LIST.match, file.text.splitlines()))
 
 
 def _project(label: str) -> str:

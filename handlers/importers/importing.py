@@ -21,7 +21,7 @@ Open = Callable[[Source, ExitStack], Read]
 _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small one keeps slices short
 _BATCH_CHARACTERS = 64 << 10
 _EMPTY, _LARGE = "empty", "larger than a memory may be"
-_ALREADY, _ARCHIVED = "already there", "archived"
+_ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
 _WITHOUT_TEXT = {"entity", "link", "relation", PARTS}
 _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory blocks"}
 
@@ -100,7 +100,7 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
         if isinstance(item, LeftOut):
             tally.remarks.add(item)
         elif _is_repeated(item, tally):
-            tally.counts[_ALREADY] += 1
+            tally.counts[_REPEATED] += 1
         else:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():

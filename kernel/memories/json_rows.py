@@ -224,12 +224,12 @@ class _Reader:
         else:
             is_document = item is None or _is_like_document(self._data, self._at, members)
         if item is None or is_document:
-            yield from self._members()
+            yield from self._members(members)
         else:
             self._at = end
             yield item
 
-    def _members(self) -> Iterator[Element | LeftOut]:
+    def _members(self, members: Collection[str]) -> Iterator[Element | LeftOut]:
         """Yield the rows of the lists that are members of the object here, and its other members."""
         self._at += 1
         while (mark := self._mark_before(b"}")) != b"}":
@@ -241,15 +241,15 @@ class _Reader:
                 self._at += 1
                 if self._mark() == b"[":
                     self._at += 1
-                    yield from self._list(name)
+                    yield from self._list(name, of_rows=name in members)
                 else:
                     yield Element(name, decoded(self._value()), place)
             except _Damaged as damage:
                 yield self._damage(damage, place, _NEXT_MEMBER)
         self._at += 1
 
-    def _list(self, member: str) -> Iterator[Element | LeftOut]:
-        """Yield the rows of a list to its end, and of lists in it."""
+    def _list(self, member: str, *, of_rows: bool = True) -> Iterator[Element | LeftOut]:
+        """Yield the rows of a list to its end, and of lists in it; other values of a list of rows are damage."""
         depth = 1
         while depth:
             mark, place = self._mark_before(b"]"), self._here()
@@ -264,6 +264,8 @@ class _Reader:
             else:
                 self._beginning = self._beginning or _beginning(value, 0)
                 item = _element(member, value, place)
+                if isinstance(item, LeftOut) and item.reason == _NO_OBJECT and not of_rows:
+                    item = Element(member, [decoded(value)], place)
                 is_inside_out = isinstance(item, LeftOut) and self._mark() not in b",]{"
                 yield self._damage(_Damaged(_NO_JSON), place) if is_inside_out else item
 

@@ -278,34 +278,16 @@ class ThreadPool:
                 turn.queue.run(turn.jobs)
 
     def _next(self, own: threading.Lock, last: "_Turn | None") -> "_Turn | None":
-        """Return the next turn after the `last` one of this thread, waiting for it; None once all queues have stopped.
-
-        One hold of the lock ends a turn and takes the next, so that no other thread wakes up for nothing.
-        """
+        """Return the next turn after the `last` of this thread, waiting for it; None once all queues have stopped."""
         pausing = False
         while True:
             with self.lock:
-                self._looking = True
-                if last is not None:
-                    del self._begun[threading.get_ident()]
-                    last.queue.end(last.jobs)
-                    last = None
                 if pausing:
                     pausing = self._pausing = False
-                now = time.monotonic()
-                delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
-                turn: _Turn | None = None
-                if self._ready and delay <= 0:
-                    self._begun[threading.get_ident()] = now
-                    queue = self._ready.popleft()
-                    turn = _Turn(queue, *queue.begin())
-                self._looking = False
-                if turn is not None:
-                    if self._ready and not self._pausing:
-                        self._wake()
+                turn, delay = self._take(last)
+                last = None
+                if turn is not None or not (self._ready or self.queues):
                     return turn
-                if not (self._ready or self.queues):
-                    return None
                 if self._ready and not self._pausing:
                     pausing = self._pausing = True
                 else:
@@ -314,6 +296,27 @@ class ThreadPool:
                 time.sleep(delay)
             else:
                 own.acquire()
+
+    def _take(self, last: "_Turn | None") -> "tuple[_Turn | None, float]":
+        """Ends the `last` turn of a thread and takes its next, so that no other thread wakes up for nothing.
+
+        Without a turn that may begin now, returns None and the seconds to the end of the head start.
+        """
+        self._looking = True
+        if last is not None:
+            del self._begun[threading.get_ident()]
+            last.queue.end(last.jobs)
+        now = time.monotonic()
+        delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
+        turn: _Turn | None = None
+        if self._ready and delay <= 0:
+            self._begun[threading.get_ident()] = now
+            queue = self._ready.popleft()
+            turn = _Turn(queue, *queue.begin())
+        self._looking = False
+        if turn is not None and self._ready and not self._pausing:
+            self._wake()
+        return turn, delay
 
 
 class _Turn(NamedTuple):

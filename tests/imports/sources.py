@@ -279,7 +279,7 @@ SOURCES: Mapping[str, Given] = {
     "basic-memory": Given(
         fixture("basic-memory"),
         "basic-memory",
-        {"entities": 3, "links": 6, "memories": 3, "notes": 3, "already there": 3, "left out": 0},
+        {"entities": 3, "links": 6, "memories": 3, "notes": 3, "repeated": 3, "already there": 0, "left out": 0},
     ),
     "cogx": Given(
         fixture("export.cogx.tar.gz"),

@@ -19,7 +19,7 @@ SOURCES = {
     "basic-memory": ("N.md", {"more.md": "---\npermalink: more\n---\nMore.\n"}),
     "okf": ("N.md", {"index.md": "---\nokf_version: '0.2'\n---\n"}),
     "codex": ("rollout_summaries/N.md", {"memory_summary.md": "-"}),
-    "claude-code": ("web/memory/N.md", {"web/memory/MEMORY.md": "- N\n"}),
+    "claude-code": ("web/memory/N.md", {"web/memory/MEMORY.md": "- [N](N.md)\n"}),
     "rules": ("packages/api/AGENTS.md", {"AGENTS.md": "# Build\nUse make.\n"}),
 }
 

@@ -51,8 +51,40 @@ def test_an_observation_that_is_added_above_others_is_the_only_new_one(shell: Sh
     assert shell.export().read_bytes().count(b'"content":"second"') == 1
 
 
+def test_a_list_of_memories_with_facts_of_its_own_is_a_note(shell: Shell, tmp_path: Path) -> None:
+    lines = "# Memory\n\n## Style\n- [style](style.md) - four spaces\n- Deploy with `make ship` only.\n"
+    source = folder(tmp_path / "web" / "memory", MEMORY=lines, style="We indent by four spaces.")
+    done = shell.bring(source)
+    assert (done["counts"]["notes"], done["counts"]["left out"]) == (2, 0)
+    assert "Deploy with `make ship` only." in shell.run("recall", "deploy with make ship")
+    assert shell.bring(source)["counts"].keys() <= {"already there", "repeated", "left out"}
+
+
+def test_what_a_source_names_twice_is_not_counted_as_there_before(shell: Shell, tmp_path: Path) -> None:
+    vault = folder(tmp_path / "vault", a="[[Ada]] wrote it.", b="[[Ada]] read it.", c="Ask [[Ada]].")
+    done = shell.bring(vault)
+    assert done["counts"]["already there"] == 0
+    assert shell.bring(vault)["counts"]["already there"] == sum(
+        count for name, count in done["counts"].items() if name not in {"repeated", "left out"}
+    )
+
+
+def test_numbers_in_lists_that_no_importer_reads_are_no_damage(shell: Shell, tmp_path: Path) -> None:
+    agent = {"agent_type": "memgpt_agent", "core_memory": [{"label": "human", "value": "Ada likes tea."}]}
+    (tmp_path / "ada.af").write_text(json.dumps({**agent, "messages": [], "in_context_message_indices": [0, 1, "2"]}))
+    done = shell.bring(tmp_path / "ada.af", "--strict")
+    assert done["counts"] == {"memory blocks": 1, "already there": 0, "left out": 3}
+    assert done["remarks"] == ["left out: 3 of the member in_context_message_indices"]
+
+
 def test_one_project_of_claude_code_is_the_same_by_itself_and_with_all_others(shell: Shell, tmp_path: Path) -> None:
-    project = folder(tmp_path / "claude", **{"projects/-work-app/memory/MEMORY": "- a list"}) / "projects" / "-work-app"
+    project = (
+        folder(
+            tmp_path / "claude", **{"projects/-work-app/memory/MEMORY": "# Memory\n- [style](style.md) - four spaces"}
+        )
+        / "projects"
+        / "-work-app"
+    )
     folder(project / "memory", style="We indent by four spaces.")
     assert shell.bring(project / "memory")["counts"]["notes"] == 1
     for again in (project, tmp_path / "claude"):
@@ -192,7 +224,7 @@ def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: She
     dry = json.loads(shell.run("import", str(source), "--dry-run", "--json"))
     done = shell.bring(source)
     assert dry == {**done, "dry_run": True}
-    assert done["counts"] == {"links": 1, "memories": 71, "already there": 68, "left out": 0}
+    assert done["counts"] == {"links": 1, "memories": 71, "repeated": 68, "already there": 0, "left out": 0}
 
 
 @pytest.mark.parametrize(

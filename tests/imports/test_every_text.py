@@ -243,7 +243,11 @@ DEPLOY = (
 INVOICES = "---\ndescription: When invoices are made\n---\nThe ostrich job makes invoices at midnight.\n"
 # Of each program: its files, what is asked, and words of the body below the description.
 DESCRIBED: dict[str, tuple[dict[str, str], str, str]] = {
-    "claude-code": ({"memory/MEMORY.md": "- a list\n", "memory/deploy_guide.md": DEPLOY}, "zebra dashboard", "kamal"),
+    "claude-code": (
+        {"memory/MEMORY.md": "- [a list](deploy_guide.md)\n", "memory/deploy_guide.md": DEPLOY},
+        "zebra dashboard",
+        "kamal",
+    ),
     "codex": ({"memory_summary.md": "-", "rollout_summaries/one.md": DEPLOY}, "zebra dashboard", "kamal"),
     "obsidian": ({".obsidian/app.json": "{}", "jobs.md": INVOICES}, "ostrich job", "midnight"),
     "basic-memory": ({"jobs.md": INVOICES.replace("---\n", "---\npermalink: jobs\n", 1)}, "ostrich job", "midnight"),
