@@ -95,9 +95,9 @@ def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
 def without_nulls(request: type[Request], arguments: Any) -> Any:
     """Return decoded arguments without each null that says that an optional parameter is not given.
 
-    That is a null for a parameter with a default, of a type without null, or for one that only other actions of the
-    tool have; the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key
-    of `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
+    That is a null for a parameter with a default, of a type without null, or that only other actions of the tool have;
+    the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key of
+    `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
     """
     return _without_nulls(arguments, inspect.type_info(request))
 
@@ -160,7 +160,7 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
 
 
 def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
-    """Return the nearest name to one that an object does not have, and the names that it has."""
+    """Return the nearest name to a name that an object does not have, and the names that it has."""
     kinds = [inspect.type_info(tool.request)]
     for step in path_steps(path):
         kinds = [part for kind in kinds for part in _parts(kind, step)]

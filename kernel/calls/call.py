@@ -34,7 +34,7 @@ _clock = time.perf_counter
 
 
 class ToolEntry:
-    """A tool with its dialect, and its batch form if it has one.
+    """A tool with its dialect, and its batch form, if any.
 
     `required` is the permission its calls need. A `short` tool is answered on the event loop; the calls of a `stepwise`
     one are queued more than once. `observers` are notified of its calls, as those of the dispatch.
@@ -60,7 +60,7 @@ class ToolEntry:
 
 
 def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
-    """Return the tool with the `follow` of these dialects as its precheck, unless it has one."""
+    """Return the tool with the `follow` of these dialects as its precheck, unless it has its own."""
     follows = [dialect.files.follow for dialect in dialects if dialect.files.follow is not None]
     if not follows or tool.hooks.precheck is not None:
         return tool

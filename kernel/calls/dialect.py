@@ -21,7 +21,7 @@ Keys = Sequence[tuple[str, str]]  # (space, key) of memories
 class RestMethod(NamedTuple):
     """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument.
 
-    `client` is the one that names the calling program, `body` the most bytes of a request if they are fewer.
+    `client` is the argument that names the calling program, `body` the most bytes of a request if they are fewer.
     """
 
     verb: str

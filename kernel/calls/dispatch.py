@@ -60,10 +60,10 @@ def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Faul
     except Fault as fault:
         return fault
     except Exception as error:
-        known = as_fault(error)
-        if known is not None:
-            _log.warning("call %s: %s: %s", call_id(), type(error).__name__, known.message)
-            return known
+        fault = as_fault(error)
+        if fault is not None:
+            _log.warning("call %s: %s: %s", call_id(), type(error).__name__, fault.message)
+            return fault
         _log.exception("call %s failed", call_id())
         return Fault("internal", "Internal error.")
 

@@ -41,8 +41,8 @@ class ResourceTemplate(NamedTuple):
 class Resources(NamedTuple):
     """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`.
 
-    `whole` is the URI of one that every call which writes may change: clients can subscribe to it. `fixed` ones do not
-    change while the server runs.
+    `whole` is the URI of a resource that every call which writes may change: clients can subscribe to it. `fixed`
+    resources do not change while the server runs.
     """
 
     scheme: str

@@ -1,4 +1,4 @@
-"""A retried write is not a second one: its answer is kept for a day under the key that the client gave the call.
+"""A retried write is not a second write: its answer is kept for a day under the key that the client gave the call.
 
 The key is the `Idempotency-Key` header of draft-ietf-httpapi-idempotency-key-header, or `idempotencyKey` in the `_meta`
 of an MCP request. It is committed with the write: a call whose answer was lost is answered again, and not run again.

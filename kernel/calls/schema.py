@@ -175,7 +175,7 @@ def _choices(shape: Schema) -> list[Schema]:
 
 
 def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
-    """Return the names of the definitions that a schema refers to, directly or through another one."""
+    """Return the names of the definitions that a schema refers to, directly or through another definition."""
     names: set[str] = set()
     pending: list[object] = [schema]
     while pending:

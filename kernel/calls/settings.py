@@ -83,9 +83,9 @@ def number(low: int, high: int) -> Parse:
 def fraction(low: float, high: float) -> Parse:
     """Return a number from `low` to `high`."""
 
-    def parse(given: str) -> float:
+    def parse(text: str) -> float:
         try:
-            value = float(given)
+            value = float(text)
         except ValueError:
             value = math.nan
         if not low <= value <= high:

@@ -1,4 +1,4 @@
-"""The stores of all tenants: the main one is always open, the others while they are used, as far as memory allows."""
+"""The stores of all tenants: the main store is always open, the others while they are used, as far as memory allows."""
 
 import asyncio
 import logging

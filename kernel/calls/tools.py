@@ -16,7 +16,7 @@ Handler = Callable[..., Result]
 
 
 class Hints(NamedTuple):
-    """The hints of a tool for clients; a `short` one (under about 50 microseconds) runs on the event loop.
+    """The hints of a tool for clients; a `short` tool (under about 50 microseconds) runs on the event loop.
 
     Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
     costs every conversation tokens. `view` is the URI of the MCP App that shows its results.

@@ -268,9 +268,9 @@ def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
     """Return one of these words; the first is the default."""
-    given = values.get(name) or choices[0]
+    word = values.get(name) or choices[0]
     for choice in choices:
-        if given == choice:
+        if word == choice:
             return choice
     raise Fault("invalid", f"{name} is {', '.join(choices[:-1])} or {choices[-1]}")
 

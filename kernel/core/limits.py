@@ -195,18 +195,18 @@ def excess(body: bytes, limits: Limits) -> str:
     """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
-    values, found = 1, bytearray()
+    values, brackets_left = 1, bytearray()
     for part in _outside_strings(body):
         brackets = part.translate(_SQUARE, _NOT_BRACKETS)
         values += part.count(b",") + brackets.count(b"[")
         if values > limits.values:
             return "too many values"
-        found += brackets
+        brackets_left += brackets
     for _ in range(limits.depth):
-        if not found:
+        if not brackets_left:
             return ""
-        found = found.replace(b"[]", b"")  # removes the innermost level, and only that
-    return "nested too deeply" if found else ""
+        brackets_left = brackets_left.replace(b"[]", b"")  # removes the innermost level, and only that
+    return "nested too deeply" if brackets_left else ""
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:

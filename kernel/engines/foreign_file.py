@@ -31,16 +31,16 @@ class ExternalDatabase:
         self._stored: dict[str, list[str]] = {}
 
     def tables(self) -> list[str]:
-        """Return the names of the ordinary tables; virtual ones may need a module that is not loaded."""
+        """Return the names of the ordinary tables; virtual tables may need a module that is not loaded."""
         return [name for name, kind in self._kinds() if kind == "table" and not name.startswith("sqlite_")]
 
-    def check(self, needed: Mapping[str, Sequence[str]]) -> None:
+    def check(self, tables: Mapping[str, Sequence[str]]) -> None:
         """Reads these tables to their end, before anything is imported from them.
 
-        Raises Fault("invalid") for one that cannot be read or lacks a column that is needed, and for what is no
+        Raises Fault("invalid") for a table that cannot be read or lacks a column that is needed, and for what is no
         ordinary table; a table may be missing.
         """
-        for table, required in needed.items():
+        for table, required in tables.items():
             columns = self._columns(table)
             source = f"{self._name}: the table {table}"
             for column in required if columns else ():

@@ -49,7 +49,7 @@ def pending_migrations(db: Connection, root: Path = ROOT) -> int:
 
 
 def schema_version(db: Connection) -> int:
-    """Return the schema of the file, 0 for an empty one; raises Fault("storage") for a file of another program."""
+    """Return the schema of the file, 0 for an empty file; raises Fault("storage") for a file of another program."""
     tables = db.values("SELECT count(*) FROM sqlite_schema")[0][0]
     application_id = db.pragma("application_id")
     if application_id != APPLICATION_ID and (application_id or tables):

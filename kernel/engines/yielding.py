@@ -80,7 +80,7 @@ class Turns:
             return work(tx)
 
     def run(self, steps: Steps[R], ahead: "Callable[[], Mapping[str, Embedding]] | None" = None) -> R:
-        """Return the result of steps, in slices; `ahead()` embeds what the next one begins with, before it has the
+        """Return the result of steps, in slices; `ahead()` embeds the first texts of the next, before it has the
         lock.
         """
         slices = Slices(steps)

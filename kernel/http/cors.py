@@ -23,7 +23,7 @@ class Cors(CORSMiddleware):
         self._origins = limits.origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request; one from another origin is left to the application, which refuses it."""
+        """Answers one request; a request from another origin is left to the application, which refuses it."""
         ours = self.is_allowed_origin(Headers(scope=scope)["origin"])
         await (super().__call__ if ours else self.app)(scope, receive, send)
 

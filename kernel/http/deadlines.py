@@ -10,7 +10,7 @@ _LOOP_STALL_SECONDS = 1.0
 
 
 class Deadlined(Protocol):
-    """A connection with deadlines; `on_deadline(now)` acts if one has passed, and returns when to check again."""
+    """A connection with deadlines; `on_deadline(now)` acts if any has passed, and returns when to check again."""
 
     slot: int
     loop: asyncio.AbstractEventLoop

@@ -1,6 +1,6 @@
 """Answers POSTs to known paths from the parser's callbacks, without an ASGI task between socket and dispatch.
 
-A request that is chunked and in several segments, large, upgrading, pipelined behind a pending one, of a page in a
+A request that is chunked and in several segments, large, upgrading, pipelined behind a pending request, of a page in a
 browser, or answered by a stream goes to the ASGI application, so that nothing here handles those.
 """
 

@@ -51,7 +51,7 @@ class _HttpRejected(ProtocolError):
 
 
 class _AccessRefused(ProtocolError):
-    """An unauthenticated request, or one without the permission it needs."""
+    """An unauthenticated request, or a request without the permission it needs."""
 
     def __init__(self, refusal: AccessRefusal) -> None:
         super().__init__(INVALID_REQUEST, refusal.reason)
@@ -139,10 +139,10 @@ class Endpoint:
         dispatch = tenants.main if caller.tenant == MAIN else tenants.open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._limits.body:
             return None
-        opened = self._open(raw, headers, b"", body, caller, dispatch)
-        if isinstance(opened, HttpResponse):
-            return opened
-        service, inbound = opened
+        request = self._open(raw, headers, b"", body, caller, dispatch)
+        if isinstance(request, HttpResponse):
+            return request
+        service, inbound = request
         if service.is_interactive(inbound):
             return None
         try:

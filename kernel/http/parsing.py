@@ -31,7 +31,7 @@ class ParsingProtocol(HttpToolsProtocol):
     reading = BETWEEN_REQUESTS
     upgrading = False  # the parser leaves the body of this request to another protocol
     rejected = False
-    trailers: Trailers | None = None  # while the chunk being read has no body, as the last one
+    trailers: Trailers | None = None  # while the chunk being read has no body, as the last chunk
 
     @abstractmethod
     def reject(self, status: int) -> None:

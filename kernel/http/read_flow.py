@@ -12,7 +12,7 @@ _REQUESTS_PER_TURN = 2
 _FEW_BYTES = 18 * MAX_QUEUED  # hold no more requests than may wait: none is shorter than `GET / HTTP/1.1`, empty line
 _PIECE_BYTES = 65536
 _REST_SECONDS = 0.05
-_HEAD_END = b"\r\n\r\n"  # every request has one; that a body may have more of them only makes for smaller pieces
+_HEAD_END = b"\r\n\r\n"  # every request has it; that a body may have more of them only makes for smaller pieces
 
 
 def fits_one_turn(data: bytes) -> bool:

@@ -86,7 +86,7 @@ class MethodRoutes:
         self._roots = frozenset(path.partition("/{")[0] for path in by_path)
 
     def serves(self, path: str) -> bool:
-        """Return whether a path is a root of methods, or below one."""
+        """Return whether a path is a root of methods, or below a root."""
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -84,7 +84,7 @@ class UpdateStream:
 
 
 class _Session:
-    """The subscriptions of a session, its stream, and the notifications that wait for one."""
+    """The subscriptions of a session, its stream, and the notifications that wait for a stream."""
 
     def __init__(self, owner: _Owner) -> None:
         self.owner = owner
@@ -141,7 +141,7 @@ class UpdateStreams:
         return list(self._open.values()).count(_owner(caller)) < _MAX_OF_CALLER
 
     async def run_session(self, id_: str, caller: Caller, send: Send, receive: Receive, *, allowed: Allowed) -> None:
-        """The stream of a session, in place of one that is open."""
+        """The stream of a session, in place of a stream that is open."""
         session = self._session(id_, caller)
         stream = UpdateStream(send, session.waiting)
         if session.stream is not None:
@@ -202,13 +202,13 @@ class UpdateStreams:
             session.subscriptions.drop(uri)
 
     def _session(self, id_: str, caller: Caller) -> _Session:
-        found = self._sessions.setdefault(id_, _Session(_owner(caller)))
-        mine = [other_id for other_id, session in self._sessions.items() if session.owner == found.owner]
+        session_here = self._sessions.setdefault(id_, _Session(_owner(caller)))
+        mine = [other_id for other_id, session in self._sessions.items() if session.owner == session_here.owner]
         if len(mine) > _MAX_OF_CALLER or len(self._sessions) > _MAX_SESSIONS:
             several = mine if len(mine) > _MAX_OF_CALLER else self._sessions
             idle = (other_id for other_id in several if self._sessions[other_id].stream is None and other_id != id_)
             self.end_session(next(idle, ""))
-        return found
+        return session_here
 
     def _signed(self, id_: str, caller: Caller) -> str:
         text = "\0".join((id_, caller.tenant, caller.key)).encode()

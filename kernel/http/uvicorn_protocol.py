@@ -147,7 +147,7 @@ class LimitedProtocol(ParsingProtocol):
         self.transport.abort()
 
     def shutdown(self) -> None:
-        """Closes the connection, after the response if one is due; an incomplete request gets none."""
+        """Closes the connection, after a response that is due; an incomplete request gets none."""
         if self.reading and not self._response_due():
             self.transport.close()
         else:
@@ -176,7 +176,7 @@ class LimitedProtocol(ParsingProtocol):
         return now + self.limits.stall_seconds
 
     def reject(self, status: int) -> None:
-        """Rejects the request being read and closes, after the response to an earlier request if one is due."""
+        """Rejects the request being read and closes, after a response to an earlier request that is due."""
         if self.rejected or self.transport.is_closing():
             return
         self.discard_input()
@@ -252,7 +252,7 @@ class LimitedProtocol(ParsingProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _response_due(self) -> bool:
-        """Return whether a response to an earlier request is pending, or one to this request has started."""
+        """Return whether a response to an earlier request is pending, or a response to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-# A client this long behind may be closed; one that takes its answer at once is never behind for so long.
+# A client this long behind may be closed; a client that takes its answer at once is never behind for so long.
 _GRACE_SECONDS = 1.0
 
 

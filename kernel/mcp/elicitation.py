@@ -91,15 +91,15 @@ class Elicitation:
 def missing(inputs: Mapping[str, Mapping[str, Any]], offered: Capabilities) -> Object:
     """Return the capabilities these input requests need and the client did not declare, as an object of objects."""
     lacking: dict[str, dict[str, Object]] = {}
-    for wanted in inputs.values():
-        capability, part = _need(wanted)
+    for wish in inputs.values():
+        capability, part = _need(wish)
         if not _offers(offered, capability, part):
             lacking.setdefault(capability, {}).update({part: {}} if part else {})
     return lacking
 
 
-def _need(wanted: Mapping[str, Any]) -> tuple[str, str]:
-    method, params = wanted["method"], wanted.get("params", {})
+def _need(wish: Mapping[str, Any]) -> tuple[str, str]:
+    method, params = wish["method"], wish.get("params", {})
     if method == "elicitation/create":
         return "elicitation", params.get("mode", "form")
     if method == "sampling/createMessage":

@@ -13,13 +13,14 @@ _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has
 
 
 class LastIds(NamedTuple):
-    """The last ids ever assigned to documents, vectors and deletions; 0 before the first. And whether full text holds
-    words of deleted documents, which no search may use.
+    """The last ids ever assigned to documents, vectors and deletions; 0 before the first. The number of documents. And
+    whether full text holds words of deleted documents, which no search may use.
     """
 
     doc: int
     vector: int
     deletion: int
+    docs: int
     has_dropped: int = 0
 
 
@@ -42,7 +43,7 @@ class SearchCache:
         self._near_words_of = 0
         self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
         self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
-        self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
+        self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
@@ -55,7 +56,7 @@ class SearchCache:
         """Return the last ids that `tx` sees, read once in a transaction that only reads."""
         reader, ids = self._last_ids
         if reader is not tx or not tx.readonly:
-            ids = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
+            ids = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0, 0)
             self._last_ids = (tx, ids)
         return ids
 

@@ -59,15 +59,15 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
         odds += REQUEST
     elif np.isfinite(page):
         odds = np.minimum(np.maximum(odds, within), page)
-    found, by_meaning = ~np.isnan(matches.words), _logistic(odds)
-    may = found & ((matches.exact >= _MOST) | is_word)
+    by_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
+    may = by_words & ((matches.exact >= _MOST) | is_word)
     by_meaning[may] = np.maximum(by_meaning[may], WEAK)
     if _is_number(query.text):
-        whole = found & ((matches.exact >= _WHOLE) | query.text.isalnum())
+        whole = by_words & ((matches.exact >= _WHOLE) | query.text.isalnum())
         return np.where(whole, by_meaning, 0.0)
     if not unread.any():
         return by_meaning
-    return np.where(unread, np.where(found, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
+    return np.where(unread, np.where(by_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
 
 
 def _filled(shares: "Floats") -> "Floats":

@@ -244,7 +244,7 @@ def find(
         partitions = None if ids is None else partition_set(tx, ids)
         if docs is None:
             few = partitions and not partitions.large
-            size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).doc
+            size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).docs
         feed = ask_vectors(tx) if semantic else None
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)

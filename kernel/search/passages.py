@@ -60,11 +60,11 @@ def judge(tx: Tx, text: str, query: Question, bodies: Sequence[Body]) -> Judged 
     if not embeddings or embedder is None:
         return None
     tx.drop_embeddings(texts)
-    found = embedder.interaction(
+    shares = embedder.interaction(
         query.whole.tokens, [embedding.tokens for embedding in embeddings], subject=query.subject
     )
     cosines = [query.whole.cosine(embedding) for embedding in embeddings]
-    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *found)))
+    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *shares)))
 
 
 def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:

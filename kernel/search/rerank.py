@@ -112,14 +112,14 @@ def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _
     A near-duplicate that has no place in the pool takes the values of the first of its group.
     """
     places = [at for at, tokens in enumerate(pool.tokens) if tokens]
-    found = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
+    shares = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
     late, exact, near = (values.copy() for values in matches.columns[3:])
     # Near-duplicates say the same, so that they are no further chance to be like a query.
     documents = matches.query.documents * len(pool.tokens) // max(len(pool.tokens), len(pool.duplicates.docs), 1)
     reading = matches.query._replace(words=query.words, documents=documents, is_request=query.is_request)
     matches = matches._replace(late=late, exact=exact, near=near, query=reading)
     at = matches.docs.searchsorted(pool.windows[places, 2])
-    late[at], exact[at], near[at] = found
+    late[at], exact[at], near[at] = shares
     leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
     duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
     at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])

@@ -134,8 +134,8 @@ class Auth:
         except Unauthenticated:
             return ""
 
-    def _authenticate(self, given: bytes, digest: bytes) -> CachedCaller:
-        scheme, _, bearer = given.decode("latin-1").partition(" ")
+    def _authenticate(self, header: bytes, digest: bytes) -> CachedCaller:
+        scheme, _, bearer = header.decode("latin-1").partition(" ")
         bearer = bearer.strip()
         if scheme.lower() != "bearer" or not bearer:
             return self._anonymous("", "A key is needed: Authorization: Bearer KEY")

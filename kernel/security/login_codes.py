@@ -45,8 +45,8 @@ class LoginCodes:
         digest = _digest(code)
         with self._lock():
             for place in self._places:
-                found, id_, ends = _SLOT.unpack_from(self._memory, place)
-                if found == digest:
+                other, id_, ends = _SLOT.unpack_from(self._memory, place)
+                if other == digest:
                     self._memory[place : place + _SLOT.size] = _EMPTY
                     return id_.decode() if time.monotonic() < ends else None
         return None

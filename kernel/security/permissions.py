@@ -142,10 +142,10 @@ def check_permission(
             raise Forbidden(name, required.most)
         return
     if request is None:
-        known = [action for action in _named_actions(arguments) if action in actions]
-        if not known:
+        ours = [action for action in _named_actions(arguments) if action in actions]
+        if not ours:
             return  # the call fails with an error in its arguments
-        action = max(known, key=lambda action: actions[action])
+        action = max(ours, key=lambda action: actions[action])
     else:
         action = action_of(request)
     needed = actions.get(action, Permission.admin)

@@ -49,10 +49,10 @@ class RateLimiter:
         caller = self.authenticator.key_id(dict(headers)) or address
         if self._shared is not None:
             return self._shared.update(caller, partial(self.take, now=now))
-        found = self._buckets.get(caller)
-        bucket, seconds = self.take(found, now)
+        before = self._buckets.get(caller)
+        bucket, seconds = self.take(before, now)
         if not seconds:
-            if found is None and len(self._buckets) >= _MAX_BUCKETS:
+            if before is None and len(self._buckets) >= _MAX_BUCKETS:
                 self._drop_buckets(now)
             self._buckets[caller] = bucket
         return seconds

@@ -62,7 +62,7 @@ READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_al
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 SETTING_PREFIXES = setting_prefixes(setting for dialect in DIALECTS for setting in dialect.settings)
 _FILES_OF_A_TENANT = 8  # its lock, and the file and the log of each of its connections
-_MAPPED_BYTES = 4 << 20  # of a tenant's file; the pages of a smaller one fit into the cache of a connection
+_MAPPED_BYTES = 4 << 20  # of a tenant's file; the pages of a smaller file fit into the cache of a connection
 _BACKUPS = ".backups"  # in the place of a tenant, of which none has this name
 
 

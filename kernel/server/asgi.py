@@ -88,7 +88,7 @@ class Application:
         if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
             await self._console(scope, receive, send)
             return
-        if path.endswith("/") and path.startswith(("/mcp", "/tools/")):  # clients add one to the address they are given
+        if path.endswith("/") and path.startswith(("/mcp", "/tools/")):  # clients add a slash to an address
             scope = {**scope, "path": path[:-1]}
         has_origin = scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"])
         await (self._cors if has_origin else self._route)(scope, receive, send)
@@ -192,13 +192,13 @@ class Application:
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         """Return the counters of all workers."""
-        seen, worker = self._snapshot(registry), self._worker
+        snapshot, worker = self._snapshot(registry), self._worker
         answers = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(answers, Fault):
             return answers
         for answer in answers:
-            seen = seen.plus(msgspec.json.decode(answer, type=type(seen)))
-        return seen
+            snapshot = snapshot.plus(msgspec.json.decode(answer, type=type(snapshot)))
+        return snapshot
 
     def snapshot(self) -> bytes:
         """Return the counters of this process, for its siblings."""
@@ -217,7 +217,7 @@ class Application:
         return now if self._before is None else now.plus(self._before)
 
     def _counters_before(self) -> "Snapshot | None":
-        """Return the counters of the worker that this one takes the place of."""
+        """Return the counters of the worker whose place this worker takes."""
         if self._worker is None or self.kernel.metrics is None:
             return None
         from kernel.observe.metrics import kept_counters
@@ -242,7 +242,7 @@ def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastR
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:
-    """Return the dialects at /mcp and over stdio: all that are served, extra ones only if the configuration names
+    """Return the dialects at /mcp and over stdio: all that are served, extra dialects only if the configuration names
     some.
     """
     served = kernel.dispatch.dialects
@@ -274,7 +274,7 @@ def readiness(kernel: Kernel) -> Ready:
 
 
 def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
-    """Return keys are required once there was one, or if the server listens beyond the loopback interface."""
+    """Return the access control: keys are required once there was a key, or beyond the loopback interface."""
     config, store = kernel.config, kernel.store
     issuer = config.oauth
     tokens = None if issuer is None else _tokens(config, issuer, paths)

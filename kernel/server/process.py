@@ -29,7 +29,7 @@ def end_within(seconds: float) -> None:
 
 
 def inherited_sockets(environment: Mapping[str, str], process: int) -> list[socket.socket]:
-    """Return the listening sockets passed to `process` by socket activation; raises Fault for one that does
+    """Return the listening sockets passed to `process` by socket activation; raises Fault for a socket that does
     not listen.
     """
     count = environment.get("LISTEN_FDS", "0")
@@ -94,7 +94,7 @@ def connection_limit(most: int) -> int:
 
 
 def descriptors() -> int:
-    """Return how many files the process may open; raises the soft limit to the hard one."""
+    """Return how many files the process may open; raises the soft limit to the hard limit."""
     if sys.platform == "win32":
         return _MAX_DESCRIPTORS
     import resource

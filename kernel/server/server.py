@@ -228,7 +228,7 @@ class Server(uvicorn.Server):
 
 
 def _kept_counters(worker: "Worker") -> bytes:
-    """Return the counters of the worker that this one takes the place of, for its siblings."""
+    """Return the counters of the worker whose place this worker takes, for its siblings."""
     import msgspec  # a start does not wait for it
 
     from kernel.observe.metrics import kept_counters

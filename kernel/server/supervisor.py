@@ -18,7 +18,7 @@ from kernel.core.data_dir import make_private
 from kernel.server.worker import NOT_SERVING, SIGNALS, Channel, Shared, Worker, end_with_parent, shared_bytes
 
 _KILL_SECONDS = 4.8  # for workers to end: they give themselves a little less
-_RESTART_SECONDS = 1.0  # between two starts of one worker, so that one that cannot start does not take a core
+_RESTART_SECONDS = 1.0  # between two starts of one worker, so that a worker that cannot start does not take a core
 _log = logging.getLogger("quipu")
 
 
@@ -65,21 +65,21 @@ class Supervisor:
         return self._replace(whole=whole)
 
     def _replace(self, *, whole: bool) -> Worker | int:
-        """Replaces workers that die, unless the first one has not even opened the store."""
+        """Replaces workers that die, unless the first has not even opened the store."""
         status = 0
         while self._running:
             pid, ended = os.waitpid(-1, 0)
-            found = self._running.pop(pid, None)
-            if found is None:  # the first process of a container inherits those that others leave
+            worker_here = self._running.pop(pid, None)
+            if worker_here is None:  # the first process of a container inherits those that others leave
                 continue
-            self._shared.set_connections(found.number, NOT_SERVING)
+            self._shared.set_connections(worker_here.number, NOT_SERVING)
             code = os.waitstatus_to_exitcode(ended)
             if self._stopping or not whole:
                 status = max(status, min(abs(code), 1))
                 continue
-            _log.warning("worker %d has ended with status %d; another takes its place", found.number, code)
-            time.sleep(max(0.0, found.since + _RESTART_SECONDS - time.monotonic()))
-            if worker := self._fork(found.number):
+            _log.warning("worker %d has ended with status %d; another takes its place", worker_here.number, code)
+            time.sleep(max(0.0, worker_here.since + _RESTART_SECONDS - time.monotonic()))
+            if worker := self._fork(worker_here.number):
                 return worker
         return status
 
@@ -112,7 +112,7 @@ class Supervisor:
                 os.kill(pid, number)
 
     def _kill(self, _number: int, _frame: object) -> None:
-        """Kills the workers that have not ended, such as one whose interpreter is locked."""
+        """Kills the workers that have not ended, such as a worker whose interpreter is locked."""
         assert sys.platform != "win32"
         for pid in self._running:
             with suppress(ProcessLookupError):

@@ -111,7 +111,7 @@ class Worker:
         return os.getppid() != self._shared.parent
 
     def take_upkeep(self, tenant: str) -> bool:
-        """Return whether this worker is the one that takes care of the store of a tenant, until `leave_upkeep` or its
+        """Return whether this worker takes care of the store of a tenant, until `leave_upkeep` or its
         end.
         """
         try:
@@ -130,7 +130,7 @@ class Worker:
         os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
 
     def kept(self) -> bytes:
-        """Return what the worker before this one has kept; empty for the first."""
+        """Return what the worker before it has kept; empty for the first."""
         assert sys.platform != "win32"
         file = self._shared.kept[self.number].fileno()
         head = os.pread(file, _KEPT.size, 0)
@@ -143,7 +143,7 @@ class Worker:
     def ask_siblings(self) -> list[bytes]:
         """Return the answers of the other workers that have opened their store; blocks for seconds at most.
 
-        Raises Fault("busy") if one does not answer.
+        Raises Fault("busy") if any does not answer.
         """
         siblings = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
         try:
@@ -190,9 +190,9 @@ class Worker:
             loop.call_later(_PAUSE_SECONDS, loop.add_reader, listener.fileno(), self._accept_one, loop, listener)
             return
         counts = [self._shared.connections(number) for number in range(len(self._shared.channels))]
-        chosen = min(range(len(counts)), key=lambda number: (counts[number], number != self.number))
-        self._shared.set_connections(chosen, counts[chosen] + 1)
-        if chosen == self.number or not self._handed_over(sock, chosen):
+        target = min(range(len(counts)), key=lambda number: (counts[number], number != self.number))
+        self._shared.set_connections(target, counts[target] + 1)
+        if target == self.number or not self._handed_over(sock, target):
             self._serve(sock)
 
     def _handed_over(self, sock: socket.socket, to: int) -> bool:

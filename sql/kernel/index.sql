@@ -1,9 +1,10 @@
 -- name: sequences
--- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice. And whether full text holds
--- words of deleted documents.
+-- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice. The number of documents, of
+-- which SQLite counts the pages of an index. And whether full text holds words of deleted documents.
 SELECT
     coalesce(max(seq) FILTER (WHERE name = 'doc'), 0), coalesce(max(seq) FILTER (WHERE name = 'doc_vector'), 0),
-    coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0), EXISTS (SELECT 1 FROM doc_dropped)
+    coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0), (SELECT count(*) FROM doc),
+    EXISTS (SELECT 1 FROM doc_dropped)
 FROM sqlite_sequence;
 
 -- name: by_keys

@@ -72,7 +72,7 @@ class Recorder:
 class Connection:
     """The engine of a tenant's transactions; it holds a connection of the pool during each.
 
-    A connection that is `reading` reads a tenant at home from the `replica`, if there is one. Others tell the replica
+    A connection that is `reading` reads a tenant at home from the `replica`, if there is any. Others tell the replica
     how far it has to be. `words` holds the words that committed transactions have added, for transactions that read.
     """
 
@@ -130,9 +130,9 @@ class Connection:
         if self.budget.streamed:
             self.budget.streamed = False
             return Rows(self.stream(text, PAGE, values))
-        sent = self._add(text, values)
+        statement = self._add(text, values)
         self.together.run()
-        return sent
+        return statement
 
     def ahead(self, text: str, params: Params | None) -> Cursor:
         """Return the rows of a statement that is sent with the next."""

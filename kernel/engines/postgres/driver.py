@@ -165,7 +165,7 @@ Outcome = tuple[list[tuple[Any, ...]], str, int]
 
 def run_together(connection: Any, statements: Statements) -> list[Outcome]:
     """Run statements with their values, which are prepared or not; return of each the rows, the status, and how many
-    rows it changed. Raises psycopg's error of the first that fails; the later ones are not run.
+    rows it changed. Raises psycopg's error of the first that fails; the later statements are not run.
 
     They leave in one piece: a process that stands still between two would keep its locks, since PostgreSQL ends only a
     transaction that is idle, and between two statements that came without a break it is not.

@@ -224,7 +224,7 @@ def nothing(_db: "Connection", _params: Params) -> list[Row]:
 def sequences(db: "Connection", _params: Params) -> list[Row]:
     """Answers kernel.index.sequences; the statements that follow use the rest of the row."""
     if db.reading:
-        return [db.seen.ids]
+        return [(*db.seen.ids, db.seen.docs)]
     return db.query("engine.full_text.sequences")
 
 

@@ -33,7 +33,7 @@ class Pool:
         self._room = threading.Semaphore(most)
         self.most = most
         self.used = 0  # connections that are lent
-        self.waiting = 0  # callers that wait for one
+        self.waiting = 0  # callers that wait for a connection
         self.trips, self.seconds = 0, 0.0  # waits for the database by transactions of tenants
         self._away_until = 0.0
         self.taken = 0  # how often a connection was
@@ -105,7 +105,7 @@ class Pool:
             connection.close()
 
     def _next(self) -> int:
-        """Return the place of the connection given back last that owes no answer, else of the one that owes longest."""
+        """Return the place of the connection given back last that owes no answer, else of that which owes longest."""
         places = range(len(self._free) - 1, -1, -1)
         return next((at for at in places if not self._free[at].quipu_owes), 0)
 

@@ -90,7 +90,7 @@ def _migrate(connection: Any, root: Path) -> int:
 
 
 def _missing(connection: Any, files: Mapping[str, str]) -> list[str]:
-    """Return the migrations that are not applied; raises Fault for an applied one that is not among the files."""
+    """Return the migrations that are not applied; raises Fault for an applied migration that is not among the files."""
     digests = _applied(connection)
     for name in _differences(digests, files):
         raise Fault("storage", f"Migration {name} of this database is not one that this program knows.")

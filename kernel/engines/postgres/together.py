@@ -77,7 +77,7 @@ class Together:
         return any(sent.text.startswith(_CHANGES) for sent in self._waiting)
 
     def waits_after(self, sent: Sent) -> bool:
-        """Return whether statements wait that were added after this one."""
+        """Return whether statements wait that were added later."""
         return bool(self._waiting) and self._waiting[-1] is not sent
 
     def drop(self, since: Sent | None = None) -> None:

@@ -38,7 +38,7 @@ class Recorder:
         return False
 
     def take(self) -> bytes | None:
-        """Return the changeset since the last one; None if it is larger than the limit."""
+        """Return the changeset since the last; None if it is larger than the limit."""
         self._check_size()
         changes = self._session.changeset() if self._session.enabled else None
         self._session.close()
@@ -53,7 +53,7 @@ class Recorder:
 def revert(db: apsw.Connection, changes: bytes, *, foreign_keys: bool = True) -> bool:
     """Reverts recorded changes; False, with nothing changed, if a row has changed again since, or is referred to.
 
-    Foreign keys are enforced meanwhile, so that no row loses the one that it refers to. Events that were added to the
+    Foreign keys are enforced meanwhile, so that no row loses the row that it refers to. Events that were added to the
     history stay, and those that were deleted come back. Rows that follow files stay: earlier versions recorded them.
     """
 

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @cache
 def begin_threads() -> None:
-    """Begins all threads, once: there may be no memory for one when the writer needs it, and it would wait for ever."""
+    """Begins all threads, once: there may be no memory for a thread later, and the writer would wait for ever."""
     together = threading.Barrier(_THREADS)
     for _ in range(_THREADS):
         _COPIERS.submit(together.wait, _THREAD_SECONDS)
@@ -47,7 +47,7 @@ class Checkpointer:
             self._copy.result()
 
     def after_commit(self, db: Connection) -> None:
-        """Requests a checkpoint that is due, or finishes one; the writer calls it on `db` after each group."""
+        """Requests a checkpoint that is due, or finishes it; the writer calls it on `db` after each group."""
         pages = db.wal_pages
         if pages < self._last_pages:  # the log has started over
             self._passive_at, self._restart_at, self._warned_pages = PASSIVE_PAGES, RESTART_PAGES, 0

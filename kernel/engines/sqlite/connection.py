@@ -81,7 +81,7 @@ class Connection:
         return self._db.filename
 
     def vacuum(self) -> None:
-        """Rewrites the file without its free pages, by way of a temporary one."""
+        """Rewrites the file without its free pages, by way of a temporary file."""
         self.keep_temporary_pages(in_file=True)
         self.script("VACUUM")
 
@@ -135,7 +135,7 @@ class Connection:
         return errors if full_text else [text for text in errors if "fts5" not in text.lower()]
 
     def empty_tree(self, name: str, *, rowid_table: bool) -> None:
-        """Give a damaged table or index an empty tree; the pages of the old one are free after the next VACUUM."""
+        """Give a damaged table or index an empty tree; the pages of the old tree are free after the next VACUUM."""
         kind = "" if rowid_table else " WITHOUT ROWID"  # such a table has the tree of an index
         with self.writing_shadow_tables():  # or into the schema
             try:
@@ -187,7 +187,7 @@ class Connection:
         return full_text.check(self)
 
     def rebuild_full_text(self) -> Steps[None]:
-        """Makes the full-text indexes anew from the documents, in steps; another call goes on where one was cut off."""
+        """Makes the full-text indexes anew from the documents, in steps; another call goes on after an interruption."""
         return full_text.rebuild_steps(self)
 
     def has_table(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class Connection:
             self._large = in_file
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one, and the effects of its calls outside the database."""
+        """Rolls back the open transaction, if any, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         try:
             if self._db.in_transaction:

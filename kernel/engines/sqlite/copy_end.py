@@ -9,7 +9,7 @@ from kernel.store.tenant_copy import Row, Table
 
 _OTHERS = ("sqlite_", "doc_fts", "doc_part", "doc_term", "doc_dropped")  # derived, or of the engine itself
 _REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts", "kernel.dropped.forget_all")
-_VISIBLE = 0  # of a column in PRAGMA table_xinfo; generated ones have 2 or 3
+_VISIBLE = 0  # of a column in PRAGMA table_xinfo; generated columns have 2 or 3
 
 
 class FileEnd:

@@ -48,7 +48,7 @@ class SqliteDatabase:
         self.after_commit = self._checkpointer.after_commit
 
     def reader(self) -> Connection:
-        """Opens a connection that cannot write, or returns the spare one."""
+        """Opens a connection that cannot write, or returns the spare connection."""
         spare, self._spare = self._spare, None
         return spare or self._connect(readonly=True)
 

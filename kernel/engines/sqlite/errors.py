@@ -32,7 +32,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 
 def as_fault(error: BaseException) -> Fault | None:
-    """Return the Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
+    """Return the Fault for an error of SQLite; None for an error that callers must not see, since it is a bug."""
     if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return Fault("storage", NO_SPACE)
     if getattr(error, "extendedresult", 0) in _OUT_OF_MEMORY:

@@ -1,4 +1,4 @@
-"""The lock of a data folder: shared by the processes that have its database open, exclusive for one that replaces it.
+"""The lock of a data folder: shared by processes that have its database open, exclusive for a process that replaces it.
 
 The locks are SQLite's own, on an empty file, so they work on every platform and end with their process.
 """
@@ -12,7 +12,7 @@ import apsw
 from kernel.core.errors import Fault
 
 NAME = "quipu.lock"
-_WAIT_SECONDS = 30.0  # for a shared lock: others hold an exclusive one while they migrate or restore
+_WAIT_SECONDS = 30.0  # for a shared lock: others hold an exclusive lock while they migrate or restore
 _POLL_SECONDS = 0.02
 
 Lock = Literal["shared", "exclusive"]
@@ -36,7 +36,7 @@ class FolderLock:
             raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
 
     def take(self, kind: Lock) -> bool:
-        """Takes a lock at once instead of the one held; False if another process is in the way."""
+        """Takes a lock at once instead of the present lock; False if another process is in the way."""
         self.release()
         try:
             self._db.pragma("journal_mode", "memory")  # nothing is written, so no journal is needed
@@ -50,7 +50,7 @@ class FolderLock:
         return True
 
     def enter(self) -> bool:
-        """Takes the exclusive lock if no process holds one, else a shared one; whether it is exclusive.
+        """Takes the exclusive lock if no process holds any, else a shared lock; whether it is exclusive.
 
         Raises Fault("busy") if another process holds the exclusive lock for seconds.
         """

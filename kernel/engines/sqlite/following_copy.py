@@ -16,7 +16,7 @@ from kernel.engines.sqlite.online_backup import copy_database
 from kernel.engines.sqlite.unfinished import finish, unfinished
 
 _BUSY_MILLISECONDS = 1000
-_CHECK_PAUSE = 3  # times as long as a check took until the next one, so that a large copy does not fall behind
+_CHECK_PAUSE = 3  # times as long as a check took until the next, so that a large copy does not fall behind
 _MOST_LOG_PAGES = 4000  # 16 MB of log: from here on readers are waited for, so that it starts over
 
 
@@ -43,8 +43,8 @@ class FollowingCopy:
     def refresh(self) -> bool:
         """Copy the committed state if it has changed since the last time, and return whether it has.
 
-        Raises Fault, with the copy as it was, for a source with another schema, or one that is damaged. The check takes
-        long, so that a change soon after the last one is copied first and checked later, even if none follows.
+        Raises Fault, with the copy as it was, for a source with another schema, or with damage. The check takes
+        long, so that a change soon after the last is copied first and checked later, even if none follows.
         """
         version: int = self._watched.pragma("data_version")
         changed = version != self._seen

@@ -11,7 +11,7 @@ from kernel.store.long_work import Steps
 if TYPE_CHECKING:
     from kernel.engines.sqlite.connection import Connection
 
-_STEP_ROWS = 8  # documents; a slice is cut between steps, so that a small one keeps slices short
+_STEP_ROWS = 8  # documents; a slice is cut between steps, so that a small step keeps slices short
 _STEP_BLOCKS = 32  # rows of an index that nobody reads any more, of up to 4 KB each
 _INDEXES = ("doc_fts", "doc_part")
 _CONTENTS = {"doc_fts": ("doc_content", "id, text, grams, place"), "doc_part": ("doc_part_content", "id, text")}
@@ -90,7 +90,7 @@ def _copy(db: "Connection", name: str) -> None:
 
 
 def _define(db: "Connection", name: str, other: str) -> None:
-    """Makes an empty index as one is, under another name."""
+    """Makes an empty index like another, under another name."""
     ((text,),) = db.values(_DEFINITION, {"name": name})
     db.script(re.sub(rf'"?{name}"?', other, text, count=1))
 
@@ -101,7 +101,7 @@ def has_own_triggers_only(db: "Connection") -> bool:
 
 
 def rebuild_steps(db: "Connection") -> Steps[None]:
-    """Makes both indexes anew, and goes on after an interruption; searches use the old ones until the last step."""
+    """Makes both indexes anew, and goes on after an interruption; searches use the old indexes until the last step."""
     yield
     yield from _discard(db, "old")
     if not db.has_table("doc_fts_next"):

@@ -37,7 +37,7 @@ def check_log(file: Path) -> None:
 
 
 def size_of(file: Path) -> int:
-    """Return the bytes of a file, 0 for a missing one."""
+    """Return the bytes of a file, 0 if it is missing."""
     try:
         return file.stat().st_size
     except OSError:

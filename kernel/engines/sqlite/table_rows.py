@@ -38,7 +38,7 @@ class TableRows:
         return iter(self._execute(f"SELECT {listed(columns)} FROM {_quoted(table)} ORDER BY {order}", None))
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
-        """Return the row with the primary key of this one, with the columns of this one; None if there is none."""
+        """Return the row with the same primary key, with the same columns; None if there is none."""
         key = self.key(table)
         where = " AND ".join(f"{_quoted(name)} = :k{at}" for at, name in enumerate(key))
         values = {f"k{at}": row.get(name) for at, name in enumerate(key)}
@@ -46,7 +46,7 @@ class TableRows:
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
     def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
-        """Writes a row; one with its primary key or with a unique value of it is in the way unless it is replaced."""
+        """Writes a row; a row with its primary key or with a unique value of it is in the way unless it is replaced."""
         values = ", ".join(f":v{at}" for at in range(len(row)))
         text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({listed([*row])}) VALUES ({values})"
         self._execute(text, {f"v{at}": value for at, value in enumerate(row.values())}).fetchall()

@@ -1,6 +1,6 @@
 """Files and folders that appear under their name only when they are whole and on disk.
 
-Until then they lie in a locked folder beside it. What a killed process left in such a folder goes with the next one.
+Until then they lie in a locked folder beside it. What a killed process left in such a folder goes with the next.
 """
 
 import os

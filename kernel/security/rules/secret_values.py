@@ -141,9 +141,9 @@ def is_password(match: re.Match[str]) -> bool:
     """Return whether the text after a name such as `password:` is a secret, and no code, no placeholder and no text
     about it.
     """
-    given = match["value"]
-    is_quoted = given[0] in "\"'`" and given[-1] == given[0]
-    value = given.strip("\"'`") if is_quoted else given.rstrip(_MARKS)
+    quoted = match["value"]
+    is_quoted = quoted[0] in "\"'`" and quoted[-1] == quoted[0]
+    value = quoted.strip("\"'`") if is_quoted else quoted.rstrip(_MARKS)
     # In the query of a URL, the next parameters say nothing about the password.
     if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]):
         return False

@@ -54,7 +54,9 @@ SELECT
 
 -- name: sequences
 -- As kernel.index.sequences, in a transaction that writes.
-SELECT last_id('doc'), last_id('doc_vector'), last_id('doc_gone');
+SELECT
+    last_id('doc'), last_id('doc_vector'), last_id('doc_gone'),
+    coalesce((SELECT last FROM counter WHERE name = 'words_docs'), 0);
 
 -- name: seen
 -- The same in a transaction that reads, with the totals and the era.

@@ -46,7 +46,7 @@ class TenantPlace:
         self._tenant = tenant
         self._pool_of = pool_of
         self._found: Place | None = None
-        self._is_new = True  # whether it was never found: one that is gone is not made again
+        self._is_new = True  # whether it was never there: a tenant that is gone is not made again
 
     def find(self) -> Place:
         """Return the last place of the tenant; raises Fault."""

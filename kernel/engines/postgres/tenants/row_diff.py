@@ -88,12 +88,12 @@ class Difference:
             yield from page
         db.execute(f"CLOSE {cursor}", prepare=False)
 
-    def _replace(self, table: Table, chosen: str) -> int:
-        self._target.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {self._arriving} {chosen}')
-        return self._send(table, chosen)
+    def _replace(self, table: Table, condition: str) -> int:
+        self._target.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {self._arriving} {condition}')
+        return self._send(table, condition)
 
-    def _send(self, table: Table, chosen: str) -> int:
-        query = f'SELECT {table.columns} FROM quipu_data."{table.name}" WHERE tenant = {self._sent} {chosen}'
+    def _send(self, table: Table, condition: str) -> int:
+        query = f'SELECT {table.columns} FROM quipu_data."{table.name}" WHERE tenant = {self._sent} {condition}'
         arriving = f'COPY quipu_data."{table.name}" ({table.columns}) FROM STDIN'
         with self._source.cursor() as reader, self._target.cursor() as writer:
             with reader.copy(f"COPY ({query}) TO STDOUT") as output, writer.copy(arriving) as target:
