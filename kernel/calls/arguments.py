@@ -143,12 +143,12 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
     if not isinstance(error, msgspec.ValidationError):
         return ArgumentError(tool, "unreadable", "", "not valid JSON")
     path, message = error_place(error)
-    named = _FIELD.fullmatch(message)
-    if named is not None:
-        field = f"{path}.{named[2]}" if path else named[2]
-        if named[1].startswith("missing"):
+    unfit = _FIELD.fullmatch(message)
+    if unfit is not None:
+        field = f"{path}.{unfit[2]}" if path else unfit[2]
+        if unfit[1].startswith("missing"):
             return ArgumentError(tool, "missing", field, message, hint=_description(tool, field))
-        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, named[2], arguments))
+        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, unfit[2], arguments))
     if (refusal := _REFUSED.fullmatch(message)) is None:
         reason = json_terms(message)
         hint = _description(tool, path) if ", got `" in message or _FORM.fullmatch(message) else ""

@@ -143,8 +143,8 @@ class Tenants:
     async def _open(self, name: str) -> _Seat | Fault:
         """Return the seat of a tenant, which it may have kept, or the reason that it has none."""
         async with self._turn:
-            if (kept := self._seats.get(name)) is not None:
-                return kept
+            if (seat := self._seats.get(name)) is not None:
+                return seat
             if not await self._has_place():
                 return Fault("busy", "Too many tenants are in use, try again.")
             self._begun += 1

@@ -120,10 +120,10 @@ class MethodRoutes:
         if isinstance(arguments, Fault):
             return _error(400, arguments.message, request_id)
         async with self._access.dispatch_of(caller) as dispatch:
-            named = with_idempotency_key(
+            keyed_caller = with_idempotency_key(
                 _with_client(caller, parameters.get(method.client, "")), headers.get(IDEMPOTENCY_KEY)
             )
-            answer = await dispatch.call(entry, arguments, named, NO_INTERACTION)
+            answer = await dispatch.call(entry, arguments, keyed_caller, NO_INTERACTION)
         if isinstance(answer, InputRequired):
             answer = fail(entry, Fault("disabled", "This requires input that only an MCP client can provide."))
         if answer.fault is None:

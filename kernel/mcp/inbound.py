@@ -82,15 +82,15 @@ def over_http(
     meta = params.meta or _NO_META
     route = routes.get(params.name) if isinstance(params, Call) else None
     actor, level = ANONYMOUS, LEGACY_LEVEL
-    named = route.header_params if route is not None else ()
+    parameters = route.header_params if route is not None else ()
     if len(raw) != len(headers):
-        routing_headers.check_single(raw, named if era is MODERN else ())
+        routing_headers.check_single(raw, parameters if era is MODERN else ())
     if era is MODERN:
         if meta.capabilities is UNSET or version not in _MODERN or _MODERN[version] != meta.version:
             _check_modern(meta, version)
-        plain = route is not None and not named and headers.get(routing_headers.NAME) == route.header
+        plain = route is not None and not parameters and headers.get(routing_headers.NAME) == route.header
         if not plain or headers.get(routing_headers.METHOD) != _CALL:
-            routing_headers.check(headers, method, params, named)
+            routing_headers.check(headers, method, params, parameters)
         level = meta.level
         if meta.client is not None:
             actor = actor_name(meta.client.name)

@@ -193,5 +193,5 @@ def _instructions(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
 def _tail(era: Era, version: str, cache: Cache, kind: str = "complete") -> bytes:
     if era is LEGACY:
         return b"}}"
-    added = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: server_info(version)}}
-    return b"," + msgspec.json.encode(added)[1:] + b"}"
+    end = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: server_info(version)}}
+    return b"," + msgspec.json.encode(end)[1:] + b"}"

@@ -29,6 +29,7 @@ _STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut betw
 # These begin the outcomes of an undo in the audit: of all of it, and of the first of several slices.
 _UNDID, _BEGAN = "undid ", "began to undo "
 _MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
+_MOST_BESIDE = 20  # calls that ended while another one went on
 _MOST_NAMED = 3
 _HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
@@ -241,7 +242,12 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *
 def _nothing_kept(tx: Tx, dialects: Sequence[Dialect], entry: audit.Entry, hours: int) -> Fault:
     """Return the Fault for a call of which nothing is kept; `hours` is how long that is done now, 0 for never."""
     tool = _tool(dialects, entry)
-    reason = _undone(tx, entry) or _never_kept(tx, tool, entry) or _not_kept_now(tx, tool, entry, hours)
+    reason = (
+        _undone(tx, entry)
+        or _went_on(tx, entry)
+        or _never_kept(tx, tool, entry)
+        or _not_kept_now(tx, tool, entry, hours)
+    )
     return Fault("conflict", f"Call {entry.id} cannot be undone: {reason}.")
 
 
@@ -250,6 +256,16 @@ def _undone(tx: Tx, entry: audit.Entry) -> str:
         return f"call {undone.id} of {one_word(undone.actor)} undid it at {undone.at}"
     undid = entry.outcome.removeprefix(_UNDID)
     return "" if undid == entry.outcome else f"it is itself the undo of call {undid}"
+
+
+def _went_on(tx: Tx, entry: audit.Entry) -> str:
+    """Return which row stands for a call in slices, if this row is its beginning; empty for others."""
+    row = entry if entry.outcome == "begun" else None
+    for _ in range(_MOST_BESIDE):
+        row = row and audit.first_with_outcome(tx, "done", after=row.id)
+        if row is not None and (row.tool, row.actor) == (entry.tool, entry.actor):
+            return f"it went on, and call {row.id} is the whole of it"
+    return ""
 
 
 def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:

@@ -65,10 +65,10 @@ def partitions_of(
 def ask_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> Callable[[], dict[tuple[str, str], int]]:
     """Return a function that returns the partition id of each (space, scope) pair, and adds missing partitions."""
     keys = sorted(pairs)
-    known = tx.ask("kernel.partitions.by_pairs", _Partition, pairs=keys)
+    stored_rows = tx.ask("kernel.partitions.by_pairs", _Partition, pairs=keys)
 
     def partitions() -> dict[tuple[str, str], int]:
-        rows = known()
+        rows = stored_rows()
         if len(rows) < len(keys):
             tx.run("kernel.partitions.add", pairs=keys)
             rows = tx.all("kernel.partitions.by_pairs", _Partition, pairs=keys)

@@ -30,6 +30,10 @@ def test_an_import_counts_adds_nothing_twice_and_is_undone(
     shell.run("check")
     finished = [row for row in shell.audit() if row["outcome"] == "done"]
     assert [row["tool"] for row in finished] == [f"import {given.kind}"]
+    for row in shell.audit():
+        if row["outcome"] == "begun":
+            with pytest.raises(Fault, match=f"call {finished[0]['id']} is the whole of it"):
+                shell.run("undo", str(row["id"]))
     shell.run("undo", str(finished[0]["id"]))
     assert shell.export().read_bytes() == before
     shell.run("check")
