@@ -19,7 +19,7 @@ _INDEX = "MEMORY.md"
 _MEMORY_FOLDER = "memory"
 _SUMMARIES = "rollout_summaries"
 _USER_PRIORITY = 50
-_OF_LIST = regex(r"\s*(?:#|[-*+]?\s*$|[-*+]\s[^\n]*(?:\.md\)|\]\]))")  # headings, and items with a link
+_OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items with a link
 
 
 def is_claude_code(path: Path) -> bool:
@@ -81,7 +81,7 @@ def _labels(folder: Path) -> Iterator[tuple[str, str]]:
 def _has_own_text(folder: Path, name: str) -> bool:
     """Return whether a list of memories has lines that lead to none, as agents write some facts into the list alone."""
     file = read_or_name(folder, name)
-    return isinstance(file, TextFile) and not all(map(_OF_LIST.match, file.text.splitlines()))
+    return isinstance(file, TextFile) and not all(_OF_LIST.match(line.strip()) for line in file.text.splitlines())
 
 
 def _project(label: str) -> str:
