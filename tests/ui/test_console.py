@@ -82,7 +82,7 @@ def test_first_five_minutes(browser: Browser, empty: House, scripts: bool) -> No
 
     browser.write("#find", "vehicle maintenance")
     browser.click(".find button")
-    browser.wait(".hits .tag", "may answer")
+    browser.wait(".hits .tag", "likely")
     browser.click(".why summary")
     browser.wait(".why", "meaning")
     assert browser.texts(".hits .id") == ["paths/home/car"]
