@@ -25,8 +25,6 @@ UI = $(VENV)/python -m pytest -m ui tests/ui
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
 	$(1) -n 0 -rA --show-capture=no --last-failed --last-failed-no-failures none --maxfail 5; }
 LONG = -o faulthandler_timeout=0
-# Its tests wait for other processes half of their time.
-WORKERS = $(shell $(VENV)/python -c 'import os; print((os.cpu_count() or 1) * 3 // 2)')
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 # Else every process of a test compiles the whole program again where the caller turns bytecode off.
@@ -40,7 +38,7 @@ test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/s
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(call again,$(REST),-n $(WORKERS))
+	@$(call again,$(REST),-n logical)
 	@$(MAKE) lint
 	@$(MAKE) types
 	@$(MAKE) conformance
