@@ -88,7 +88,7 @@ def _count(source: Source, read: Read) -> int:
         total += not isinstance(item, Record) or item.kind != PARTS
         if isinstance(item, LeftOut):
             remarks.add(item)
-    # Where all memories are damaged, other parts that are left out make no import.
+    # If all memories are damaged, other parts that are left out make no import.
     remarks.check(source, total - remarks.left_out if remarks.damaged else total)
     return total
 

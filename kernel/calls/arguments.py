@@ -143,12 +143,12 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
     if not isinstance(error, msgspec.ValidationError):
         return ArgumentError(tool, "unreadable", "", "not valid JSON")
     path, message = error_place(error)
-    unfit = _FIELD.fullmatch(message)
-    if unfit is not None:
-        field = f"{path}.{unfit[2]}" if path else unfit[2]
-        if unfit[1].startswith("missing"):
+    match = _FIELD.fullmatch(message)
+    if match is not None:
+        field = f"{path}.{match[2]}" if path else match[2]
+        if match[1].startswith("missing"):
             return ArgumentError(tool, "missing", field, message, hint=_description(tool, field))
-        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, unfit[2], arguments))
+        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, match[2], arguments))
     if (refusal := _REFUSED.fullmatch(message)) is None:
         reason = json_terms(message)
         hint = _description(tool, path) if ", got `" in message or _FORM.fullmatch(message) else ""
@@ -160,7 +160,7 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
 
 
 def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
-    """Return the nearest name to a name that an object does not have, and the names that it has."""
+    """Return the name nearest to an unknown name of an object, and the names that it has."""
     kinds = [inspect.type_info(tool.request)]
     for step in path_steps(path):
         kinds = [part for kind in kinds for part in _parts(kind, step)]

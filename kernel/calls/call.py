@@ -145,8 +145,8 @@ def reporting(observers: Sequence[Observer], call: Call) -> Callable[[Answer | s
     reports = [observer(call) for observer in observers]
     start = _clock()
 
-    def report(found: Answer | str) -> None:
-        outcome, answer = (found, None) if isinstance(found, str) else (outcome_of(found), found)
+    def report(result: Answer | str) -> None:
+        outcome, answer = (result, None) if isinstance(result, str) else (outcome_of(result), result)
         seconds = _clock() - start
         while reports:
             reports.pop(0)(outcome, seconds, answer)

@@ -195,18 +195,18 @@ def excess(body: bytes, limits: Limits) -> str:
     """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
-    values, brackets_left = 1, bytearray()
+    values, unmatched = 1, bytearray()
     for part in _outside_strings(body):
         brackets = part.translate(_SQUARE, _NOT_BRACKETS)
         values += part.count(b",") + brackets.count(b"[")
         if values > limits.values:
             return "too many values"
-        brackets_left += brackets
+        unmatched += brackets
     for _ in range(limits.depth):
-        if not brackets_left:
+        if not unmatched:
             return ""
-        brackets_left = brackets_left.replace(b"[]", b"")  # removes the innermost level, and only that
-    return "nested too deeply" if brackets_left else ""
+        unmatched = unmatched.replace(b"[]", b"")  # removes the innermost level, and only that
+    return "nested too deeply" if unmatched else ""
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:

@@ -96,6 +96,12 @@ def unmatched(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> tup
     return float(left[0]) / mean, float(left[1]) / mean
 
 
+def nearest(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> float:
+    """Return the largest cosine of a token of each of two texts; 0 if it is negative, or a text has no token."""
+    (vectors, lengths), (second_vectors, second_lengths) = token_vectors(first), token_vectors(second)
+    return float(_cosines(second_vectors, second_lengths, vectors, lengths)[:-1].max(initial=0.0))
+
+
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     """Return the texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the
     longest.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel.embed.late_interaction import Interaction, interaction, unmatched
+from kernel.embed.late_interaction import Interaction, interaction, nearest, unmatched
 from kernel.embed.tokenizer import ModelTokenizer, id_width
 from kernel.embed.wordpiece import MoreKeys
 
@@ -110,12 +110,10 @@ class Embedder:
         _, vectors = self._loaded or self._load()
         return unmatched(vectors.ids(first), vectors.ids(second), vectors.rows)
 
-    def likest(self, first: bytes, second: bytes) -> float:
-        """Return the largest cosine of a token of one text and a token of another, 0 if one has none."""
-        (vectors, lengths), (others, other_lengths) = (
-            self.token_vectors(text, _SLICE_TOKENS) for text in (first, second)
-        )
-        return float((vectors @ others.T / (lengths[:, None] * other_lengths + _MIN_PEAK)).max(initial=0.0))
+    def nearest(self, tokens: bytes, words: str) -> float:
+        """Return the largest cosine of a token of a text and a token of some words; 0 if it is negative."""
+        tokenizer, vectors = self._loaded or self._load()
+        return nearest(vectors.ids(tokens), vectors.ids(tokenizer.encode_words(words)), vectors.rows)
 
     def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
         """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""

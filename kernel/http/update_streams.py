@@ -202,13 +202,13 @@ class UpdateStreams:
             session.subscriptions.drop(uri)
 
     def _session(self, id_: str, caller: Caller) -> _Session:
-        session_here = self._sessions.setdefault(id_, _Session(_owner(caller)))
-        mine = [other_id for other_id, session in self._sessions.items() if session.owner == session_here.owner]
+        session = self._sessions.setdefault(id_, _Session(_owner(caller)))
+        mine = [other_id for other_id, other in self._sessions.items() if other.owner == session.owner]
         if len(mine) > _MAX_OF_CALLER or len(self._sessions) > _MAX_SESSIONS:
             several = mine if len(mine) > _MAX_OF_CALLER else self._sessions
             idle = (other_id for other_id in several if self._sessions[other_id].stream is None and other_id != id_)
             self.end_session(next(idle, ""))
-        return session_here
+        return session
 
     def _signed(self, id_: str, caller: Caller) -> str:
         text = "\0".join((id_, caller.tenant, caller.key)).encode()

@@ -91,15 +91,15 @@ class Elicitation:
 def missing(inputs: Mapping[str, Mapping[str, Any]], offered: Capabilities) -> Object:
     """Return the capabilities these input requests need and the client did not declare, as an object of objects."""
     lacking: dict[str, dict[str, Object]] = {}
-    for wish in inputs.values():
-        capability, part = _need(wish)
+    for question in inputs.values():
+        capability, part = _need(question)
         if not _offers(offered, capability, part):
             lacking.setdefault(capability, {}).update({part: {}} if part else {})
     return lacking
 
 
-def _need(wish: Mapping[str, Any]) -> tuple[str, str]:
-    method, params = wish["method"], wish.get("params", {})
+def _need(question: Mapping[str, Any]) -> tuple[str, str]:
+    method, params = question["method"], question.get("params", {})
     if method == "elicitation/create":
         return "elicitation", params.get("mode", "form")
     if method == "sampling/createMessage":

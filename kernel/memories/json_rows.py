@@ -166,12 +166,15 @@ def _beginning(data: bytes, at: int) -> bytes:
     return match[0] if match else b""
 
 
-def _element(member: str, value: bytes, place: str) -> Element | LeftOut:
+def _element(member: str, value: bytes, place: str, *, of_rows: bool = True) -> Element | LeftOut:
+    """Return a value as a row; if it is no object, as damage of a list of rows, and as it is of another list."""
     try:
         row = decoded(value)
     except _Damaged as damage:
         return LeftOut(str(damage), place, is_damage=True)
-    return Element(member, row, place) if isinstance(row, dict) else LeftOut(_NO_OBJECT, place, is_damage=True)
+    if isinstance(row, dict):
+        return Element(member, row, place)
+    return LeftOut(_NO_OBJECT, place, is_damage=True) if of_rows else Element(member, [row], place)
 
 
 def _too_large() -> str:
@@ -263,9 +266,7 @@ class _Reader:
                 yield self._damage(damage, place)
             else:
                 self._beginning = self._beginning or _beginning(value, 0)
-                item = _element(member, value, place)
-                if isinstance(item, LeftOut) and item.reason == _NO_OBJECT and not of_rows:
-                    item = Element(member, [decoded(value)], place)
+                item = _element(member, value, place, of_rows=of_rows)
                 is_inside_out = isinstance(item, LeftOut) and self._mark() not in b",]{"
                 yield self._damage(_Damaged(_NO_JSON), place) if is_inside_out else item
 

@@ -153,7 +153,7 @@ class Snapshot(NamedTuple):
         )
 
     def counters(self) -> Self:
-        """Return what only grows, and so is added to the numbers of the process that takes its place."""
+        """Return the numbers that only grow, to be added to those of the process that takes its place."""
         idle = {"writes": 0, "reads": 0, "oldest": (0.0, 0.0), "file_bytes": 0, "wal_bytes": 0, "is_open": False}
         return self._replace(
             loads={tenant: load._replace(**idle) for tenant, load in self.loads.items()},

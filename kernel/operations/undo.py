@@ -29,7 +29,7 @@ _STEP_TARGETS = 16  # memories that are indexed in one step: a slice is cut betw
 # These begin the outcomes of an undo in the audit: of all of it, and of the first of several slices.
 _UNDID, _BEGAN = "undid ", "began to undo "
 _MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
-_MOST_BESIDE = 20  # calls that ended while another one went on
+_MOST_BESIDE = 20  # calls that ended before a call in slices did
 _MOST_NAMED = 3
 _HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
@@ -262,8 +262,9 @@ def _went_on(tx: Tx, entry: audit.Entry) -> str:
     """Return which row stands for a call in slices, if this row is its beginning; empty for others."""
     row = entry if entry.outcome == "begun" else None
     for _ in range(_MOST_BESIDE):
-        row = row and audit.first_with_outcome(tx, "done", after=row.id)
-        if row is not None and (row.tool, row.actor) == (entry.tool, entry.actor):
+        if row is None or (row := audit.first_with_outcome(tx, "done", after=row.id)) is None:
+            break
+        if (row.tool, row.actor) == (entry.tool, entry.actor):
             return f"it went on, and call {row.id} is the whole of it"
     return ""
 

@@ -19,7 +19,7 @@ BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
 # A hit in its store: the more words of the query it holds, and the rarer they are there, the less chance has put them
 # there, and the more documents there are, the likelier is one that is like any query. No hit is stronger than the best.
 HELD, RARE, DOCUMENTS, PAGE = 5.5, 2.0, -1.75, 2.5
-REQUEST = 2.0  # what bears on a request, such as a taste, is less like it than an answer is like its question
+REQUEST = 2.0  # a taste that bears on a request is less like it than an answer is like its question
 # Of texts in English; of a question and a text of which one is in English; of those in other languages. Cosines of
 # translations are lower: .2 to .45; fitted by hand to languages.py and checked with 48 facts in six other languages.
 _BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -10.0), (MEANING, 14.0, 14.0), (NEAR, 15.0, 13.0)
@@ -59,15 +59,15 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
         odds += REQUEST
     elif np.isfinite(page):
         odds = np.minimum(np.maximum(odds, within), page)
-    by_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
-    may = by_words & ((matches.exact >= _MOST) | is_word)
+    has_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
+    may = has_words & ((matches.exact >= _MOST) | is_word)
     by_meaning[may] = np.maximum(by_meaning[may], WEAK)
     if _is_number(query.text):
-        whole = by_words & ((matches.exact >= _WHOLE) | query.text.isalnum())
+        whole = has_words & ((matches.exact >= _WHOLE) | query.text.isalnum())
         return np.where(whole, by_meaning, 0.0)
     if not unread.any():
         return by_meaning
-    return np.where(unread, np.where(by_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
+    return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
 
 
 def _filled(shares: "Floats") -> "Floats":

@@ -61,13 +61,13 @@ class Question(NamedTuple):
 
 def embed_question(tx: Tx, text: str) -> Question | None:
     """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
-    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text), _ADVICE]), tx.context.embedder
+    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
     if not embedded or embedder is None or not embedded[0].scale:
         return None
-    whole, about, advice = embedded
-    first, second, *rest = *text.lower().split(maxsplit=2), "", ""
-    is_order = bool(rest[:-1]) and first not in STOP_WORDS and second in _AFTER_VERBS
-    is_request = is_order or embedder.likest(whole.tokens, advice.tokens) > _LIKE_ADVICE
+    whole, about = embedded
+    words = text.lower().split(maxsplit=2)
+    is_order = len(words) > 1 and words[0] not in STOP_WORDS and words[1] in _AFTER_VERBS
+    is_request = is_order or embedder.nearest(whole.tokens, _ADVICE) > _LIKE_ADVICE
     return Question(whole, about.tokens, len(subject.split()), is_request)
 
 

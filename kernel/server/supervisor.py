@@ -69,17 +69,17 @@ class Supervisor:
         status = 0
         while self._running:
             pid, ended = os.waitpid(-1, 0)
-            worker_here = self._running.pop(pid, None)
-            if worker_here is None:  # the first process of a container inherits those that others leave
+            child = self._running.pop(pid, None)
+            if child is None:  # the first process of a container inherits those that others leave
                 continue
-            self._shared.set_connections(worker_here.number, NOT_SERVING)
+            self._shared.set_connections(child.number, NOT_SERVING)
             code = os.waitstatus_to_exitcode(ended)
             if self._stopping or not whole:
                 status = max(status, min(abs(code), 1))
                 continue
-            _log.warning("worker %d has ended with status %d; another takes its place", worker_here.number, code)
-            time.sleep(max(0.0, worker_here.since + _RESTART_SECONDS - time.monotonic()))
-            if worker := self._fork(worker_here.number):
+            _log.warning("worker %d has ended with status %d; another takes its place", child.number, code)
+            time.sleep(max(0.0, child.since + _RESTART_SECONDS - time.monotonic()))
+            if worker := self._fork(child.number):
                 return worker
         return status
 

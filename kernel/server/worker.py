@@ -130,7 +130,7 @@ class Worker:
         os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
 
     def kept(self) -> bytes:
-        """Return what the worker before it has kept; empty for the first."""
+        """Return the counters that the worker before kept; empty for the first."""
         assert sys.platform != "win32"
         file = self._shared.kept[self.number].fileno()
         head = os.pread(file, _KEPT.size, 0)

