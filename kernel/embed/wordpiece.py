@@ -5,8 +5,9 @@ A word that the vocabulary spells letter by letter has no meaning: its vector sa
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -35,6 +36,7 @@ _LONGEST_WORD = 100_000  # characters; more than max_input_chars_per_word, since
 PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
 _SHORTER = tuple(range(PREFIX_LENGTH - 1, 0, -1))
 LONGEST_KEY = 31  # characters of a key beside the vocabulary; a bit of 32 for each length
+_SLICE_BITS = 54  # of a hash, besides those by which its slice is looked up: a thousand slices
 _LENGTHS = range(LONGEST_KEY, PREFIX_LENGTH - 1, -1)
 # Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
@@ -87,24 +89,26 @@ class _File(msgspec.Struct):
     model: _Wordpiece
 
 
-class MoreKeys(NamedTuple):
+class MoreKeys:
     """Keys beside a vocabulary, too many for a `dict`: their hashes in order with the id of each, and the hashes of
     their first characters in order with the lengths of the keys that begin so, a bit for each.
 
     They come before the vocabulary for words that are not ASCII, and after it for others.
     """
 
-    keys: "memoryview[int]"
-    ids: "memoryview[int]"
-    beginnings: "memoryview[int]"
-    lengths: "memoryview[int]"
-
-    def get(self, key: str) -> int | None:
-        return _looked_up(self.keys, self.ids, key)
+    def __init__(
+        self,
+        keys: "memoryview[int]",
+        ids: "memoryview[int]",
+        beginnings: "memoryview[int]",
+        lengths: "memoryview[int]",
+    ) -> None:
+        self.get = _look_up(keys, ids)
+        self._mask = _look_up(beginnings, lengths)
 
     def sizes(self, beginning: str) -> frozenset[int]:
         """Return the lengths of the keys with these first characters."""
-        mask = _looked_up(self.beginnings, self.lengths, beginning) or 0
+        mask = self._mask(beginning) or 0
         return frozenset(length for length in _LENGTHS if mask >> length & 1)
 
 
@@ -113,10 +117,19 @@ def hash_of(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def _looked_up(hashes: "memoryview[int]", values: "memoryview[int]", text: str) -> int | None:
-    code = hash_of(text)
-    at = bisect_left(hashes, code)
-    return values[at] if at < len(hashes) and hashes[at] == code else None
+def _look_up(hashes: "memoryview[int]", values: "memoryview[int]") -> Callable[[str], int | None]:
+    """Return a function from a text to the value at its hash."""
+    # Each slice of the sorted hashes has the same first bits: it takes seven steps instead of seventeen.
+    starts = array("I", (bisect_left(hashes, part << _SLICE_BITS) for part in range((1 << 64 - _SLICE_BITS) + 1)))
+
+    def look_up(text: str) -> int | None:
+        code = hash_of(text)
+        part = code >> _SLICE_BITS
+        end = starts[part + 1]
+        at = bisect_left(hashes, code, starts[part], end)
+        return values[at] if at < end and hashes[at] == code else None
+
+    return look_up
 
 
 class Word(NamedTuple):

@@ -19,6 +19,7 @@ R = TypeVar("R")
 Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
 Texts = Sequence[str] | Callable[[], Sequence[str]]
+_GATHER_SECONDS = 0.001  # in which a busy event loop takes ten requests; with half of it fewer callers gather
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -112,6 +113,8 @@ class CallQueue:
         self._groups = 0  # that run
         self._announced = self._stopped = False
         self._ended = threading.Event()
+        self._gathering = 0  # the number of jobs that the next group waits for
+        self._gathered = threading.Event()
         with pool.lock:
             pool.queues += 1
 
@@ -130,6 +133,22 @@ class CallQueue:
             if self._stopped or (job.deliver is discard and job.queued - oldest.queued > self._max_wait):
                 raise _busy()
             self._append(job)
+
+    def gather(self, answered: int) -> None:
+        """Wait until the callers answered in the last group have sent their next jobs too, or send none for a moment.
+
+        Else two halves of the callers would commit in turns: twice as many commits, each beside the work of the event
+        loop, for which it waits at every statement.
+        """
+        if answered == 1:
+            return
+        with self._pool.lock:
+            self._gathering = min(self._group, self.waiting + answered)
+            self._gathered.clear()
+        before = -1
+        while before < self.waiting < self._gathering and not self._stopped:
+            before = self.waiting
+            self._gathered.wait(_GATHER_SECONDS)
 
     def put_back(self, job: Job) -> bool:
         """Queues a job that has more to do behind all others; False if the queue has stopped."""
@@ -196,6 +215,8 @@ class CallQueue:
     def _append(self, job: Job) -> None:
         self._lines.setdefault(_caller(job), deque()).append(job)
         self.waiting += 1
+        if self.waiting == self._gathering:
+            self._gathered.set()
         if self._announce():
             self._pool.wake()
 

@@ -315,6 +315,7 @@ class Store:
             if not isinstance(db, Fault):
                 self._database.after_commit(db)
         self._writer = db
+        self._writes.gather(len(jobs))
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Runs and commits a group; returns the connection for the next group."""

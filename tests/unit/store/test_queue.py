@@ -3,6 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
+from statistics import median
 from typing import Any
 
 import pytest
@@ -70,6 +72,45 @@ def test_a_group_has_an_equal_part_of_each_caller_and_keeps_neighbours() -> None
     held = Held(group=6)
     held.put("aaaaaaaabbbc")
     assert held.release() == ["aabbca", "baaaaa"]
+
+
+def test_callers_that_were_answered_together_are_in_the_next_group_together() -> None:
+    groups, answered = list[int](), SimpleQueue[Job]()
+
+    def answer(jobs: list[Job]) -> None:
+        groups.append(len(jobs))
+        for job in jobs:
+            answered.put(job)
+        queue.gather(len(jobs))
+
+    pool = ThreadPool("test", 1)
+    queue = CallQueue(pool, answer, group=8)
+    with pool.lock:  # the first group has all callers
+        for name in "abcdefgh":
+            queue._append(job(name))  # pyright: ignore[reportPrivateUsage]
+    for _ in range(20):
+        for asking in [answered.get(timeout=TIMEOUT_SECONDS) for _ in range(8)]:
+            queue.put(asking)
+            time.sleep(0.0001)  # the writer could begin
+    queue.stop()
+    assert median(groups) == 8
+
+
+def test_callers_that_do_not_come_again_keep_no_other_waiting() -> None:
+    groups, answered = list[int](), SimpleQueue[Job]()
+
+    def answer(jobs: list[Job]) -> None:
+        groups.append(len(jobs))
+        for job in jobs:
+            answered.put(job)
+        queue.gather(1000)
+
+    queue = CallQueue(ThreadPool("test", 1), answer, group=2000)
+    for name in "abc":
+        queue.put(job(name))
+        assert answered.get(timeout=TIMEOUT_SECONDS).context.actor == name
+    queue.stop()
+    assert groups == [1, 1, 1]
 
 
 def test_names_that_clients_give_themselves_are_no_callers_of_their_own() -> None:
