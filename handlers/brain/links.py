@@ -44,6 +44,10 @@ class DeleteLink(Struct, forbid_unknown_fields=True):
     id: Annotated[Id, Meta(description="Id of the link")]
 
 
+# The fields that name a row, and its kind.
+_REFERENCES = {"project_id": "entity", "entity_id": "entity", "parent_note_id": "note", "source_memory_id": "memory"}
+
+
 class _LinkEnd(NamedTuple):
     kind: str
     id: str
@@ -60,6 +64,23 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         raise Fault("conflict", "This exact link already exists", NO_PREFIX)
     history.append(tx, here, row.id, "created", after=_link_text(row))
     return row
+
+
+def check_references(tx: Tx, request: Struct) -> None:
+    """Raise Fault("not_found") if a field of a request holds the id of a row that is in no database.
+
+    A `project_id` without the prefix of an entity is the name of a project, as it may be in the original.
+    """
+    ends = {name: (kind, key) for name, kind in _REFERENCES.items() if (key := getattr(request, name, None))}
+    if "project_id" in ends and not ends["project_id"][1].startswith("ent_"):
+        del ends["project_id"]
+    for end in (
+        tx.all("brain.links.missing_ends", _LinkEnd, ends=[*ends.values()], databases=databases(tx)) if ends else ()
+    ):
+        name = next(name for name, pair in ends.items() if pair == end)
+        raise Fault(
+            "not_found", f"{end.kind.capitalize()} '{end.id}' not found: {name} is the id of a stored {end.kind}"
+        )
 
 
 def get_links(tx: Tx, request: GetLinks) -> list[Link]:

@@ -10,7 +10,7 @@ from handlers.brain.base import json_text, parse_end, parse_time, space, texts_o
 from handlers.brain.fields import Fields
 from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
-from handlers.brain.links import carry_entity_links, delete_links_of
+from handlers.brain.links import carry_entity_links, check_references, delete_links_of
 from handlers.brain.repository import Draft, Successor, check_not_replaced, free_predecessors, inherited_metadata
 from handlers.brain.schemas import (
     Category,
@@ -51,7 +51,9 @@ class NewMemory(Struct, forbid_unknown_fields=True):
     category: NewCategory
     subcategory: NewSubcategory = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
-    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to, or the name of a project")] = (
+        None
+    )
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational")] = 3
     metadata: Annotated[JsonObject | None, Meta(description="Any JSON; `immutable: true` locks it")] = None
     valid_until: ValidUntil = None
@@ -242,6 +244,7 @@ def delete_row(tx: Tx, db: str, row: Memory, reason: str | None = None) -> None:
 def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:
     space(tx, db)
     check_metadata(item.metadata)
+    check_references(tx, item)
     row = repository.new_memory(
         tx,
         item.content,

@@ -8,6 +8,7 @@ from msgspec.structs import astuple
 from handlers.brain.base import embedding, new_id, new_row, not_found, space
 from handlers.brain.fields import Fields
 from handlers.brain.index_text import note_source, note_text, update_index
+from handlers.brain.links import check_references
 from handlers.brain.repository import given_changes, read_page
 from handlers.brain.schemas import (
     Database,
@@ -42,7 +43,9 @@ class SaveNote(Struct, forbid_unknown_fields=True):
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     category: Annotated[ShortText | None, Meta(description="Category")] = None
     parent_note_id: Annotated[Id | None, Meta(description="Id of the note above it")] = None
-    project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to, or the name of a project")] = (
+        None
+    )
     entity_id: Annotated[Id | None, Meta(description="Id of the entity it is about")] = None
 
 
@@ -82,6 +85,7 @@ _CHANGED = UpdateNote.__struct_fields__[2:]
 def save_note(tx: Tx, request: SaveNote) -> Note:
     """Save a longer text: a document, design, meeting or journal entry."""
     here = space(tx, request.db)
+    check_references(tx, request)
     columns = {"id": new_id(tx, "note"), "version": 1, "word_count": len(request.content.split())}
     row = new_row(Note, request, **columns, **embedding(tx), created_at=tx.now, updated_at=tx.now)
     tx.run("brain.notes.insert", rows=[astuple(row)])
@@ -101,6 +105,7 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     before = tx.one("brain.notes.get", Note, db=request.db, id=request.id)
     if before is None:
         raise not_found("Note", request.id)
+    check_references(tx, request)
     changes, reason = given_changes({name: getattr(request, name) for name in _CHANGED})
     count = len(request.content.split()) if request.content else None
     more = {"word_count": count, "now": tx.now, **embedding(tx)}

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 from handlers.brain.base import embedding, new_id, new_row, space
 from handlers.brain.fields import Fields
 from handlers.brain.index_text import resource_source, resource_text, update_index
+from handlers.brain.links import check_references
 from handlers.brain.repository import read_page
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
@@ -31,7 +32,9 @@ class SaveResource(Struct, forbid_unknown_fields=True):
     key_takeaways: Annotated[Points | None, Meta(description="What was learnt from it")] = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     category: Annotated[ShortText | None, Meta(description="Category")] = None
-    project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to, or the name of a project")] = (
+        None
+    )
     source_memory_id: Annotated[Id | None, Meta(description="Id of the memory that mentions it")] = None
 
 
@@ -53,6 +56,7 @@ class GetResources(Struct, forbid_unknown_fields=True):
 def save_resource(tx: Tx, request: SaveResource) -> Resource:
     """Save a link, article, repository or other thing found elsewhere."""
     here = space(tx, request.db)
+    check_references(tx, request)
     columns = {"id": new_id(tx, "res"), "status": "captured", "domain": domain(request.url), "access_count": 0}
     row = new_row(Resource, request, **columns, **embedding(tx), created_at=tx.now)
     tx.run("brain.resources.insert", rows=[astuple(row)])

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from handlers.brain import repository
 from handlers.brain.base import json_text, parse_end, space, texts_of
 from handlers.brain.immutability import check_mutable
-from handlers.brain.links import carry_entity_links
+from handlers.brain.links import carry_entity_links, check_references
 from handlers.brain.memories import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor, check_not_replaced, inherited_metadata
 from handlers.brain.schemas import (
@@ -87,7 +87,9 @@ class SmartSaveMemory(Struct, forbid_unknown_fields=True):
     subcategory: NewSubcategory = None
     tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational; a correction is always 5")] = 3
-    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to, or the name of a project")] = (
+        None
+    )
     confidence: Annotated[Fraction | None, Meta(description="1 for what was stated, less for what was inferred")] = None
     is_correction: Annotated[bool, Meta(description="The user corrects what was believed before")] = False
     force_add: Annotated[bool, Meta(description="Save without looking for similar memories")] = False
@@ -143,6 +145,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     you.
     """
     space(tx, request.db)
+    check_references(tx, request)
     similar = [] if request.force_add else similar_memories(tx, request)
     if similar:
         differences = "; ".join(difference(request.content, memory.content, memory.id) for memory in similar)

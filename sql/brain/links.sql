@@ -23,6 +23,11 @@ WHERE
         CROSS JOIN brain_entity AS e ON e.db = d.value AND e.id = p.value ->> 1
         WHERE p.value ->> 0 = 'entity'
     )
+    AND NOT EXISTS (
+        SELECT 1 FROM json_each(:databases) AS d
+        CROSS JOIN brain_note AS n ON n.db = d.value AND n.id = p.value ->> 1
+        WHERE p.value ->> 0 = 'note'
+    )
 ORDER BY p.key;
 
 -- name: from_source

@@ -116,3 +116,35 @@ def test_an_entity_deleted_since_is_counted_as_unrecorded(call: Call, clock: Clo
         day: said(call("recall", query="stork", as_of=f"2026-01-0{day}T12:00:00Z"))["unrecorded"] for day in (1, 2, 3)
     }
     assert counted == {1: 0, 2: 1, 3: 0}
+
+
+def test_an_id_that_names_nothing_is_not_stored(call: Call) -> None:
+    fact = {"db": "core", "content": "Ports are open.", "category": "fact"}
+    note = {"db": "core", "title": "Ports", "content": "They are open."}
+    resource = {"db": "core", "title": "Ports"}
+    for tool, arguments, name, key in (
+        ("save_memory", fact, "project_id", "ent_nope"),
+        ("smart_save_memory", fact, "project_id", "ent_nope"),
+        ("bulk_save_memories", {"db": "core"}, "project_id", "ent_nope"),
+        ("save_note", note, "project_id", "ent_nope"),
+        ("save_note", note, "entity_id", "mem_nope"),
+        ("save_note", note, "parent_note_id", "nope"),
+        ("save_resource", resource, "project_id", "ent_nope"),
+        ("save_resource", resource, "source_memory_id", "ent_nope"),
+    ):
+        item = (
+            {"memories": [{"content": "x", "category": "fact", name: key}]} if tool.startswith("bulk") else {name: key}
+        )
+        said_no = refusal(call(tool, **arguments, **item))
+        assert said_no.startswith("Error: ")
+        assert f" '{key}' not found: {name} is the id of a stored " in said_no
+    kept = said(call("save_note", **note))["id"]
+    assert "Entity 'ent_nope' not found" in refusal(call("update_note", db="core", id=kept, project_id="ent_nope"))
+    assert said(call("get_memories", db="core")) == said(call("get_resources", db="core")) == []
+
+
+def test_an_id_of_another_database_and_the_name_of_a_project_are_stored(call: Call) -> None:
+    entity = said(call("create_entity", db="dnd", name="Web", type="project"))["id"]
+    for project in (entity, "web"):
+        row = said(call("save_memory", db="core", content="Ports", category="fact", project_id=project))
+        assert row["project_id"] == project

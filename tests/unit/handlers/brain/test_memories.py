@@ -30,7 +30,7 @@ def test_save_keeps_all_fields_and_returns_json_as_string(call_ok: CallOk, clock
         "category": "value",
         "subcategory": "work",
         "tags": ["A b", "é"],
-        "project_id": "ent_1",
+        "project_id": "web",
         "importance": 5,
         "metadata": {"immutable": False, "deep": [1, {"a": None}]},
     }
@@ -43,7 +43,7 @@ def test_save_keeps_all_fields_and_returns_json_as_string(call_ok: CallOk, clock
         "value",
         subcategory="work",
         tags='["A b","é"]',
-        project_id="ent_1",
+        project_id="web",
         importance=5,
         metadata='{"immutable":false,"deep":[1,{"a":null}]}',
     )
@@ -264,7 +264,7 @@ def test_supersede_makes_a_new_memory_of_the_old_and_links_them(call_ok: CallOk,
         category="decision",
         subcategory="net",
         tags=["ops"],
-        project_id="ent_1",
+        project_id="web",
         importance=4,
         metadata={"x": 1},
     )

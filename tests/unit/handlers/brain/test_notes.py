@@ -44,16 +44,16 @@ def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock:
         "tags": ["t"],
         "category": "c",
         "parent_note_id": "note_1",
-        "project_id": "ent_1",
-        "entity_id": "ent_2",
+        "project_id": call_ok("create_entity", db="core", name="Web", type="project")["id"],
+        "entity_id": call_ok("create_entity", db="dnd", name="Ada", type="person")["id"],
     }
     full = call_ok("save_note", db="core", title="Quipu", content="cords", **given)
 
     assert plain == row("note_1", "Tea", " steep \n for  three minutes ", word_count=4)
-    assert full == row("note_2", "Quipu", "cords", **{**given, "key_points": '["one",""]', "tags": '["t"]'})
+    assert full == row("note_4", "Quipu", "cords", **{**given, "key_points": '["one",""]', "tags": '["t"]'})
     found = [by_words(kernel, words) for words in ("steep", "tea", "knots", "cords", "t")]
-    assert found == [{"note_1"}, {"note_1"}, {"note_2"}, {"note_2"}, {"note_2"}]
-    assert events(kernel, "note_2") == [("created", None, "cords", None)]
+    assert found == [{"note_1"}, {"note_1"}, {"note_4"}, {"note_4"}, {"note_4"}]
+    assert events(kernel, "note_4") == [("created", None, "cords", None)]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock:
         ({"note_type": "journal"}, [1]),
         ({"category": "c"}, [2]),
         ({"tags": ["T"]}, [1, 0]),
-        ({"project_id": "ent_1"}, [0]),
-        ({"entity_id": "ent_2"}, [2]),
+        ({"project_id": "web"}, [0]),
+        ({"entity_id": "ent_1"}, [2]),
         ({"limit": 2}, [2, 1]),
         ({"offset": 2}, [0]),
     ],
@@ -74,10 +74,11 @@ def test_filters_choose_and_the_last_updated_comes_first(
     call_ok: CallOk, clock: Clock, filters: dict[str, Any], wanted: list[int]
 ) -> None:
     made = []
+    call_ok("create_entity", db="core", name="Ada", type="person")
     for more in (
-        {"tags": ["t"], "project_id": "ent_1"},
+        {"tags": ["t"], "project_id": "web"},
         {"tags": ["t"], "note_type": "journal"},
-        {"category": "c", "entity_id": "ent_2"},
+        {"category": "c", "entity_id": "ent_1"},
     ):
         made.append(call_ok("save_note", db="core", title="x", content="y", **more))
         clock.move(minutes=1)

@@ -46,18 +46,18 @@ def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock:
         "description": "Knots",
         "notes": "Cords",
         "category": "c",
-        "project_id": "ent_1",
-        "source_memory_id": "mem_1",
+        "project_id": "web",
+        "source_memory_id": call_ok("save_memory", db="core", content="Origin", category="fact")["id"],
     }
 
     plain = call_ok("save_resource", db="core", title="Tea")
     full = call_ok("save_resource", db="core", title="Quipu", key_takeaways=["one"], tags=["t"], **given)
 
-    assert plain == row("res_1", "Tea")
-    assert full == row("res_2", "Quipu", **given, key_takeaways='["one"]', tags='["t"]', domain="github.com")
+    assert plain == row("res_2", "Tea")
+    assert full == row("res_3", "Quipu", **given, key_takeaways='["one"]', tags='["t"]', domain="github.com")
     found = [by_words(kernel, words) for words in ("tea", "quipu", "knots", "cords", "t")]
-    assert found == [{"res_1"}, *[{"res_2"}] * 4]
-    assert events(kernel, "res_2") == [("created", None, "Quipu. Knots. Cords\none\nhttps://GitHub.com/a/b?c#d", None)]
+    assert found == [{"res_2"}, *[{"res_3"}] * 4]
+    assert events(kernel, "res_3") == [("created", None, "Quipu. Knots. Cords\none\nhttps://GitHub.com/a/b?c#d", None)]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_host_of_an_address(url: str | None, host: str | None) -> None:
         ({"tags": ["T"]}, [1, 0]),
         ({"status": "captured"}, [2, 1, 0]),
         ({"status": "archived"}, []),
-        ({"project_id": "ent_1"}, [0]),
+        ({"project_id": "web"}, [0]),
         ({"domain": "example.org"}, [2]),
         ({"limit": 2}, [2, 1]),
         ({"offset": 2}, [0]),
@@ -99,7 +99,7 @@ def test_filters_choose_and_the_newest_comes_first(
 ) -> None:
     made = []
     for more in (
-        {"tags": ["t"], "project_id": "ent_1"},
+        {"tags": ["t"], "project_id": "web"},
         {"tags": ["t"], "resource_type": "repo"},
         {"category": "c", "url": "https://example.org/x"},
     ):

@@ -46,12 +46,12 @@ def test_every_field_of_a_smart_save_is_kept(call_ok: CallOk, clock: Clock) -> N
         subcategory="s",
         tags=["t"],
         importance=2,
-        project_id="ent_1",
+        project_id="web",
         confidence=0.25,
     )
 
     assert answer["memory"] == row(
-        "mem_1", "x", "pattern", subcategory="s", tags='["t"]', importance=2, project_id="ent_1", confidence=0.25
+        "mem_1", "x", "pattern", subcategory="s", tags='["t"]', importance=2, project_id="web", confidence=0.25
     )
 
 
