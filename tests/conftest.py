@@ -50,7 +50,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 TESTS = Path(__file__).parent
 QUICK_KINDS = {"unit", "contracts"}
 SLOW_MARKS = {"slow", "full", "extras", "ship"}
-QUICK_CASES = 8  # of one unit test: three quarters of all cases belong to a tenth of the tests
+QUICK_CASES = 4  # of one unit test: three quarters of all cases belong to a tenth of the tests
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -137,6 +137,7 @@ def test_what_was_forgotten_can_be_undone_after_compact_beside_a_server(kernel: 
     assert call("read_memory", path="precious").fault is None
 
 
+@pytest.mark.slow
 def test_an_import_can_be_undone_after_compact(kernel: Kernel, run: Run, tmp_path: Path) -> None:
     source = tmp_path / "memory.jsonl"
     source.write_text(

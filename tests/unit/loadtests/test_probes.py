@@ -3,6 +3,7 @@
 from itertools import groupby
 
 import msgspec
+import pytest
 
 from loadtests.quality import probes
 from loadtests.quality.languages import languages
@@ -38,10 +39,12 @@ def test_thai_is_found_by_its_words(call: Call) -> None:
     assert shares(call, grouped()[2]) == {"Thai": 1.0}
 
 
+@pytest.mark.slow
 def test_misspelt_words_are_found(call: Call) -> None:
     assert shares(call, grouped()[3])["typos"] >= 0.9
 
 
+@pytest.mark.slow
 def test_questions_are_answered_in_every_language(call: Call) -> None:
     found = shares(call, grouped()[4])
 

@@ -158,6 +158,7 @@ FORMS: dict[str, Callable[[list[Any]], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1 << 18], indirect=True)
 @given(ROWS, some.sampled_from(list(FORMS)))
 def test_every_document_is_read_as_it_is(rows: list[Any], form: str) -> None:

@@ -211,6 +211,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damaged_source_is_told_and_the_last_sound_copy_stays(
     kernel: Kernel, call: Call, target: Path, kind: str

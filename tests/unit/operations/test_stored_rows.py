@@ -61,6 +61,7 @@ def break_times(file: Path, value: str) -> int:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", BROKEN)
 def test_no_tool_fails_at_a_time_that_is_none_and_check_names_the_rows(
     kernel: Kernel,
@@ -123,6 +124,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_an_import_refuses_what_no_tool_writes(
     kernel: Kernel, call: Call, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -225,6 +225,7 @@ def put(queue: CallQueue, work: Callable[[], object]) -> None:
     queue.put(Job(lambda _tx: work(), CallContext(), lambda _job: None))
 
 
+@pytest.mark.slow
 def test_no_other_job_begins_within_the_head_start_of_one_that_runs() -> None:
     queue, running, most = waiting_threads(1.0, 3), [0], list[int]()
 
@@ -248,6 +249,7 @@ def test_thread_that_has_done_its_job_begins_the_next_one_at_once() -> None:
     queue.stop()
 
 
+@pytest.mark.slow
 def test_two_jobs_behind_one_that_runs_for_long_begin_a_head_start_apart() -> None:
     queue, order, last = waiting_threads(0.5, 3), list[str](), threading.Event()
 

@@ -462,6 +462,7 @@ class Caller:
         self.answered.set()
 
 
+@pytest.mark.slow
 def test_answered_call_leaves_no_reference_cycle(store: Store) -> None:
     async def ask() -> weakref.ref[Caller]:
         caller = Caller()
@@ -543,6 +544,7 @@ def test_write_waits_for_a_brief_lock_of_another_process(store: Store, file: Pat
     assert stored(store) == ["waiting"]
 
 
+@pytest.mark.slow
 def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
     store = thing_store(file)
     store.start()

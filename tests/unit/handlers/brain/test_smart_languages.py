@@ -14,6 +14,7 @@ def archived(call_ok: CallOk, wrong: str, right: str, db: str = "core") -> str |
     return call_ok("handle_correction", db=db, wrong_content=wrong, correct_content=right)["archived_memory_id"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 def test_unrelated_facts_are_no_duplicates(call_ok: CallOk, name: str) -> None:
     answers = [call_ok("smart_save_memory", db="core", content=fact, category="fact") for fact in FACTS[name]]

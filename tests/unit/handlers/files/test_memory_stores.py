@@ -193,6 +193,7 @@ def test_deleted_store_leaves_nothing_but_history_and_can_be_undone(
     assert consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS) == []
 
 
+@pytest.mark.slow
 def test_a_large_store_is_deleted_whole(rest: RestClient, store: str, kernel: Kernel) -> None:
     for number in range(45):
         rest("POST", f"{store}/memories", {"path": f"/d/{number}", "content": "x" * 102_400})

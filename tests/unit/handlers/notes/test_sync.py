@@ -52,6 +52,7 @@ def agrees(kernel: Kernel) -> bool:
     return consistency.check(kernel.config.file, app.context_of(kernel.config), app.DIALECTS) == []
 
 
+@pytest.mark.slow
 def test_a_memory_that_another_process_adds_during_a_scan_is_not_taken_for_deleted(
     kernel: Kernel, call_ok: CallOk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
