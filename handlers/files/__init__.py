@@ -6,7 +6,7 @@ import msgspec
 
 from handlers.files import memory_stores, stored_memories, versions
 from handlers.files.curation import compose, curate, erase
-from handlers.files.memories import TOOLS, sources, sources_of
+from handlers.files.memories import NO_PREFIX, TOOLS, sources, sources_of
 from handlers.files.records import check_restored, past_sources
 from handlers.files.schemas import Answer
 from kernel.calls.dialect import Dialect, Files, Memories
@@ -39,12 +39,14 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the message as plain text; of a REST method `{"type", "message"}`, and the details of a conflict.
+    """Return `Error: ...` as plain text, a few messages without the prefix; of a REST method `{"type", "message"}`, and
+    the details of a conflict.
 
     The edge wraps the error of a REST method with the id of the request.
     """
     if fault.tool not in _REST:
-        return Reply(fault.message.encode(), _TEXT, fault.code)
+        prefix = "" if fault.label == NO_PREFIX else "Error: "
+        return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
     error = {"type": fault.label or _TYPES[fault.code], "message": fault.message, **fault.context}
     return Reply(msgspec.json.encode(error), _JSON, fault.code)
 

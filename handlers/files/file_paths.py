@@ -19,12 +19,12 @@ def store_path(path: str) -> str:
     Fault("invalid").
     """
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise Fault("invalid", f"Error: Path must start with /memories, got: {path}")
+        raise Fault("invalid", f"Path must start with /memories, got: {path}")
     segments = [
         segment for segment in unicodedata.normalize("NFC", path[len(ROOT) :]).split("/") if segment not in {"", "."}
     ]
     if any(_DOTS.intersection(unquote(segment).split("/")) for segment in segments):
-        raise Fault("invalid", f"Error: Path {path} would escape /memories directory")
+        raise Fault("invalid", f"Path {path} would escape /memories directory")
     _check(path, segments)
     return "".join(f"/{segment}" for segment in segments)
 

@@ -12,6 +12,7 @@ from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
+NO_PREFIX = "bare"  # label of a fault whose message has no `Error: ` in the contract
 _LEVELS = 2
 _HIDDEN = "node_modules"
 _MAX_LINES = 999_999
@@ -46,12 +47,12 @@ def _file_lines(path: str, content: str, view_range: Sequence[int] | None) -> st
     """Return the lines of a file, or those of a range; raises Fault("invalid") for too many."""
     lines = content.split("\n")
     if len(lines) > _MAX_LINES:
-        raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
+        raise Fault("invalid", f"File {shown(path)} exceeds maximum line limit of 999,999 lines.", NO_PREFIX)
     first, last = 1, len(lines)
     if view_range is not None:
         if len(view_range) != 2 or view_range[0] < 1 or -1 != view_range[1] < view_range[0]:
             advice = "It should be the first line, from 1, and the last, such as [1, 20], or -1 for the end"
-            raise Fault("invalid", f"Error: Invalid `view_range` parameter: {[*view_range]}. {advice}")
+            raise Fault("invalid", f"Invalid `view_range` parameter: {[*view_range]}. {advice}")
         first = view_range[0]
         last = last if view_range[1] == -1 else min(last, view_range[1])
     header = f"Here's the content of {shown(path)} with line numbers:"
@@ -124,16 +125,17 @@ def _view(tx: Tx, request: View) -> str:
         return _file_lines(path, record.content, request.view_range)
     sizes = dict(tx.all("files.memories.sizes_below", _pair, store=STORE, **below(path)))
     if path and not sizes:
-        raise Fault("not_found", f"The path {shown(path)} does not exist. Please provide a valid path.")
+        message = f"The path {shown(path)} does not exist. Please provide a valid path."
+        raise Fault("not_found", message, NO_PREFIX)
     return _directory(path, sizes)
 
 
 def _create(tx: Tx, request: Create) -> str:
     path = store_path(request.path)
     if _exists(tx, path):
-        raise Fault("conflict", f"Error: File {shown(path)} already exists")
+        raise Fault("conflict", f"File {shown(path)} already exists")
     if request.path.endswith("/"):
-        raise Fault("invalid", f"Error: The path {request.path} names a directory")
+        raise Fault("invalid", f"The path {request.path} names a directory")
     _check_ancestors(tx, path)
     _check_size(request.file_text)
     records.add_store(tx, STORE, _STORE_NAME)
@@ -145,17 +147,17 @@ def _str_replace(tx: Tx, request: StrReplace) -> str:
     path = store_path(request.path)
     record, old = _file(tx, path), request.old_str
     if record is None:
-        raise Fault("not_found", f"Error: The path {shown(path)} does not exist. Please provide a valid path.")
+        raise Fault("not_found", f"The path {shown(path)} does not exist. Please provide a valid path.")
     if not old:
-        raise Fault("invalid", "Error: old_str must not be empty")
+        raise Fault("invalid", "old_str must not be empty")
     before, *rest = record.content.split(old)
     if not rest:
         message = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
-        raise Fault("invalid", message)
+        raise Fault("invalid", message, NO_PREFIX)
     if len(rest) > 1:
         lines = _lines(record, old)
         message = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
-        raise Fault("invalid", f"{message} Please ensure it is unique")
+        raise Fault("invalid", f"{message} Please ensure it is unique", NO_PREFIX)
     content = f"{before}{request.new_str}{rest[0]}"
     _set_content(tx, record, content)
     line = before.count("\n") + 1
@@ -168,12 +170,12 @@ def _insert(tx: Tx, request: Insert) -> str:
     path = store_path(request.path)
     record = _file(tx, path)
     if record is None:
-        raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
+        raise Fault("not_found", f"The path {shown(path)} does not exist")
     lines = record.content.removesuffix("\n").split("\n") if record.content else []
     at = request.insert_line
     if not 0 <= at <= len(lines):
         advice = f"It should be within the range of lines of the file: [0, {len(lines)}]"
-        raise Fault("invalid", f"Error: Invalid `insert_line` parameter: {at}. {advice}")
+        raise Fault("invalid", f"Invalid `insert_line` parameter: {at}. {advice}")
     new_lines = [*lines[:at], request.insert_text.removesuffix("\n"), *lines[at:]]
     _set_content(tx, record, "\n".join(new_lines) + "\n")
     return f"The file {shown(path)} has been edited."
@@ -182,9 +184,9 @@ def _insert(tx: Tx, request: Insert) -> str:
 def _delete(tx: Tx, request: Delete) -> str:
     path = store_path(request.path)
     if not path:
-        raise Fault("invalid", f"Error: Cannot delete the {ROOT} directory itself")
+        raise Fault("invalid", f"Cannot delete the {ROOT} directory itself")
     if not _exists(tx, path):
-        raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
+        raise Fault("not_found", f"The path {shown(path)} does not exist")
     for part in records.slices(tx, STORE, path):
         for record in part:
             records.remove(tx, record)
@@ -194,13 +196,13 @@ def _delete(tx: Tx, request: Delete) -> str:
 def _rename(tx: Tx, request: Rename) -> str:
     old, new = store_path(request.old_path), store_path(request.new_path)
     if not old:
-        raise Fault("invalid", f"Error: Cannot rename the {ROOT} directory itself")
+        raise Fault("invalid", f"Cannot rename the {ROOT} directory itself")
     if _exists(tx, new):
-        raise Fault("conflict", f"Error: The destination {shown(new)} already exists")
+        raise Fault("conflict", f"The destination {shown(new)} already exists")
     if not _exists(tx, old):
-        raise Fault("not_found", f"Error: The path {shown(old)} does not exist")
+        raise Fault("not_found", f"The path {shown(old)} does not exist")
     if new.startswith(f"{old}/"):
-        raise Fault("invalid", f"Error: The path {shown(new)} lies inside {shown(old)}")
+        raise Fault("invalid", f"The path {shown(new)} lies inside {shown(old)}")
     _check_ancestors(tx, new)
     for part in records.slices(tx, STORE, old):
         for record in part:
@@ -225,13 +227,13 @@ def _check_ancestors(tx: Tx, path: str) -> None:
     """Raises Fault("conflict") if a file stands in the way of a directory."""
     ancestor = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
     if ancestor is not None:
-        raise Fault("conflict", f"Error: The path {shown(ancestor)} is a file")
+        raise Fault("conflict", f"The path {shown(ancestor)} is a file")
 
 
 def _check_size(content: str) -> None:
     size = len(content.encode())
     if size > MAX_BYTES:
-        raise Fault("invalid", f"Error: The file would have {size} bytes, more than {MAX_BYTES}")
+        raise Fault("invalid", f"The file would have {size} bytes, more than {MAX_BYTES}")
 
 
 def _set_content(tx: Tx, record: Record, content: str) -> None:

@@ -152,10 +152,10 @@ def test_create_refuses_what_is_there(six: Call, path: str) -> None:
         ("/memories/..%2fx", "Error: Path /memories/..%2fx would escape /memories directory"),
         ("/memories/a.txt/b", "Error: The path /memories/a.txt is a file"),
         ("/memories/new/", "Error: The path /memories/new/ names a directory"),
-        ("/memories/a\nb", "Path '/memories/a\\nb' has control or format characters"),
-        ("/memories/a\u202eb", "Path '/memories/a\\u202eb' has control or format characters"),
-        ("/memories" + "/a" * 21, f"Path /memories{'/a' * 21} has 21 segments, more than 20"),
-        ("/memories/" + "a" * 1024, "The path has more than 1024 bytes"),
+        ("/memories/a\nb", "Error: Path '/memories/a\\nb' has control or format characters"),
+        ("/memories/a\u202eb", "Error: Path '/memories/a\\u202eb' has control or format characters"),
+        ("/memories" + "/a" * 21, f"Error: Path /memories{'/a' * 21} has 21 segments, more than 20"),
+        ("/memories/" + "a" * 1024, "Error: The path has more than 1024 bytes"),
     ],
 )
 def test_create_refuses_a_bad_path(six: Call, path: str, message: str) -> None:
@@ -287,7 +287,7 @@ def test_a_directory_is_renamed_with_everything_in_it(six: Call) -> None:
         ("/memories/no", "/memories/x", "Error: The path /memories/no does not exist"),
         ("/memories/d", "/memories/d/e", "Error: The path /memories/d/e lies inside /memories/d"),
         ("/memories/d", "/memories/a.txt/x", "Error: The path /memories/a.txt is a file"),
-        ("/memories/d", "/memories" + "/n" * 20, f"Path /memories{'/n' * 20}/x has 21 segments, more than 20"),
+        ("/memories/d", "/memories" + "/n" * 20, f"Error: Path /memories{'/n' * 20}/x has 21 segments, more than 20"),
     ],
 )
 def test_rename_refuses_what_is_in_the_way(six: Call, old: str, new: str, message: str) -> None:
@@ -313,7 +313,7 @@ def test_rename_refuses_what_is_in_the_way(six: Call, old: str, new: str, messag
 def test_what_cannot_be_kept_is_refused_and_changes_nothing(six: Call, arguments: dict[str, Any]) -> None:
     before = listed(six)
 
-    assert refused(six("memory", **arguments))
+    assert refused(six("memory", **arguments)).startswith("Error: ")
     assert listed(six) == before
 
 
@@ -373,7 +373,7 @@ def test_history_holds_path_and_content_of_each_step(call: Call, kernel: Kernel)
 
 @pytest.mark.parametrize("code", HTTP_STATUS)
 def test_every_fault_is_its_message(code: Any) -> None:
-    assert refused(files.DIALECT.fail(Fault(code, "Why."))) == "Why."
+    assert refused(files.DIALECT.fail(Fault(code, "Why."))) == "Error: Why."
 
 
 READER = Caller("reader", grant(Permission.read, frozenset(), True))

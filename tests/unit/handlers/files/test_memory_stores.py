@@ -151,7 +151,7 @@ def test_the_store_of_the_tool_is_one_of_them(rest: RestClient, call: Call) -> N
     assert call("memory", command="view", path="/memories/a/c.txt").body.endswith(b"1\tover REST")
 
     rest("POST", f"/{store['id']}/archive")
-    said = "The memory store memstore_memories is archived: it can be read and deleted, not changed"
+    said = "Error: The memory store memstore_memories is archived: it can be read and deleted, not changed"
     for command in (
         {"command": "create", "path": "/memories/x", "file_text": ""},
         {"command": "insert", "path": "/memories/a/c.txt", "insert_line": 0, "insert_text": "x"},
