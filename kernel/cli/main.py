@@ -83,7 +83,8 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
 def _run(arguments: argparse.Namespace, settings: config.Config) -> int:
     # The folder of SQLite's temporary files: beside the database there is room for them.
     os.environ.setdefault("SQLITE_TMPDIR", str(settings.data.absolute()))
-    logs.set_up(as_json=settings.log == "json", calls=settings.log_calls or settings.log_slow > 0)
+    calls = settings.log_calls or settings.log_slow > 0
+    logs.set_up(as_json=settings.log == "json", calls=calls, requests=settings.log_requests)
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
         for remark in unknown_variables(settings, getattr(arguments, "password_env", None)):
             logging.getLogger("quipu").warning(remark)

@@ -64,9 +64,10 @@ class Config(NamedTuple):
     `backup_keep` copies stay. With `follow` the data directory is a copy that `quipu replica` keeps, and only read.
     `workers` is how many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics`
     serves /metrics, `traces` sends spans, `log_calls` logs a line for each call, `log_slow` for those that take so many
-    milliseconds, `ui` serves the console at /ui, and `ui_calls` is the detail of calls that it keeps in memory. `store`
-    is the address of a PostgreSQL database, empty for the file in the data directory, `read_store` that of a replica
-    for reads, and `store_wait` for how many seconds a start waits for the database.
+    milliseconds, `log_requests` for each request, whose client `proxies` may tell, `ui` serves the console at /ui, and
+    `ui_calls` is the detail of calls that it keeps in memory. `store` is the address of a PostgreSQL database, empty
+    for the file in the data directory, `read_store` that of a replica for reads, and `store_wait` for how many seconds
+    a start waits for the database.
     """
 
     data: Path
@@ -95,6 +96,8 @@ class Config(NamedTuple):
     log: Log = "text"
     log_calls: bool = False
     log_slow: int = 0
+    log_requests: bool = False
+    proxies: tuple[str, ...] = ()
     ui: bool = True
     ui_calls: KeptCalls = "counts"
     oauth: OAuth | None = None
@@ -143,6 +146,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         log=_choice(values, "QUIPU_LOG", "text", "json"),
         log_calls=_flag(values, "QUIPU_LOG_CALLS"),
         log_slow=_number(values, "QUIPU_LOG_SLOW", 0, 0, 3_600_000),
+        log_requests=_flag(values, "QUIPU_LOG_REQUESTS"),
+        proxies=_names(values, "QUIPU_PROXIES"),
         ui=bool(_number(values, "QUIPU_UI", 1, 0, 1)),
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),

@@ -39,6 +39,18 @@ def call_id() -> str:
     if id_:
         current_call.set("")
         return id_
+    return new_call_id()
+
+
+def shared_call_id() -> str:
+    """Return `call_id()`, which later observers of the same call take too."""
+    id_ = call_id()
+    current_call.set(id_)
+    return id_
+
+
+def new_call_id() -> str:
+    """Return a short id that this process has not used."""
     return f"{os.getpid():x}-{next(_counter):x}"
 
 

@@ -9,7 +9,7 @@ from kernel.core.limits import Limits, origin_allowed
 
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 # Of answers; a page may read no other headers.
-_EXPOSED = ("mcp-session-id", "mcp-protocol-version", "www-authenticate", "retry-after", "request-id")
+_EXPOSED = ("mcp-session-id", "mcp-protocol-version", "www-authenticate", "retry-after", "request-id", "x-request-id")
 
 
 class Cors(CORSMiddleware):

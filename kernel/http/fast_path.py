@@ -16,11 +16,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from kernel.calls.call import Pending
 from kernel.core.errors import Fault
+from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
+from kernel.http.request_log import GONE, Report, RequestLog, request_id
 from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines
 from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address
@@ -64,9 +66,11 @@ class CommonHeaders:
 class _PendingCall:
     """A call under way, with the attributes that uvicorn expects of `self.cycle`."""
 
+    report: Report | None = None
     message_event = asyncio.Event()  # uvicorn sets it when the connection ends; nothing waits for it here
 
-    def __init__(self) -> None:
+    def __init__(self, id_: str) -> None:
+        self.id = id_
         self.response_started = False
         self.response_complete = False
         self.disconnected = False
@@ -165,7 +169,11 @@ class FastPathProtocol(LimitedProtocol):
             return
         self.reading = self.timed = BETWEEN_REQUESTS
         self.trailers = None
-        call = _PendingCall()
+        id_ = request_id(self.headers)
+        current_call.set(id_)
+        call = _PendingCall(id_)
+        if self.log is not None:
+            call.report = self.begin_report(id_, self.parser.get_method().decode(), self.url, self.headers)
         response = target(self.headers, bytes(self._body), partial(self._respond, call))
         if response is None:
             self._hand_over()
@@ -188,9 +196,12 @@ class FastPathProtocol(LimitedProtocol):
         self.addresses[self._address] -= 1
         if self.addresses[self._address] <= 0:
             del self.addresses[self._address]
-        if self._call is not None:
-            self._call.disconnected = True
-            self._call.cancel()
+        call = self._call
+        if call is not None:
+            call.disconnected = True
+            call.cancel()
+            if call.report is not None:
+                call.report(GONE, 0)
 
     def _take_target(self) -> None:
         """Takes an absolute URL apart: its authority counts, whatever the Host header says (RFC 9112 section 3.2.2)."""
@@ -271,9 +282,11 @@ class FastPathProtocol(LimitedProtocol):
             self._call = None
         if call.disconnected or self.is_closing():
             return
+        if call.report is not None:
+            call.report(response.status, len(response.body))
         closing = not call.keep_alive or _CLOSE in response.headers
         extra = (*response.headers, _CLOSE) if closing and _CLOSE not in response.headers else response.headers
-        head = self._head(response, extra)
+        head = self._head(response, call.id, extra)
         STATUSES[response.status] += 1
         if len(response.body) <= MAX_COLLECTED_BYTES:
             self.transport.write(head + response.body)
@@ -284,9 +297,9 @@ class FastPathProtocol(LimitedProtocol):
             self.close()
         self.on_response_complete()
 
-    def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
+    def _head(self, response: HttpResponse, id_: str, extra: tuple[Header, ...]) -> bytes:
         common = self.common.lines(self.server_state.default_headers)
-        more = header_lines(extra) if extra else b""
+        more = b"x-request-id: %b\r\n%b" % (id_.encode(), header_lines(extra) if extra else b"")
         if not response.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
@@ -324,12 +337,16 @@ def _responding(response: HttpResponse) -> ASGIApp:
 
 
 def protocol(
-    fast_routes: Mapping[bytes, FastRoute], limits: Limits = Limits(), rate_limiter: RateLimiter | None = None
+    fast_routes: Mapping[bytes, FastRoute],
+    limits: Limits = Limits(),
+    rate_limiter: RateLimiter | None = None,
+    log: RequestLog | None = None,
 ) -> type[FastPathProtocol]:
     """Return the protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
     shared = {
         "fast_routes": fast_routes,
         "limits": limits,
+        "log": log,
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
         "wheel": DeadlineWheel(),
         "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),

@@ -3,16 +3,18 @@
 import asyncio
 import socket
 import struct
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from kernel.core.ids import current_call
 from kernel.core.limits import BYTES_PER_SECOND, Header
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
 from kernel.http.read_flow import ReceiveFlow
+from kernel.http.request_log import Report, RequestLog, id_header, observed, request_id
 from kernel.http.write_backpressure import Unsent
 
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
@@ -49,6 +51,7 @@ class LimitedProtocol(ParsingProtocol):
 
     wheel = DeadlineWheel()
     unsent = Unsent(0)
+    log: RequestLog | None = None
 
     # The initial state of one connection.
     slot = 0
@@ -186,9 +189,33 @@ class LimitedProtocol(ParsingProtocol):
             return
         cycle = self.current_cycle()
         if self.reading != BODY or cycle is None or not cycle.response_complete:
-            STATUSES[status] += 1
-            self.transport.write(_rejection(status, self.server_state.default_headers))
+            self._write_rejection(status)
         self._linger() if status in _REJECTED_WHILE_SENDING else self.transport.close()
+
+    def _write_rejection(self, status: int) -> None:
+        url, headers = (b"", ()) if self.reading == BETWEEN_REQUESTS else (self.url, self.headers)
+        id_ = request_id(headers)
+        body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
+        STATUSES[status] += 1
+        self.transport.write(_rejection(status, [*self.server_state.default_headers, id_header(id_)], body))
+        report = self.begin_report(id_, "", url, headers)
+        if report is not None:
+            report(status, len(body))
+
+    def begin_report(self, id_: str, method: str, url: bytes, headers: Sequence[Header]) -> Report | None:
+        """Return the report of a request's answer to the log, None without a log."""
+        if self.log is None:
+            return None
+        return self.log.begin(id_, self.client[0] if self.client else "", method, url, headers)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Starts the application on a request that has an id, which its response names however it comes about."""
+        scope, headers = cycle.scope, list(cycle.scope["headers"])
+        id_ = request_id(headers)
+        current_call.set(id_)
+        cycle.default_headers = [*cycle.default_headers, id_header(id_)]
+        report = self.begin_report(id_, scope["method"], scope["raw_path"], headers)
+        super()._start_asgi_task(cycle, cast("Any", observed(app, report)))
 
     def close(self) -> None:
         """Closes the connection; while the client is sending, lets it read the response first."""
@@ -261,9 +288,8 @@ def header_lines(headers: Iterable[Header]) -> bytes:
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def _rejection(status: int, headers: Iterable[Header]) -> bytes:
+def _rejection(status: int, headers: Iterable[Header], body: bytes) -> bytes:
     """Return the whole response with this status, after which the connection closes."""
-    body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
     retry = b"retry-after: 1\r\n" if status in _RETRIED else b""
     return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
         STATUS_LINE[status],

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kernel.calls.call import Answer, Call, OnOutcome
 from kernel.calls.tools import Reply
 from kernel.core.config import KeptCalls
-from kernel.core.ids import call_id, current_call, now_ns, utc_now
+from kernel.core.ids import now_ns, shared_call_id, utc_now
 from kernel.core.limits import Header
 
 _MOST_CALLS = 1000  # of a tenant
@@ -77,8 +77,7 @@ class CallLog:
 
     def observe(self, call: Call) -> OnOutcome:
         """Return an observer that keeps as much of a call as `keeps` says."""
-        agent, id_ = _agent.get(), call_id()
-        current_call.set(id_)
+        agent, id_ = _agent.get(), shared_call_id()
         arguments = bytes(call.arguments) if self.keeps == "texts" else b""
         bytes_in = len(call.arguments)
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from kernel.calls.call import Answer, Call, OnOutcome
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
-from kernel.core.ids import now_ns
+from kernel.core.ids import now_ns, shared_call_id
 from kernel.core.limits import Header
 from kernel.mcp.messages import Inbound
 
@@ -49,6 +49,7 @@ class Tracing:
             "gen_ai.tool.name": entry.tool.name,
             "quipu.dialect": entry.dialect.name,
             "quipu.tenant": call.caller.tenant,
+            "quipu.call": shared_call_id(),
         }
 
         def on_outcome(outcome: str, _seconds: float, _answer: Answer | None) -> None:

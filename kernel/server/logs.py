@@ -5,13 +5,14 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from kernel.core.ids import call_id, current_call, utc_now
+from kernel.core.ids import current_call, shared_call_id, utc_now
 from kernel.core.text import one_word
 
 if TYPE_CHECKING:
     from kernel.calls.call import Answer, Call, OnOutcome
 
 _CALLS = logging.getLogger("quipu.calls")
+_REQUESTS = logging.getLogger("quipu.requests")
 
 
 class JsonLines(logging.Formatter):
@@ -45,20 +46,19 @@ class TextLines(logging.Formatter):
         return " ".join([super().format(record), *(f"{name}={one_word(str(value))}" for name, value in fields.items())])
 
 
-def set_up(*, as_json: bool = False, calls: bool = False) -> None:
-    """Logs warnings to standard error; with `calls` a line for each tool call too."""
+def set_up(*, as_json: bool = False, calls: bool = False, requests: bool = False) -> None:
+    """Logs warnings to standard error; with `calls` a line for each tool call too, with `requests` for each request."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else TextLines("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    _CALLS.setLevel(logging.INFO if calls else logging.WARNING)
+    for log, wanted in ((_CALLS, calls), (_REQUESTS, requests)):
+        log.setLevel(logging.INFO if wanted else logging.WARNING)
 
 
 def observe(call: "Call", slow_seconds: float = 0.0) -> "OnOutcome":
     """Return an observer that logs each call, or each slow call: its id, tool, caller, outcome and duration."""
-    number = call_id()
-    current_call.set(number)
     fields: dict[str, object] = {
-        "call": number,
+        "call": shared_call_id(),
         "dialect": call.entry.dialect.name,
         "tool": call.entry.tool.name,
         "tenant": call.caller.tenant,

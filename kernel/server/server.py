@@ -15,14 +15,14 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from kernel.core.config import VERSION, Config, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import Limits
-from kernel.core.status_counts import STATUSES
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
+from kernel.http.request_log import RequestLog
 from kernel.security.local_access import LocalAccess
 from kernel.security.rate_limit import RateLimiter
 from kernel.server import process
@@ -51,8 +51,7 @@ class StartupGate:
     `fast_routes` is filled when the kernel is open, and `rate_limiter` knows keys from then on.
     """
 
-    def __init__(self, limits: Limits, worker: "Worker | None" = None, *, counts: bool = False) -> None:
-        self.counts = counts  # the statuses of responses
+    def __init__(self, limits: Limits, worker: "Worker | None" = None) -> None:
         self.fast_routes: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=connection_limit(limits.connections))
         self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker and worker.buckets)
@@ -69,8 +68,6 @@ class StartupGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if self.counts:
-            send = _counting(send)
         if self._application is None:
             early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
             if early is None:
@@ -79,15 +76,6 @@ class StartupGate:
                 await send_response(send, HttpResponse(*(early or _STOPPING)))
                 return
         await self._application(scope, receive, send)
-
-
-def _counting(send: Send) -> Send:
-    async def counting(message: Message) -> None:
-        if "status" in message:  # the begin of a response
-            STATUSES[message["status"]] += 1
-        await send(message)
-
-    return counting
 
 
 class Server(uvicorn.Server):
@@ -103,7 +91,7 @@ class Server(uvicorn.Server):
     ) -> None:
         self._local = local
         self._guide = guide
-        self._gate = StartupGate(config.limits, worker, counts=config.metrics)
+        self._gate = StartupGate(config.limits, worker)
         self._worker = worker
         if worker is not None and config.metrics:
             worker.text = partial(_kept_counters, worker)  # until the kernel is open
@@ -340,12 +328,13 @@ def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseExc
 
 def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:
     unix = sys.platform != "win32"
+    log = RequestLog(frozenset(config.proxies)) if config.log_requests else None
     return uvicorn.Config(
         gate,
         host=config.host,
         port=config.port,
         loop="uvloop" if unix else "asyncio",
-        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter),
+        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter, log),
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -1,7 +1,10 @@
 """Metrics, log lines and traces of a server; none of them contains stored data."""
 
+import http.client
 import http.server
 import json
+import re
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPConnection
@@ -74,6 +77,8 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
         "QUIPU_TRACES": 1,
         "QUIPU_LOG": "json",
         "QUIPU_LOG_CALLS": 1,
+        "QUIPU_LOG_REQUESTS": 1,
+        "QUIPU_PROXIES": "127.0.0.1",
         "QUIPU_MODEL": "none",
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
         "OTEL_BSP_SCHEDULE_DELAY": 50,
@@ -200,7 +205,7 @@ def test_call_log_line_has_an_id_and_no_contents(watching: Watching) -> None:
 
 def test_span_continues_the_trace_of_the_caller(watching: Watching) -> None:
     port = watching.server.port
-    tool(port, "list_memories", {"traceparent": CARRIED, "tracestate": "vendor=1"})
+    tool(port, "list_memories", {"traceparent": CARRIED, "tracestate": "vendor=1", "x-request-id": "of-span"})
     by_mcp(port, "list_memories", {"traceparent": CARRIED})
     tool(port, "list_memories")
     tool(port, "list_memories", {"traceparent": "nonsense"})
@@ -219,6 +224,7 @@ def test_span_continues_the_trace_of_the_caller(watching: Watching) -> None:
         "gen_ai.tool.name": "list_memories",
         "quipu.dialect": "paths",
         "quipu.tenant": "main",
+        "quipu.call": "of-span",
     }
     assert 0 < with_header.end_time_unix_nano - with_header.start_time_unix_nano < 30e9
 
@@ -277,3 +283,88 @@ def test_memories_and_waits_in_queues_are_told(watching: Watching) -> None:
     grown = after["quipu_queue_wait_seconds_count"][write] - before["quipu_queue_wait_seconds_count"][write]
     assert grown >= 1
     assert after["process_start_time_seconds"][()] == before["process_start_time_seconds"][()] > 1.7e9
+
+
+def exchanged(port: int, request: bytes) -> tuple[int, list[str]]:
+    """The status of the answer to a request as bytes, and every id in its head."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as peer:
+        peer.sendall(request)
+        answer = http.client.HTTPResponse(peer)
+        answer.begin()
+        answer.read()
+        return answer.status, answer.headers.get_all("x-request-id", [])
+
+
+def request_line(server: Server, id_: str) -> dict[str, Any]:
+    """The line of a request; there is one."""
+
+    def lines() -> list[dict[str, Any]]:
+        every = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
+        return [line for line in every if line["message"] == "request" and line["request"] == id_]
+
+    until(lambda: bool(lines()), "a line")
+    (line,) = lines()
+    return line
+
+
+HOST = "host: 127.0.0.1\r\nx-request-id: {}"
+EMPTY = "content-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+# A status, and a request without its id.
+ANSWERED = {
+    "a tool": (200, f"POST /tools/list_memories HTTP/1.1\r\n{HOST}\r\n{EMPTY}"),
+    "a probe": (200, f"GET /healthz HTTP/1.1\r\n{HOST}\r\n\r\n"),
+    "a page": (200, f"GET /tools HTTP/1.1\r\n{HOST}\r\n\r\n"),
+    "no page": (404, f"GET /nowhere HTTP/1.1\r\n{HOST}\r\n\r\n"),
+    "another method": (405, f"PUT /mcp HTTP/1.1\r\n{HOST}\r\n\r\n"),
+    "a method of an API": (404, f"GET /v1/nothing HTTP/1.1\r\n{HOST}\r\n\r\n"),
+    "a refused host": (421, f"POST /mcp HTTP/1.1\r\nhost: elsewhere\r\nx-request-id: {{}}\r\n{EMPTY}"),
+    "malformed framing": (400, f"POST /mcp HTTP/1.1\r\n{HOST}\r\ncontent-length: x\r\n\r\n"),
+    "a tunnel": (501, f"CONNECT a:1 HTTP/1.1\r\n{HOST}\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_every_response_names_the_id_of_its_request(watching: Watching, name: str) -> None:
+    status, request = ANSWERED[name]
+    id_ = f"sent-{name.replace(' ', '-')}"
+    assert exchanged(watching.server.port, request.format(id_).encode()) == (status, [id_])
+    assert request_line(watching.server, id_)["status"] == status
+
+
+@pytest.mark.parametrize("id_", ["", "two words", "\xe9", "x" * 129, "tab\tbed"])
+def test_id_that_could_not_stand_in_a_line_is_replaced(watching: Watching, id_: str) -> None:
+    requests = [ANSWERED[name][1].format(id_).encode("latin-1") for name in ("a tool", "a page")]
+    for request in requests:
+        status, (answered,) = exchanged(watching.server.port, request)
+        assert status == 200
+        assert re.fullmatch("[0-9a-f]+-[0-9a-f]+", answered)
+
+
+def test_line_of_a_request_says_who_asked_for_what_and_the_answer(watching: Watching) -> None:
+    port = watching.server.port
+    headers = {"x-request-id": "whole", "traceparent": CARRIED, "x-forwarded-for": "6.6.6.6, 203.0.113.9,127.0.0.1"}
+    status, body = send(port, "POST", "/tools/read_memory", b'{"path": "none"}', {**JSON, **headers})
+    line = request_line(watching.server, "whole")
+    assert line.pop("time").endswith("Z")
+    assert line.pop("milliseconds") > 0
+    assert line == {
+        "level": "info",
+        "logger": "quipu.requests",
+        "message": "request",
+        "request": "whole",
+        "client": "203.0.113.9",
+        "method": "POST",
+        "path": "/tools/read_memory",
+        "status": status,
+        "bytes": len(body),
+        "trace": TRACE,
+    }
+    assert [line["call"] for line in logged(watching.server, "read_memory")][-1] == "whole"
+
+
+def test_query_and_end_of_a_long_path_are_not_in_the_line(watching: Watching) -> None:
+    port = watching.server.port
+    send(port, "GET", f"/openapi.json?q={SECRET.replace(' ', '+')}", headers={"x-request-id": "query"})
+    send(port, "GET", f"/{'x' * 999}", headers={"x-request-id": "long"})
+    paths = [request_line(watching.server, id_)["path"] for id_ in ("query", "long")]
+    assert paths == ["/openapi.json", f"/{'x' * 199}…"]
