@@ -26,13 +26,16 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     db = space.partition(":")[2]
     place = {"db": db, "id": key}
     if (memory := tx.one("brain.repository.get", Memory, **place)) is not None:
-        edit, forget, lock = (
-            ToolCall("update_memory", place, "content"),
+        lock = lock_of(memory)
+        return Curation(
+            memory.content,
+            ToolCall("update_memory", place, "content", "valid_until"),
             ToolCall("delete_memory", place),
-            lock_of(memory),
+            _links(tx, db, key),
+            lock=lock,
+            forget_locked=ToolCall("forget_immutable_memory", place) if lock else None,
+            until=memory.valid_until or "",
         )
-        forget_locked = ToolCall("forget_immutable_memory", place) if lock else None
-        return Curation(memory.content, edit, forget, _links(tx, db, key), lock=lock, forget_locked=forget_locked)
     if (entity := tx.one("brain.entities.get", Entity, **place)) is not None:
         edit, forget = ToolCall("update_entity", place, "description"), ToolCall("delete_entity", place)
         return Curation(entity.description or "", edit, forget, _links(tx, db, key))

@@ -59,12 +59,14 @@ Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
 
 
 async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Writes another text with the editing tool of the dialect, unless the memory has changed meanwhile."""
-    place, call, before = await editing(dispatch, visit, fields.get("id", ""))
+    """Writes another text, or end of validity, by the editing tool of the dialect, unless the memory has changed."""
+    place, curation, call = await editing(dispatch, visit, fields.get("id", ""))
     if "text" not in fields:
         raise Fault("invalid", f"text: is missing, the new {call.text}")
-    arguments = {**call.arguments, call.text: with_line_ends_of(before, fields["text"])}
-    await call_tool(dispatch, visit, place, fields.get("version", ""), ToolCall(call.tool, arguments))
+    text = with_line_ends_of(curation.text, fields["text"])
+    until = fields.get("until", curation.until).strip()
+    changed = edited(call, curation, text, until) or with_text(call, text)
+    await call_tool(dispatch, visit, place, fields.get("version", ""), changed)
     return Done(_memory_page(place, "edited"))
 
 
@@ -225,13 +227,36 @@ async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entr
     return entry
 
 
-async def editing(dispatch: Dispatch, visit: Visit, memory_id: str) -> tuple[Place, ToolCall, str]:
-    """Return the place of a memory, the call that edits it, and its text; raises Fault."""
+async def editing(dispatch: Dispatch, visit: Visit, memory_id: str) -> tuple[Place, Curation, ToolCall]:
+    """Return the place of a memory, its actions, and the call that edits it; raises Fault."""
     place = place_of(visit, memory_id)
     curation = await _curation(dispatch, visit, place, "edited")
     if curation.edit is None:
         raise Fault("conflict", f"{_named(place)} cannot be edited because {_without_tool(place, 'edits')}.")
-    return place, curation.edit, curation.text
+    return place, curation, curation.edit
+
+
+def edited(call: ToolCall, curation: Curation, text: str | None, until: str | None) -> ToolCall | None:
+    """Return the call that writes a text, an end of validity or both; None if the memory has them, or neither is
+    asked for.
+    """
+    changed = call if text is None or text == curation.text else with_text(call, text)
+    if until is not None and until != curation.until:
+        changed = with_until(changed, until)
+    return None if changed is call else changed
+
+
+def with_text(call: ToolCall, text: str) -> ToolCall:
+    return call._replace(arguments={**call.arguments, call.text: text})
+
+
+def with_until(call: ToolCall, until: str) -> ToolCall:
+    """Return the call with an end of validity; raises Fault if its tool knows none."""
+    if not call.until:
+        raise Fault(
+            "invalid", f"until: {call.tool} knows no end of a memory; those of brain and knowledge of scopes have one."
+        )
+    return call._replace(arguments={**call.arguments, call.until: until})
 
 
 class Forget(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,7 +8,17 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.console import overview
-from handlers.console.actions import Forget, Id, call_for_person, call_tool, editing, forget_as_asked, take_back
+from handlers.console.actions import (
+    Forget,
+    Id,
+    call_for_person,
+    call_tool,
+    edited,
+    editing,
+    forget_as_asked,
+    take_back,
+    with_until,
+)
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read
@@ -64,11 +74,12 @@ class Add(Struct, forbid_unknown_fields=True):
 
 
 class Edit(Struct, forbid_unknown_fields=True):
-    """Another text for a memory, which must still be of this version."""
+    """Another text for a memory, or another end of its validity (empty: none); it must still be of this version."""
 
     id: Id
-    text: str
     version: str
+    text: str | None = None
+    until: str | None = None
 
 
 class One(Struct, forbid_unknown_fields=True):
@@ -113,7 +124,8 @@ class _Page(Struct):
 class Shown(Struct):
     """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
 
-    `lock` says why it is immutable, and is empty if it is not. `observations` can be forgotten alone.
+    `lock` says why it is immutable, and is empty if it is not; `until` is when it stops being true.
+    `observations` can be forgotten alone.
     """
 
     id: str
@@ -129,6 +141,7 @@ class Shown(Struct):
     edit: bool
     forget: bool
     lock: str
+    until: str
     observations: list[str]
     links: list[Linked]
 
@@ -193,9 +206,7 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     assert dialect.memories.compose is not None
     call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
     if request.until:
-        if not call.until:
-            raise Fault("invalid", f"until: {dialect.name} keeps no end of a memory; brain and scopes do.")
-        call = call._replace(arguments={**call.arguments, call.until: request.until})
+        call = with_until(call, request.until)
     targets: list[Target] = []
     try:
         reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
@@ -212,13 +223,13 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
 
 
 async def edit(dispatch: Dispatch, visit: Visit, request: Edit) -> Changed:
-    """Writes another text, unless the memory has changed since the version."""
+    """Writes another text or end of validity, unless the memory has changed since the version."""
     memory_id = (await place_meant(dispatch, visit, request.id)).id
-    place, call, before = await editing(dispatch, visit, memory_id)
-    if before == request.text:
+    place, curation, call = await editing(dispatch, visit, memory_id)
+    changed = edited(call, curation, request.text, request.until)
+    if changed is None:
         return Changed(place.id, _UNCHANGED, 0, request.version)
-    arguments = {**call.arguments, call.text: request.text}
-    await call_tool(dispatch, visit, place, request.version, call._replace(arguments=arguments))
+    await call_tool(dispatch, visit, place, request.version, changed)
     return await _changed(dispatch, visit, place, "edited")
 
 
@@ -295,6 +306,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
         edit=curation.edit is not None,
         forget=curation.forget is not None,
         lock=curation.lock,
+        until=curation.until,
         observations=[*curation.observations],
         links=links_of(tx, visit, curation),
     )

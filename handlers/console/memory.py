@@ -62,7 +62,8 @@ class Memory(Struct):
     entity can be forgotten singly.
 
     A memory that is gone has its events, and no text. `editable` is the text as it is edited, None if the dialect
-    has no tool for it, the caller no right to it, or a form no room. `uri` is its resource of MCP, and `then` the text
+    has no tool for it, the caller no right to it, or a form no room; `until` is the end of its validity, None if that
+    cannot be edited. `uri` is its resource of MCP, and `then` the text
     as it was at the time `at`: None if it was not there, or no time is asked for, empty if the text was removed.
     Only if `at_known` does the history hold whole texts. `problem` says why the requested time is none, and
     `compared` how two requested versions differ: empty if they are equal, or too long for that.
@@ -81,6 +82,7 @@ class Memory(Struct):
     rule: str | None
     version: str
     editable: str | None
+    until: str | None
     forgettable: bool
     lock: str
     observations: list[str]
@@ -124,6 +126,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         *document[2:],
         version=version,
         editable=curation.text if editable else None,
+        until=curation.until if editable and curation.edit and curation.edit.until else None,
         forgettable=_may_call(dispatch, visit, curation.forget_locked if curation.lock else curation.forget),
         lock=curation.lock,
         observations=_short_observations(curation),

@@ -102,6 +102,8 @@ class _Lines:
             yield self._paint(_YELLOW, f"  quarantined: {row.quarantined}")
         if row.lock:
             yield self._paint(_DIM, f"  immutable: {_line(row.lock)}")
+        if row.until:
+            yield self._paint(_DIM, f"  true until {_line(row.until)}")
         for link in row.links:
             end = f"{visible(link.id)} {_line(link.name)}".strip()
             yield self._paint(_DIM, f"  {_line(link.relation)} {'->' if link.outgoing else '<-'} {end}")

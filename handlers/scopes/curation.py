@@ -26,9 +26,10 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     update = {"action": "update", "id": key, "expectedVersion": current.version_num}
     return Curation(
         text or "",
-        ToolCall(f"memory_{kind.name}", update, field),
+        ToolCall(f"memory_{kind.name}", update, field, "validUntil" if "valid_until" in kind.version_fields else ""),
         ToolCall(f"memory_{kind.name}", {"action": "deactivate", "id": key}),
         _links(tx, kind.name, key),
+        until=current.valid_until or "",
     )
 
 

@@ -305,7 +305,7 @@ def _version_columns(
         if argument is None:
             columns[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            columns[field] = end_time("validUntil", argument)
+            columns[field] = end_time("validUntil", argument) if argument else None
         else:
             columns[field] = dumps(argument) if field in JSON_COLUMNS else argument
     return columns

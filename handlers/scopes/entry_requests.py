@@ -31,7 +31,9 @@ Content = Annotated[NonEmptyText, Meta(description="The text itself")]
 Rationale = Annotated[Text | None, Meta(description="Why this guideline exists")]
 Examples = Annotated[Object | None, Meta(description="{good: [...], bad: [...]}")]
 Source = Annotated[Text | None, Meta(description="Where this knowledge came from")]
-ValidUntil = Annotated[Time | None, Meta(description="Expiration time (ISO 8601); a date counts to its end")]
+ValidUntil = Annotated[
+    Time | None, Meta(description="Expiration time (ISO 8601); a date counts to its end. Empty: none")
+]
 EntryScope = Annotated[ScopeType, Meta(description="Scope the entry belongs to")]
 ByName = Annotated[Name | None, Meta(description="Instead of id, with scopeType")]
 Inherit = Annotated[

@@ -212,7 +212,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "edit": Command(
         "memory_commands:run",
-        (*_MEMORY, _ID, _option("--text", "the new text, instead of $EDITOR; - reads standard input")),
+        (
+            *_MEMORY,
+            _ID,
+            _option("--text", "the new text, instead of $EDITOR; - reads standard input"),
+            _option("--until", "when it stops being true, in brain and scopes: 2026-01-31, '' for never", "TIME"),
+        ),
     ),
     "forget": Command(
         "memory_commands:run",

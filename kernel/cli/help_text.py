@@ -36,6 +36,7 @@ edit: change the text of a memory in $EDITOR
 Changes the text of a memory; if that is refused, as after a change meanwhile, a file keeps the new text.
   quipu edit paths/car
   quipu edit paths/car --text "The garage opens at nine."
+  quipu edit brain:core/mem_1 --until 2026-01-31
 
 forget: delete a memory
 Deletes a memory of any kind, an immutable one with --immutable; `quipu undo` brings it back.

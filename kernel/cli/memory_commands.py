@@ -90,7 +90,7 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
             values = {"dialect": arguments.dialect, "name": arguments.name, "until": arguments.until}
             return {"text": arguments.text or "", **values}
         case "edit":
-            return {"id": arguments.id, "text": arguments.text}
+            return {"id": arguments.id, "text": arguments.text, "until": arguments.until}
         case "forget":
             return {"id": arguments.id, "immutable": arguments.immutable, "observation": arguments.observation}
         case "stats":
@@ -128,18 +128,21 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
 
 
 def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -> str:
-    """Change the text of a memory; if that is refused, a file keeps the new text."""
+    """Change a memory; if that is refused, a file keeps the new text."""
     memory = msgspec.json.decode(_ask(send, "show", {"id": request["id"]}, "json"), type=_Editable)
     if not memory.edit:
         raise Fault("invalid", f"No tool edits {memory.id}.")
     text: str | None = request["text"]
-    if text is None:
+    until: str | None = request["until"]
+    if text is None and until is None:
         text = _from_editor(memory.text, config)
     elif text == _STDIN:
         text = _from_stdin()
     try:
-        return _ask(send, "edit", {"id": memory.id, "text": text, "version": memory.version}, style)
+        return _ask(send, "edit", {"id": memory.id, "text": text, "version": memory.version, "until": until}, style)
     except Fault as fault:
+        if text is None:
+            raise
         raise Fault(fault.code, f"{fault.message} What you wrote is in {_new_file(text)}.") from None
 
 

@@ -32,7 +32,7 @@ class Curation(NamedTuple):
 
     Of a memory that no tool may change, `lock` says why, as in "it is a hard constraint", and `forget_locked` is the
     call of an admin that forgets it all the same. `obstacle` says why there is no call to forget it. `observations` has
-    the call that forgets one observation of an entity, by its text.
+    the call that forgets one observation of an entity, by its text. `until` is the end of its validity.
     """
 
     text: str
@@ -44,3 +44,4 @@ class Curation(NamedTuple):
     forget_locked: ToolCall | None = None
     obstacle: str = ""
     observations: Mapping[str, ToolCall] = MappingProxyType({})
+    until: str = ""

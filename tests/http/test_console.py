@@ -527,3 +527,12 @@ def test_pages_of_many_long_memories_are_small(tmp_path: Path) -> None:
             full.tool("create_entities", {"entities": entities})
         sizes = {path: len(page(full, path)) for path in ("/ui", "/ui/audit", "/ui/timeline", "/ui/search?q=length")}
         assert {path: size for path, size in sizes.items() if size > 40_000} == {}
+
+
+def test_the_end_of_a_memory_is_set_and_taken_away(server: House) -> None:
+    body = server.tool("save_memory", {"db": "core", "content": "The stork permit is 12", "category": "fact"}).body
+    id_ = f"brain:core/{json.loads(body)['id']}"
+    for typed, until in (("2020-01-01", "2020-01-01T23:59:59.999Z"), ("", "")):
+        assert change(server, "edit", id_, text="The stork permit is 12", until=typed).status == 303
+        assert state(server, id_)["until"] == until
+    assert state(server, added(server, "endless", "no end"))["until"] is None

@@ -82,7 +82,10 @@ def test_an_added_memory_is_no_answer_after_its_end(quipu: Quipu, dialect: str) 
 
 
 def test_an_end_that_cannot_be_kept_is_refused_and_adds_nothing(quipu: Quipu) -> None:
-    for dialect, until, words in (("paths", "2020-01-01", "until: paths"), ("brain", "soon", "valid_until is a time")):
+    for dialect, until, words in (
+        ("paths", "2020-01-01", "until: add_memory"),
+        ("brain", "soon", "valid_until is a time"),
+    ):
         status, _, remark = quipu("add", "The stork permit is 12", "--dialect", dialect, "--until", until)
         assert (status, words in remark) == (1, True), remark
     assert quipu("list")[0] == 1
@@ -325,3 +328,28 @@ def test_stats_count_by_space(quipu: Quipu, call: Call) -> None:
     counts = json.loads(quipu("stats", "--json")[1])
     assert (counts["memories"], counts["spaces"]) == (2, [{"name": "paths", "memories": 2}])
     assert quipu("stats")[1].startswith("2 memories, 2 changed today, 2 within seven days\n         2  paths\n")
+
+
+@pytest.mark.parametrize("dialect", ["brain", "scopes"])
+def test_an_edited_end_ends_a_memory_and_is_taken_away(quipu: Quipu, dialect: str) -> None:
+    added = json.loads(quipu("add", "The stork permit is 12", "--dialect", dialect, "--json")[1])["id"]
+    found = ("recall", "stork", "permit")
+
+    assert quipu("edit", added, "--until", "2020-01-01")[0] == 0
+    assert json.loads(quipu("show", added, "--json")[1])["until"].startswith("2020-01-01T23:59:59")
+    assert quipu(*found)[0] == 1
+    assert quipu("edit", added, "--until", "")[0] == 0
+    assert json.loads(quipu("show", added, "--json")[1])["until"] == ""
+    assert quipu(*found)[0] == 0
+    assert quipu("edit", added, "--text", "The stork permit is 13", "--until", "2020-01-01")[0] == 0
+    shown = json.loads(quipu("show", added, "--json")[1])
+    assert (shown["text"], bool(shown["until"])) == ("The stork permit is 13", True)
+    assert "true until 2020-01-01" in quipu("show", added)[1]
+
+
+def test_an_end_that_cannot_be_edited_is_refused_and_writes_nothing(quipu: Quipu, call: Call) -> None:
+    call("add_memory", path="a", content="The stork permit is 12")
+    before = quipu("show", "paths/a")
+    status, _, remark = quipu("edit", "paths/a", "--until", "2020-01-01")
+    assert (status, "until: replace_memory knows no end" in remark) == (1, True), remark
+    assert quipu("show", "paths/a") == before
