@@ -93,6 +93,14 @@ class Tenants:
         finally:
             self._leave(seat)
 
+    async def shut(self, name: str) -> None:
+        """Close a tenant that is open, as far as no call uses it."""
+        seat = self._seats.get(name)
+        if seat is not None and not seat.users:
+            self._begin_to_close(name)
+        if (closing := self._closing.get(name)) is not None:
+            await asyncio.wait([closing])
+
     def open_dispatches(self) -> Mapping[str, Dispatch]:
         return {MAIN: self.main, **{name: seat.opened.dispatch for name, seat in self._seats.items()}}
 

@@ -295,6 +295,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *_STORE,
             _option("--tenant", f"tenant of the key ({MAIN})", default=MAIN),
+            _option("--tenants", "file with a tenant a line, for a key each; - is standard input", "FILE"),
             _option("--scope", "permission", choices=[scope.name for scope in Permission], required=True),
             _names("--dialect", "allow only this dialect"),
             _option("--expires", "90d, 12h, 30m or an ISO 8601 time (never)", "WHEN"),

@@ -1,6 +1,8 @@
 """The commands that create, list, revoke and delete API keys."""
 
 import argparse
+import sys
+from pathlib import Path
 
 import msgspec
 
@@ -26,22 +28,13 @@ _NONE_ACTIVE = (
 
 def create_key(arguments: argparse.Namespace, config: Config) -> int:
     """Create a key; print the secret on standard output and its properties on standard error."""
-    for name in arguments.dialect:
-        if name in app.READING_ALL:
-            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
-    app.select_dialects(tuple(arguments.dialect))
-    now = utc_now()
-    end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
-    draft = api_keys.Key(
-        "",
-        arguments.scope,
-        now,
-        tenant=data_dir.tenant_name(arguments.tenant),
-        name=_key_name(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))),
-        expires=end,
-    )
+    draft = _draft(arguments)
     first = not api_keys.read(config.data)
+    if arguments.tenants:
+        _create_batch(arguments, config, draft)
+        if first:
+            note(_FIRST_KEY)
+        return 0
     key, secret = api_keys.create(config.data, draft)
     if first:
         note(_FIRST_KEY)
@@ -52,9 +45,47 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
         _tell_of_clients(config)
         if Permission[key.scope] < Permission.admin or key.dialects:
             note(NOT_ADMIN)
-    note(f"{_key_line(key, now)}\nThe secret is shown only once:")
-    show({"secret": secret, **_key_fields(key, now)}, secret, as_json=arguments.json)
+    note(f"{_key_line(key, key.created)}\nThe secret is shown only once:")
+    show({"secret": secret, **_key_fields(key, key.created)}, secret, as_json=arguments.json)
     return 0
+
+
+def _draft(arguments: argparse.Namespace) -> api_keys.Key:
+    """Return the key that the options describe, without an id; raises Fault("invalid")."""
+    for name in arguments.dialect:
+        if name in app.READING_ALL:
+            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
+    app.select_dialects(tuple(arguments.dialect))
+    now = utc_now()
+    end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
+    return api_keys.Key(
+        "",
+        arguments.scope,
+        now,
+        tenant=data_dir.tenant_name(arguments.tenant),
+        name=_key_name(arguments.name),
+        dialects=tuple(sorted(set(arguments.dialect))),
+        expires=end,
+    )
+
+
+def _create_batch(arguments: argparse.Namespace, config: Config, draft: api_keys.Key) -> None:
+    """Create a key for each tenant in the lines of a file; print its tenant, id and secret as CSV."""
+    if arguments.tenant != data_dir.MAIN:
+        raise Fault("invalid", "--tenants names the tenants of the keys: leave --tenant out.")
+    tenants = [name for line in _lines(arguments.tenants) if (name := line.strip())]
+    drafts = [msgspec.structs.replace(draft, tenant=data_dir.tenant_name(name)) for name in tenants]
+    for key, secret in api_keys.create_all(config.data, drafts):
+        line = f"{key.tenant},{key.id},{secret}"
+        show({"secret": secret, **_key_fields(key, draft.created)}, line, as_json=arguments.json)
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Fault("invalid", f"Cannot read {file}: {getattr(error, 'strerror', None) or 'no UTF-8'}.") from None
+    return text.splitlines()
 
 
 def _place(config: Config, tenant: str) -> str:

@@ -1,12 +1,13 @@
 """Erases a tenant: its keys first, so that no call opens it again, then its files, and its rows in PostgreSQL."""
 
 import shutil
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel.core.config import Config
-from kernel.core.data_dir import MAIN, fsync_folder, home
+from kernel.core.data_dir import MAIN, fsync_folder, home, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.engines.sqlite.folder_lock import FolderLock
@@ -14,6 +15,7 @@ from kernel.operations.shared_store import changing_keys
 from kernel.security import api_keys
 
 _MAIN = f"{MAIN} is the tenant of callers without another, and stays."
+_HOME = "home"
 _OPEN = (
     "A server has the tenant open, and closes it five minutes after its last call. Its keys are deleted: run this "
     "again then, or stop the server."
@@ -33,8 +35,7 @@ class Receipt(NamedTuple):
 
 def erase(config: Config, tenant: str) -> Receipt:
     """Erase a tenant; raises Fault, after which another call goes on."""
-    if tenant == MAIN:
-        raise Fault("invalid", _MAIN)
+    require_removable(config, tenant)
     with changing_keys(config):
         keys = api_keys.forget_tenant(config.data, tenant)
     files, size = _erase_files(home(config.data, tenant))
@@ -66,8 +67,23 @@ def _erase_files(folder: Path) -> tuple[int, int]:
     return len(files), sum(files)
 
 
-def is_known(config: Config, tenant: str) -> bool:
-    """Return whether there is anything of a tenant on this machine: a folder, or a key."""
+def require_removable(config: Config, tenant: str) -> None:
+    """Raise Fault for the main tenant, and for one of which there is nothing: no place, no folder, no key."""
+    if tenant == MAIN:
+        raise Fault("invalid", _MAIN)
     folder = home(config.data, tenant)
     leaving = folder.with_name(f".{folder.name}.removed")
-    return folder.is_dir() or leaving.is_dir() or any(key.tenant == tenant for key in api_keys.read(config.data))
+    has_key = any(key.tenant == tenant for key in api_keys.read(config.data))
+    if not (has_key or folder.is_dir() or leaving.is_dir() or tenant in places(config)):
+        raise Fault("not_found", f"There is no tenant {tenant}: `quipu tenant list` shows all.")
+
+
+def places(config: Config) -> Mapping[str, str]:
+    """Return the database of each tenant, or its folder."""
+    if not config.store:
+        names = (MAIN, *other_tenants(config.data)) if config.file.exists() else other_tenants(config.data)
+        return {name: str(config._replace(tenant=name).home) for name in names}
+    from kernel.engines.postgres.database import pool_of
+    from kernel.engines.postgres.tenants.placement import placements
+
+    return {name: address or _HOME for name, address in placements(pool_of(config.store))}

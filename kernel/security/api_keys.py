@@ -61,20 +61,25 @@ def read(data: Path) -> list[Key]:
 
 
 def create(data: Path, made: Key) -> tuple[Key, str]:
-    """Stores a new key, whose `id` and `hash` are set here; returns the stored key and the secret for its owner."""
-    pair: tuple[Key, str] | None = None
+    """Stores a new key; returns the stored key and the secret for its owner."""
+    return create_all(data, [made])[0]
+
+
+def create_all(data: Path, drafts: Sequence[Key]) -> list[tuple[Key, str]]:
+    """Stores new keys in one change, whose `id` and `hash` are set here; returns each with the secret for its owner."""
+    made: list[tuple[Key, str]] = []
 
     def add(keys: list[Key]) -> list[Key]:
-        nonlocal pair
         ids = {key.id for key in keys}
-        id_ = next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
-        secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-        pair = (msgspec.structs.replace(made, id=id_, hash=digest(secret)), secret)
-        return [*keys, pair[0]]
+        for draft in drafts:
+            id_ = next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
+            ids.add(id_)
+            secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+            made.append((msgspec.structs.replace(draft, id=id_, hash=digest(secret)), secret))
+        return [*keys, *(key for key, _ in made)]
 
     _change(data, add)
-    assert pair is not None
-    return pair
+    return made
 
 
 def revoke(data: Path, id_: str, now: str) -> Key:

@@ -110,6 +110,8 @@ class Application:
             return self._tools
         if path.startswith("/memories/"):
             return self._commands
+        if path.startswith("/tenants/"):
+            return self._tenant_routes
         if path == proof.PATH:
             return self._proof
         return self._methods if self._methods.serves(path) else self._pages
@@ -149,6 +151,16 @@ class Application:
         from handlers.console.command_routes import CommandRoutes
 
         return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
+
+    @cached_property
+    def _tenant_routes(self) -> ASGIApp:
+        from kernel.http.tenant_routes import TenantRoutes
+        from kernel.operations.tenant_removal import erase
+
+        def receipt(tenant: str) -> bytes:
+            return msgspec.json.encode(erase(self.kernel.config, tenant)._asdict())
+
+        return TenantRoutes(limits_of(self.kernel.config), self.access, receipt)
 
     @cached_property
     def _proof(self) -> ASGIApp:

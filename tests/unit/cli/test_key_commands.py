@@ -1,5 +1,7 @@
 """What the commands for keys say beyond the key: whom it locks out, which store it opens, how to undo that."""
 
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,3 +92,44 @@ def test_deleted_key_is_no_longer_listed_and_the_last_one_stays(said: Said, conf
     assert (last.value.code, unknown.value.code, ids(config)) == ("conflict", "not_found", [first])
     said("reset")
     assert said("list") == "there are no keys\n"
+
+
+def test_a_file_of_tenants_gets_a_key_each(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tenants"
+    file.write_text("acme\n\n beta \r\nacme\n", encoding="utf-8")
+    create = ["key", "create", "--scope", "write", "--name", "batch", "--tenants"]
+
+    assert commands.run(parser().parse_args([*create, str(file)]), config) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    keys = api_keys.read(config.data)
+    assert [(key.tenant, key.id) for key in keys] == [(tenant, id_) for tenant, id_, _ in rows]
+    assert [tenant for tenant, _, _ in rows] == ["acme", "beta", "acme"]
+    assert all(api_keys.matches(secret, key) for key, (_, _, secret) in zip(keys, rows, strict=True))
+    assert {key.name for key in keys} == {"batch"}
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("gamma\n"))
+    assert commands.run(parser().parse_args([*create, "-", "--json"]), config) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["tenant"], made["scope"]) == ("gamma", "write")
+    assert api_keys.matches(made["secret"], api_keys.read(config.data)[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        ("fine\nA/B\n", (), "A tenant has a name of 1 to 63 characters"),
+        ("fine\n", ("--tenant", "acme"), "--tenants names the tenants of the keys: leave --tenant out."),
+        (None, (), "Cannot read"),
+    ],
+)
+def test_a_bad_file_of_tenants_makes_no_key(
+    config: Config, tmp_path: Path, text: str | None, words: tuple[str, ...], told: str
+) -> None:
+    file = tmp_path / "tenants"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(Fault, match=told):
+        commands.run(parser().parse_args(["key", "create", "--scope", "read", "--tenants", str(file), *words]), config)
+    assert api_keys.read(config.data) == []
