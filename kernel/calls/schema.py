@@ -102,8 +102,8 @@ def _object(kind: type[Request]) -> Schema:
 
 
 def _complete(node: object) -> None:
-    """Give each array of any values its `items`, and each enum of texts its type: some clients refuse every call of a
-    server with one that lacks them.
+    """Give each array of any values its `items`, each object of any keys its `properties`, and each enum of texts its
+    type: some clients refuse every call of a server with one that lacks them.
     """
     if isinstance(node, list):
         for part in cast("list[object]", node):
@@ -112,6 +112,8 @@ def _complete(node: object) -> None:
         shape = cast("Schema", node)
         if shape.get("type") == "array":
             shape["items"] = shape.get("items") or {"type": "object"}
+        if shape.get("type") == "object" and "properties" not in shape:
+            shape |= {"properties": {}, "additionalProperties": shape.get("additionalProperties", True)}
         choices = shape.get("enum")
         if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[object]", choices)):
             shape.setdefault("type", "string")

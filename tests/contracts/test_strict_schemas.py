@@ -43,8 +43,8 @@ def complaints(schema: Any, path: str) -> Iterator[str]:
             yield f"{at}: no type"
         if "type" in node and node["type"] not in TYPES:
             yield f"{at}: type {node['type']}"
-        if is_array(node) and "items" not in node:
-            yield f"{at}: an array without items"
+        if (is_array(node) and "items" not in node) or (node.get("type") == "object" and "properties" not in node):
+            yield f"{at}: an {node['type']} without items or properties"
         if "enum" in node and (not node["enum"] or len({*map(type, node["enum"])}) > 1):
             yield f"{at}: an enum of several types"
         missing = {*node.get("required", ())} - {*node.get("properties", ())}
