@@ -23,6 +23,7 @@ REQUEST = 2.0  # a taste that bears on a request is less like it than an answer 
 # Of texts in English; of a question and a text of which one is in English; of those in other languages. Cosines of
 # translations are lower: .2 to .45; fitted by hand to languages.py and checked with 48 facts in six other languages.
 _BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -10.0), (MEANING, 14.0, 14.0), (NEAR, 15.0, 13.0)
+_ACROSS = 1  # of the three
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
@@ -53,8 +54,12 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     rare = np.log1p(np.nan_to_num(matches.words)) if query.by_words else _USUALLY_RARE
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
     held = HELD * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
-    within = odds + held + DOCUMENTS * np.log(max(query.documents, 1)) + PAGE
-    page = np.where(np.isnan(matches.near), -np.inf, within).max(initial=-np.inf)
+    # Of the documents in the pool, those in the language of the query alone are like it by chance.
+    pool = ~np.isnan(matches.near)
+    own = kinds != _ACROSS
+    documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
+    within = odds + held + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
+    page = np.where(pool, within, -np.inf).max(initial=-np.inf)
     if query.is_request:
         odds += REQUEST
     elif np.isfinite(page):

@@ -20,6 +20,7 @@ _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
 _FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
+_WITHOUT_ENDINGS = ("vietnamese",)
 _WITH_VOWEL_SIGNS = ("hindi", "tamil")  # unicode61 cuts their words
 _MIN_STEM = 2  # letters
 _MAX_WORD = 40  # letters; longer words are no words
@@ -94,6 +95,9 @@ _LATIN_WORDS = {
         dari dengan di dia hanya harus ini itu jika juga kami kamu kapan karena ke kenapa kepada kita lagi lebih mana
         mengapa mereka milik oleh pada para saat saja saya sangat sebagai sedang sebuah siapa sudah telah tetapi tidak
         untuk yang""",
+    "vietnamese": """bạn bởi bị các cái cô có của cũng cùng để đã đang đâu đây đến được đó gì hơn họ không là lúc lại mà
+        mấy một mình mọi này nào nên nó như những nhưng nhiêu ở rất rồi sẽ tại từ tôi thì thế trên trong và vào vẫn về
+        vì với vậy ấy chúng phải nữa nếu bằng""",
 }
 _OTHER_WORDS = {
     "russian": """а без бы был была были было быть в вам вас весь во вот все всё всех вы где да для до его ее её если
@@ -142,6 +146,7 @@ _LETTERS = {
         "finnish": "äö",
         "hungarian": "őűáéíóöúü",
         "romanian": "ăâîșțşţ",
+        "vietnamese": "ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ",
     }.items()
 }
 
@@ -230,7 +235,7 @@ def _languages_of(word: str) -> Iterable[str]:
 
 
 def _stem(language: str, word: str) -> str:
-    if len(word) > _MAX_WORD or word in _STOP_WORDS.get(language, ()):
+    if language in _WITHOUT_ENDINGS or len(word) > _MAX_WORD or word in _STOP_WORDS.get(language, ()):
         return ""
     stem = _hebrew(word) if language == "hebrew" else _stemmer(language)(word)
     if len(stem) < _MIN_STEM:

@@ -298,3 +298,20 @@ def test_the_memory_that_a_single_word_asks_for_is_first_and_not_silent(tmp_path
     with open_indexed_store(tmp_path, MODEL) as opened:
         opened.put([text for _, text in asked])
         assert [word for number, (word, _) in enumerate(asked) if answers(opened, word)[:1] != [number]] == []
+
+
+def test_texts_in_other_languages_than_the_query_are_no_chance_to_be_like_it() -> None:
+    count = 40
+    texts = Candidates(
+        np.arange(1, count + 1),
+        words=np.array([7.0, *[np.nan] * (count - 1)]),
+        meaning=np.array([0.22, *[0.1] * (count - 1)]),
+        late=np.full(count, 0.2),
+        exact=np.array([0.15, *[0.0] * (count - 1)]),
+        near=np.full(count, 0.3),
+        query=Reading("¿Cuándo arreglan mi coche?", words=3, documents=400, by_words=True),
+    )
+    among_english = strengths(texts, np.array([2, *[1] * (count - 1)]))
+    among_their_own = strengths(texts, np.full(count, 2))
+    assert index.verdict(among_english[0]) == "weak"
+    assert index.verdict(among_their_own[0]) == "none"

@@ -68,3 +68,9 @@ def test_the_language_of_latin_letters_is_that_of_most_function_words() -> None:
 def test_a_stem_is_shown_as_a_word() -> None:
     (stem,) = word_forms.stems("собаки")
     assert word_forms.as_written(stem) == "собак"
+
+
+def test_words_of_vietnamese_have_no_endings_and_its_function_words_are_known() -> None:
+    forms = word_forms.query_forms("Bọn trẻ của chúng ta được nghỉ khi nào?")
+    assert forms.stems == []
+    assert {"của", "chúng", "được", "nào"} <= forms.stop_words
