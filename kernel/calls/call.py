@@ -105,11 +105,12 @@ class NeedsWrite(NamedTuple):
 
 
 class CheckedRead(NamedTuple):
-    """A read with its precheck."""
+    """A read with its precheck, of a call of `size` bytes."""
 
     precheck: Precheck
     request: Request
     work: Work
+    size: int
 
     def check_and_read(self, tx: Tx) -> Any:
         """Return the answer of the read, or the write that comes before it."""

@@ -168,7 +168,9 @@ class Dispatch:
             return _finish_task(entry, self._stepwise(call, request, context), done)
         work = self._work(call, request, context)
         if precheck is not None:
-            return self._begin_checked_read(entry, CheckedRead(precheck, request, work), context, done)
+            return self._begin_checked_read(
+                entry, CheckedRead(precheck, request, work, len(call.arguments)), context, done
+            )
         if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
             answer = self.store.read_now(work, context)
             return fail(entry, answer) if isinstance(answer, Fault) else answer
@@ -183,7 +185,7 @@ class Dispatch:
     def _enqueue(self, call: Call, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
         entry, tool = call.entry, call.entry.tool
         if tool.mode == "read" or type(request) in tool.read_arms:
-            return self.store.begin_read(work, context, deliver)
+            return self.store.begin_read(work, context, deliver, size=len(call.arguments))
         texts = tool.hooks.texts
         return self.store.begin_write(
             work,
@@ -194,6 +196,7 @@ class Dispatch:
             exclusive=tool.mode == "exclusive",
             audited=True,
             undoable=tool.hints.destructive or type(request) in tool.kept_arms,
+            size=len(call.arguments),
         )
 
     async def _stepwise(self, call: Call, request: Request, context: CallContext) -> Answer:
@@ -208,7 +211,7 @@ class Dispatch:
         if precheck is not None:
             if tool.long and interaction is not None:
                 precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
-            answer = await self._checked_read(CheckedRead(precheck, request, work), context)
+            answer = await self._checked_read(CheckedRead(precheck, request, work, len(call.arguments)), context)
         else:
             answer = await self._queued(partial(self._enqueue, call, request, work, context))
         return fail(entry, answer) if isinstance(answer, Fault) else answer
@@ -238,7 +241,8 @@ class Dispatch:
         def cancel() -> object:
             return under_way[-1].cancel()
 
-        job = catch_faults(self.store.begin_read, checked.check_and_read, context, deliver)
+        begin = partial(self.store.begin_read, size=checked.size)
+        job = catch_faults(begin, checked.check_and_read, context, deliver)
         if isinstance(job, Fault):
             return fail(entry, job)
         under_way.append(Pending(job.cancel))
@@ -254,18 +258,19 @@ class Dispatch:
             def write(tx: Tx) -> bool:
                 return checked.precheck.write(tx, checked.request, needs.found)
 
-            return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True)
+            return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True, size=checked.size)
 
+        begin_read = partial(self.store.begin_read, size=checked.size)
         for _ in range(_PRECHECK_ROUNDS):
             if answer is None:
-                answer = await self._queued(partial(self.store.begin_read, checked.check_and_read, context))
+                answer = await self._queued(partial(begin_read, checked.check_and_read, context))
             if not isinstance(answer, NeedsWrite):
                 return answer
             again = await self._queued(partial(begin_write, answer))
             if isinstance(again, Fault) and (checked.precheck.required or again.code not in _UNWRITTEN):
                 return again
             if again is not True:
-                return await self._queued(partial(self.store.begin_read, checked.work, context))
+                return await self._queued(partial(begin_read, checked.work, context))
             answer = None
         return Fault("busy", "What is being read changes all the time, try again.")
 

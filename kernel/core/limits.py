@@ -58,6 +58,7 @@ class Limits(NamedTuple):
     store_value: int = CallLimits().value
     answer: int = CallLimits().answer
     unsent: int = 64 * 1024 * 1024
+    queued: int = 64 * 1024 * 1024
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
 
@@ -112,6 +113,9 @@ BOUNDS: Mapping[str, LimitRange] = {
         1 << 40,
         "bytes of all answers that wait to be taken, but at least two of the largest",
         "the slowest clients are closed",
+    ),
+    "queued": LimitRange(
+        1 << 20, 1 << 40, "bytes of all calls that wait to write, and of those that wait to read", "503 `busy`"
     ),
 }
 

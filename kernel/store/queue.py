@@ -35,7 +35,7 @@ class Job:
 
     `texts`, or what they return, are embedded before the write lock is taken, an `exclusive` call has a transaction of
     its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
-    `earlier` is the audit's state of the slices of the call that have committed.
+    `earlier` is the audit's state of the slices of the call that have committed, and `size` the bytes of the call.
     """
 
     __slots__ = (
@@ -50,6 +50,7 @@ class Job:
         "merge",
         "queued",
         "running",
+        "size",
         "texts",
         "undoable",
         "work",
@@ -63,6 +64,7 @@ class Job:
         self.deliver = deliver
         self.loop = loop
         self.queued = 0.0
+        self.size = 0
         self.exclusive = False
         self.audited = False
         self.undoable = False
@@ -129,8 +131,12 @@ class CallQueue:
         """Queues a job; raises Fault("busy") if the queue has stopped, or for work that is not waited for."""
         job.queued = time.monotonic()
         with self._pool.lock:
-            oldest = next(iter(self._lines.get(_caller(job), ())), job)
+            line = self._lines.get(_caller(job), ())
+            oldest = next(iter(line), job)
             if self._stopped or (job.deliver is discard and job.queued - oldest.queued > self._max_wait):
+                raise _busy()
+            # A caller of whom nothing waits goes on, whatever others have sent.
+            if job.size and line and self._pool.bytes + job.size > self._pool.most_bytes:
                 raise _busy()
             self._append(job)
 
@@ -193,6 +199,8 @@ class CallQueue:
                     late.append(job)
                 elif not job.cancelled or job.earlier is not None:
                     jobs.append(job)
+                    continue
+                self._pool.bytes -= job.size
             if line:
                 self._lines[caller] = line
         if jobs:
@@ -204,6 +212,7 @@ class CallQueue:
     def end(self, jobs: Sequence[Job]) -> None:
         """Notes that a group has run; the pool holds the lock."""
         if jobs:
+            self._pool.bytes -= sum([job.size for job in jobs])
             self._groups -= 1
             caller = _caller(jobs[0])
             self._running[caller] -= 1
@@ -215,6 +224,7 @@ class CallQueue:
     def _append(self, job: Job) -> None:
         self._lines.setdefault(_caller(job), deque()).append(job)
         self.waiting += 1
+        self._pool.bytes += job.size
         if self.waiting == self._gathering:
             self._gathered.set()
         if self._announce():
@@ -241,12 +251,15 @@ class ThreadPool:
     last queue.
 
     The thread that has been idle for the shortest time goes on: its data are still in the caches. None begins a job
-    within `head_start` seconds after another one has begun the job that it still runs.
+    within `head_start` seconds after another one has begun the job that it still runs. The calls that wait or run hold
+    `bytes`, from `most_bytes` on a caller of whom some wait may not add to them.
     """
 
-    def __init__(self, name: str, most: int, head_start: float = 0.0) -> None:
+    def __init__(self, name: str, most: int, head_start: float = 0.0, most_bytes: float = math.inf) -> None:
         self.lock = threading.Lock()  # of the queues too
         self.queues = 0
+        self.bytes = 0
+        self.most_bytes = most_bytes
         self._name = name
         self._most = most
         self._head_start = head_start

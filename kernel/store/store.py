@@ -1,6 +1,7 @@
 """A store: calls that write commit in groups, one after another; calls that read run beside them."""
 
 import asyncio
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -70,12 +71,14 @@ class Pools:
     """The threads that read and write for all stores of a process; the store used least recently closes its connections
     while those of all take too much memory.
 
-    A caller of each store has so many `readers`.
+    A caller of each store has so many `readers`; the reads and the writes that wait hold at most `most_bytes` each.
     """
 
-    def __init__(self, readers: int, head_start: float, is_over: Callable[[], bool] = bool) -> None:
-        self.reads = ThreadPool("quipu-reader", _POOL_FACTOR * readers, head_start)
-        self.writes = ThreadPool("quipu-writer", _WRITERS)
+    def __init__(
+        self, readers: int, head_start: float, is_over: Callable[[], bool] = bool, most_bytes: float = math.inf
+    ) -> None:
+        self.reads = ThreadPool("quipu-reader", _POOL_FACTOR * readers, head_start, most_bytes)
+        self.writes = ThreadPool("quipu-writer", _WRITERS, most_bytes=most_bytes)
         self._is_over = is_over
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
         self._lock = threading.Lock()
@@ -196,6 +199,7 @@ class Store:
         exclusive: bool = False,
         audited: bool = False,
         undoable: bool = False,
+        size: int = 0,
     ) -> Job:
         """Queues `work` for the writer; after the commit `deliver` gets the answered job on this event loop.
 
@@ -207,12 +211,14 @@ class Store:
         job.exclusive = exclusive
         job.audited = audited
         job.undoable = undoable
+        job.size = size
         self._writes.put(job)
         return job
 
-    def begin_read(self, work: Work, context: CallContext, deliver: Deliver) -> Job:
+    def begin_read(self, work: Work, context: CallContext, deliver: Deliver, *, size: int = 0) -> Job:
         """Queues `work` for a reader thread; `deliver` gets the answered job on this event loop."""
         job = Job(work, context, deliver, asyncio.get_running_loop())
+        job.size = size
         self._reads.put(job)
         return job
 

@@ -24,4 +24,5 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "store_value": (32 * _MEBIBYTE, 1_000_000_000),
     "answer": (64 * 1024, 1024 * _MEBIBYTE),
     "unsent": (_MEBIBYTE, 1024 * 1024 * _MEBIBYTE),
+    "queued": (_MEBIBYTE, 1024 * 1024 * _MEBIBYTE),
 }

@@ -282,3 +282,29 @@ def test_job_that_comes_long_after_another_one_has_begun_starts_beside_it() -> N
     put(queue, last.set)
     assert last.wait(5)
     queue.stop()
+
+
+def test_bytes_that_wait_are_bounded_but_for_a_caller_without_any() -> None:
+    held = Held(group=8)
+    held.pool.most_bytes = 10
+
+    def put(actor: str, size: int) -> Job:
+        sized = job(actor)
+        sized.size = size
+        held.queue.put(sized)
+        return sized
+
+    first = put("a", 8)
+    with pytest.raises(Fault, match="The server is busy") as refused:
+        put("a", 3)
+    assert refused.value.code == "busy"
+    put("a", 2)
+    put("b", 8)  # of whom nothing waits
+    with pytest.raises(Fault, match="The server is busy"):
+        put("b", 1)
+    put("b", 0)  # as work of the server
+    first.cancel()
+    assert held.pool.bytes == 18
+
+    assert sorted(held.release()[0]) == ["a", "b", "b"]
+    assert held.pool.bytes == 0
