@@ -20,6 +20,7 @@ Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
 Texts = Sequence[str] | Callable[[], Sequence[str]]
 _GATHER_SECONDS = 0.001  # in which a busy event loop takes ten requests; with half of it fewer callers gather
+_GROUP_BYTES = 128 * 1024  # of the calls of a group that is more than one
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -181,26 +182,25 @@ class CallQueue:
     def begin(self) -> tuple[list[Job], list[Job]]:
         """Return the next jobs, and those that have waited too long; the pool holds the lock.
 
-        Each caller in its turn has an equal part, whose jobs stay neighbours to be merged.
+        Each caller in its turn has an equal part, whose jobs stay neighbours to be merged. A job that would make the
+        group too long waits for the next, whose first caller is its own: so the others do not wait for it.
         """
         self._announced = False
         jobs: list[Job] = []
         late: list[Job] = []
         now = time.monotonic()
+        size = 0
         part = max(1, self._group // max(1, len(self._lines)))
         while len(jobs) < self._group and (caller := self._next_caller()) is not None:
             line = self._lines.pop(caller)
+            if jobs and size + line[0].size > _GROUP_BYTES:
+                self._lines = {caller: line, **self._lines}
+                break
             for _ in range(min(part, len(line), self._group - len(jobs))):
-                job = line.popleft()
-                self.waiting -= 1
-                self.taken += 1
-                self.waited += now - job.queued
-                if now - job.queued > self._max_wait and job.earlier is None and job.deliver is not discard:
-                    late.append(job)
-                elif not job.cancelled or job.earlier is not None:
-                    jobs.append(job)
-                    continue
-                self._pool.bytes -= job.size
+                if jobs and size + line[0].size > _GROUP_BYTES:
+                    break
+                size += line[0].size
+                self._take(line.popleft(), now, jobs, late)
             if line:
                 self._lines[caller] = line
         if jobs:
@@ -208,6 +208,18 @@ class CallQueue:
             self._running[_caller(jobs[0])] += 1
         self._announce()
         return jobs, late
+
+    def _take(self, job: Job, now: float, jobs: list[Job], late: list[Job]) -> None:
+        """Adds a job that no longer waits to those that run, or that have waited too long, unless it is dropped."""
+        self.waiting -= 1
+        self.taken += 1
+        self.waited += now - job.queued
+        if now - job.queued > self._max_wait and job.earlier is None and job.deliver is not discard:
+            late.append(job)
+        elif not job.cancelled or job.earlier is not None:
+            jobs.append(job)
+            return
+        self._pool.bytes -= job.size
 
     def end(self, jobs: Sequence[Job]) -> None:
         """Notes that a group has run; the pool holds the lock."""

@@ -41,7 +41,7 @@ class Side(NamedTuple):
         """Writes the memories of each tenant."""
         memories = corpus.memories(_MEMORIES)
         arguments = [{"path": one.path, "content": one.text} for one in memories]
-        asked = [_request(tenant, "add_memory", one) for one in arguments for tenant in self.tenants]
+        asked = [keyed_request(tenant, "add_memory", one) for one in arguments for tenant in self.tenants]
         return drive(self.server.port, asked, callers=_CALLERS)
 
     def run(self, seconds: float) -> Run:
@@ -54,7 +54,7 @@ class Side(NamedTuple):
         chance = random.Random(1)
         while True:
             query = {"query": corpus.question(chance.randrange(_MEMORIES)).text}
-            yield _request(chance.choice(self.tenants), "recall", query, b'"memories":[{"id":"')
+            yield keyed_request(chance.choice(self.tenants), "recall", query, b'"memories":[{"id":"')
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +88,7 @@ def _side(stack: ExitStack, data: Path, count: int) -> Side:
     return Side(server, tenants)
 
 
-def _request(tenant: Tenant, tool: str, arguments: object, expect: bytes = b"") -> Request:
+def keyed_request(tenant: Tenant, tool: str, arguments: object, expect: bytes = b"") -> Request:
     body = msgspec.json.encode(http_requests.message("modern", tool, arguments))
     head = {**http_requests.headers("modern", tool), "authorization": f"Bearer {tenant.key}"}
     return Request(http_requests.post("/mcp", body, head), (http_requests.FINE, expect))

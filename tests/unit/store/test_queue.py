@@ -308,3 +308,13 @@ def test_bytes_that_wait_are_bounded_but_for_a_caller_without_any() -> None:
 
     assert sorted(held.release()[0]) == ["a", "b", "b"]
     assert held.pool.bytes == 0
+
+
+def test_short_job_waits_for_one_long_job_of_another_caller() -> None:
+    held = Held(group=8)
+    for actor, size in (("a", 100_000), ("a", 100_000), ("b", 9), ("a", 9), ("c", 9), ("a", 100_000)):
+        sized = job(actor)
+        sized.size = size
+        held.queue.put(sized)
+
+    assert held.release() == ["abc", "aa", "a"]
