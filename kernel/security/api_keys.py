@@ -66,7 +66,7 @@ def create(data: Path, made: Key) -> tuple[Key, str]:
 
 
 def create_all(data: Path, drafts: Sequence[Key]) -> list[tuple[Key, str]]:
-    """Stores new keys in one change, whose `id` and `hash` are set here; returns each with the secret for its owner."""
+    """Stores new keys, whose `id` and `hash` are set here, by one change; returns each with the secret for its owner."""
     made: list[tuple[Key, str]] = []
 
     def add(keys: list[Key]) -> list[Key]:
