@@ -66,7 +66,7 @@ def create(data: Path, made: Key) -> tuple[Key, str]:
 
 
 def create_all(data: Path, drafts: Sequence[Key]) -> list[tuple[Key, str]]:
-    """Stores new keys, whose `id` and `hash` are set here, by one change; returns each with the secret for its owner."""
+    """Stores new keys, whose `id` and `hash` are set here, by one change; returns each with its secret."""
     made: list[tuple[Key, str]] = []
 
     def add(keys: list[Key]) -> list[Key]:
