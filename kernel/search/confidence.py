@@ -32,8 +32,6 @@ _USUALLY_RARE = 2.0  # ln(1 + BM25) if nothing was searched by words
 _MOST_WORDS = 1.5  # of `information`: short texts score more
 # Of the query's subject: a text with so much of it may answer. So may a text with a part or a form of a single word.
 _MOST = 0.8
-_WHOLE = 0.9  # of a query that is a number, a date or a digest: pieces of it are another
-_DIGITS = 0.4  # of the characters of such a query; a digest has five of eight
 
 
 def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats":
@@ -43,6 +41,9 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     """
     import numpy as np
 
+    if (matches.exact < 0).any():
+        rest = matches._replace(exact=np.maximum(matches.exact, 0.0))
+        return np.where(matches.exact < 0, 0.0, strengths(rest, languages))
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     if unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
@@ -67,9 +68,6 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     has_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
     may = has_words & ((matches.exact >= _MOST) | is_word)
     by_meaning[may] = np.maximum(by_meaning[may], WEAK)
-    if _is_number(query.text):
-        whole = has_words & ((matches.exact >= _WHOLE) | query.text.isalnum())
-        return np.where(whole, by_meaning, 0.0)
     if not unread.any():
         return by_meaning
     return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
@@ -93,12 +91,6 @@ def _words(matches: Candidates) -> "Floats":
 def _is_word(query: str) -> bool:
     """Return whether a query is a single word, in a script that writes blanks between words."""
     return len(query.split()) == 1 and not pair_terms(query)
-
-
-def _is_number(query: str) -> bool:
-    return sum(map(str.isdigit, query)) > _DIGITS * len(query) and all(
-        any(map(str.isdigit, word)) for word in query.split()
-    )
 
 
 def verdict(strength: float) -> Verdict:

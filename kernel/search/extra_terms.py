@@ -12,6 +12,7 @@ from itertools import chain, islice
 from kernel.core.lazy_regex import regex
 from kernel.search import word_forms
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
+from kernel.search.spellings import value_of
 from kernel.search.word_forms import private
 
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
@@ -60,6 +61,9 @@ _DIGEST = regex(r"(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])")
 _SHORT = (7, 8, 10, 12)  # characters of a digest that git and others show
 _MAX_DIGESTS = 8  # of a query; not measured
 
+_PARTED = regex(r"(?<![^\W_])[^\W\d_]{2,20}(?:[-.][^\W\d_]{2,20}){1,3}(?![^\W_])")  # such as node-fetch
+_NOT_IN_WORDS = regex("[-.]")
+
 Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
@@ -102,10 +106,23 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     stems, stop_words = word_forms.query_forms(_without_points(text))
     digests = _digests(text)
     beginnings = [digest[:length] for digest in digests if len(digest) > _SHORT[-1] for length in _SHORT]
-    further = (*_whole_words(text), *_whole_numbers(text), *beginnings, *stems[:_MAX_QUERY_PARTS])
+    further = (
+        *_whole_words(text),
+        *_whole_numbers(text),
+        *other_spellings(text),
+        *beginnings,
+        *stems[:_MAX_QUERY_PARTS],
+    )
     words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
     short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
     return [*query_words(words, tokenize(words), stop_words), *pair_terms(text), *short]
+
+
+def other_spellings(text: str) -> list[str]:
+    """Return names such as node-fetch in one word, and further words by which a number or a date is found."""
+    value = value_of(text)
+    joined = (_NOT_IN_WORDS.sub("", name) for name in _PARTED.findall(text))
+    return [*(value.words if value and not value.parts else ()), *joined]
 
 
 def pair_terms(text: str) -> list[Term]:

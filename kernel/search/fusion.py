@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
+_OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
@@ -114,6 +115,8 @@ def fuse_candidates(
     parts = np.zeros((4, len(late)))
     for part, values, weight in zip(parts, (matches.words, matches.meaning, late), weights, strict=False):
         part[:] = _scaled(values, weight)
+    if languages is not None:
+        parts[:, languages == 1] *= _OTHER_LANGUAGE
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):

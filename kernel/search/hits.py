@@ -46,7 +46,7 @@ class Reading(NamedTuple):
 
 class Candidates(NamedTuple):
     """Documents in rising order of their ids, with BM25, cosine, late interaction and the shares of the query's subject
-    that they hold, exactly and nearly; NaN if a signal found none.
+    that they hold, exactly and nearly; NaN if a signal found none, and -1 if they hold another value than is asked for.
     """
 
     docs: "Ids"

@@ -15,10 +15,10 @@ from kernel.search.hits import Candidates, Hit, Reading, candidates
 from kernel.search.lexical import (
     bm25_search,
     bm25_search_all,
-    bm25_search_each,
     bm25_search_of,
     content_words,
     coverage,
+    holding_parts,
     information,
     respelled_query,
 )
@@ -217,7 +217,8 @@ def search(
     if lexical and all_matches:
         ranks = bm25_search_all(tx, text, partitions)
     elif by_partition and ids is not None:
-        ranks = bm25_search_each(tx, text, ids, limit)
+        for partition in ids:
+            ranks |= bm25_search(tx, text, partition_set(tx, [partition]), limit)
     elif lexical:
         ranks = bm25_search(tx, text, partitions, limit)
     near = vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {}
@@ -249,6 +250,8 @@ def find(
         if lexical:
             ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         respelling = respelled_query(tx, text) if ranks else text
+        if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
+            ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
     # The share of words is needed for documents without a vector.

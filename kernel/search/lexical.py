@@ -1,6 +1,6 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import log1p
 from typing import NamedTuple
@@ -8,8 +8,9 @@ from typing import NamedTuple
 from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
 from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
-from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
+from kernel.search.partitions import PartitionSet
 from kernel.search.query import (
+    SMALL_INDEX_ROWS,
     PartitionFilter,
     RowQuery,
     Term,
@@ -21,6 +22,7 @@ from kernel.search.query import (
     partition_query,
     partition_term,
 )
+from kernel.search.spellings import value_of
 from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
 from kernel.search.word_forms import as_written
 from kernel.store.transaction import Tx
@@ -61,23 +63,6 @@ def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int) 
     return _search(tx, _terms(tx, text), partitions, limit)
 
 
-def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
-    """Return `bm25_search` of each partition alone."""
-    terms = _terms(tx, text)
-    counted_ids = partitions[:_MAX_PARTITION_TERMS]
-    frequencies = _frequencies(tx, terms, counted_ids)
-    terms = _respelled(tx, terms, frequencies.docs)
-    large = {
-        partition
-        for partition in partitions
-        if frequencies.docs.get(partition_term(partition), 0) > SMALL_PARTITION_DOCS
-    }
-    matches: Ranks = {}
-    for partition in single_partitions(tx, partitions, large):
-        matches |= _search(tx, terms, partition, limit, frequencies if counted_ids == partitions else None)
-    return matches
-
-
 def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
     """Return `bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
@@ -107,6 +92,25 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
         elif query and not matches:
             tx.all("kernel.lexical.match_by_bm25_in", matches.__setitem__, query=query, partitions=ids)
     return matches
+
+
+def holding_parts(tx: Tx, text: str, partitions: Sequence[int] | None) -> list[int]:
+    """Return the newest short documents with a compound that holds a query of one word."""
+    value = value_of(text)
+    if value is None or not value.parts or tx.context.search_cache.last_ids(tx).docs > SMALL_INDEX_ROWS:
+        return []
+    knows, parts = knows_word(tx), [*value.words, *value.parts]
+
+    def held(doc: int, body: str) -> int:
+        return doc if value.share(body, knows) > 0 else 0
+
+    return [*filter(None, tx.all("kernel.lexical.holding_parts", held, parts=parts, partitions=partitions))]
+
+
+def knows_word(tx: Tx) -> Callable[[str], bool]:
+    """Return a test for words of English; none is before the model is loaded."""
+    embedder = tx.context.embedder
+    return embedder.knows if embedder is not None and embedder.ready else str.isspace
 
 
 def information(tx: Tx, text: str) -> float:
@@ -174,10 +178,9 @@ def _search(
     terms: list[Term],
     partitions: PartitionSet | None,
     limit: int,
-    frequencies: _Frequencies | None = None,
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
-    frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
+    frequency, total = _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     searchable = indexed_terms(_respelled(tx, terms, frequency), frequency)
     if not searchable:
         return {}
@@ -290,18 +293,12 @@ def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[s
     """For each word that looks misspelt the words of the index that are near."""
     if all(map(frequency.get, (term.stem for term in terms))):
         return {}
-    embedder = tx.context.embedder
-    knows = embedder.knows if embedder is not None and embedder.ready else _knows_nothing
-    words = [term.surface for term in misspelt(terms, frequency, knows)[:MAX_WORDS]]
+    words = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
     cache: SearchCache = tx.context.search_cache
     find = partial(near_words, stems=partial(_stems, tx), count=partial(_count, tx))
     if not cache.can_cache(tx):
         return {word: find(word) for word in words}
     return cache.near_words(cache.last_ids(tx).doc, words, find)
-
-
-def _knows_nothing(_word: str) -> bool:
-    return False
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:

@@ -1,6 +1,6 @@
 """Partitions: a partition is a (space, scope) pair, the unit by which a search is limited."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from kernel.store.transaction import Tx
@@ -82,15 +82,6 @@ def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
     if len(ids) > _MAX_COUNTED:
         return PartitionSet(ids, (), ids, 0)
     return _split_by_size(ids, _sizes(tx, ids))
-
-
-def single_partitions(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[PartitionSet]:
-    """Return a set for each partition alone; those known to be `large` are not counted."""
-    sizes = {size.partition: size for size in _sizes(tx, [partition for partition in ids if partition not in large])}
-    return [
-        _split_by_size([partition], [sizes.get(partition) or _Size(partition, SMALL_PARTITION_DOCS + 1)])
-        for partition in ids
-    ]
 
 
 def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:

@@ -4,14 +4,13 @@ A vector is that of a text's beginning, as far as the model reads, and not of th
 document found by words further on is judged by the passage around them.
 """
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.core.lazy_regex import regex
 from kernel.search.lexical import word_starts
+from kernel.search.spellings import folded
 from kernel.search.vectors import Question, embed_texts
 from kernel.store.transaction import Tx
 
@@ -30,7 +29,6 @@ _OPENING_CHARS = 80  # of the text, which says the source of the passage
 _MOST_PLACES = 8  # of a word that are tried
 _MOST_LOOKED_AT = 256  # places of a short word, most of which are within others
 _SHORT = 4  # letters of a word that is looked for at the beginning of words only
-_MARKS = regex("[\u0300-\u036f]+")
 
 
 class Body(NamedTuple):
@@ -85,12 +83,12 @@ def raised(values: "Floats", at: "NDArray[Any]", least: "Floats") -> "Floats":
 
 
 def _passage(body: Body, starts: Mapping[str, float]) -> str:
-    beginning = _folded(body.text[:READ_CHARS])
+    beginning = folded(body.text[:READ_CHARS])
     missing = [start for start in starts if not _holds(beginning, start)]
     if not missing:
         return ""
     rest = f"{body.text[READ_CHARS - _BEFORE :]}\n{body.words}" if len(body.text) > READ_CHARS else body.words
-    rest = _folded(rest)
+    rest = folded(rest)
     best, most = "", 0.0
     for start in missing:
         for at in islice(_places(rest, start), _MOST_PLACES):
@@ -115,8 +113,3 @@ def _places(text: str, start: str) -> Iterator[int]:
         if len(start) >= _SHORT or not (at and text[at - 1].isalnum()):
             yield at
         at = text.find(start, at + 1)
-
-
-def _folded(text: str) -> str:
-    """Return a text as the tokenizer of the index sees it: in small letters without diacritics."""
-    return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()

@@ -7,8 +7,10 @@ from kernel.embed.model import Embedder, Embedding
 from kernel.search import passages
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates, positions
+from kernel.search.lexical import knows_word
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
 from kernel.search.semantic import unit_vectors
+from kernel.search.spellings import value_of
 from kernel.search.vectors import Question, embed_question, model_id
 from kernel.store.transaction import Tx
 
@@ -76,7 +78,7 @@ def rerank(
     """
     import numpy as np
 
-    text = matches.query.text or text
+    asked, text = text, matches.query.text or text
     order = preliminary_order(matches, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
@@ -84,7 +86,7 @@ def rerank(
     if embedder is None or query is None:
         windows = _windows(_rows(tx, model, matches.docs[order[: settings.pool]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
-        return Ranking(fuse_candidates(matches, weights, windows, neighbours), {})
+        return Ranking(fuse_candidates(_with_value(tx, asked, matches), weights, windows, neighbours), {})
     pool = _pool(tx, embedder, model, matches.docs[order], settings.pool)
     share = 0.0
     if weights.neighbours > 0:
@@ -102,6 +104,7 @@ def rerank(
         matches = _with_late(matches, embedder, query, pool, _OPENING_SHARE * (1 - share))
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
+    matches = _with_value(tx, asked, matches)
     ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages)
     return Ranking(ranking, pool.duplicates.leaders)
 
@@ -135,7 +138,7 @@ def _with_passages(
     import numpy as np
 
     docs = _judged_by_passages(matches, pool)
-    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs)) if docs else {}
+    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs, most=passages.MOST_BYTES)) if docs else {}
     evidence = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
     if evidence is None:
         return matches
@@ -149,6 +152,34 @@ def _with_passages(
             near=passages.raised(matches.near, at, evidence.near),
         )
     return matches
+
+
+def _with_value(tx: Tx, text: str, matches: Candidates) -> Candidates:
+    """Return the candidates with the evidence of a query that is a single name, number, date, digest or word: the share
+    of it that each text holds, however it is written there.
+    """
+    import numpy as np
+
+    value, docs = value_of(text), matches.docs.tolist()
+    if value is None or not docs:
+        return matches
+    knows = knows_word(tx)
+    bodies = tx.all("kernel.rerank.bodies", _body, ids=docs, most=passages.MOST_BYTES // len(docs))
+    held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies}
+    if not any(held.values()) or (value.parts and 1.0 in held.values() and knows(text.lower())):
+        return matches
+    shares = np.array([held.get(doc, 0.0) for doc in docs])
+    words, late = (
+        np.where(shares > 0, np.nan_to_num(column) + shares * np.nan_to_num(column).max(initial=0.0), column)
+        for column in (matches.words, matches.late)
+    )
+    meaning, exact, near = (
+        np.where(shares > 0, np.fmax(column, shares), column)
+        for column in (matches.meaning, matches.exact, matches.near)
+    )
+    exact[shares < 0] = -1.0
+    meaning = matches.meaning if np.isnan(matches.meaning).all() else meaning
+    return Candidates(matches.docs, words, meaning, late, exact, near, matches.query)
 
 
 def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:

@@ -52,3 +52,14 @@ ORDER BY score DESC;
 SELECT s.value, t.doc
 FROM json_each(:stems) AS s
 CROSS JOIN doc_term AS t ON t.term = s.value;
+
+-- name: holding_parts
+-- The newest of the short texts that hold a part of a word, null stands for all partitions.
+SELECT d.id, d.text
+FROM doc AS d
+WHERE
+    (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
+    AND octet_length(d.text) <= 2000
+    AND EXISTS (SELECT 1 FROM json_each(:parts) AS p WHERE instr(lower(d.text), CAST(p.value AS text)) > 0)
+ORDER BY d.id DESC
+LIMIT 50;

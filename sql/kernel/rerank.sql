@@ -14,6 +14,7 @@ CROSS JOIN doc AS d ON d.id = i.value
 LEFT JOIN doc_vector AS v ON v.doc = d.id AND v.model = :model AND v.scale > 0;
 
 -- name: bodies
-SELECT d.id, d.text, d.grams
+-- The beginnings of texts, and of the words beside them.
+SELECT d.id, substr(d.text, 1, :most), substr(d.grams, 1, :most)
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value;

@@ -20,6 +20,7 @@ from handlers.console import rendering
 from kernel.core.config import MODEL
 from kernel.core.lazy_regex import LazyPattern
 from kernel.embed.wordpiece import load_encoder
+from kernel.search import spellings
 from kernel.security.rules import secrets
 
 Pattern = re.Pattern[Any]
@@ -57,6 +58,9 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
     ),
     ("kernel.memories.json_rows", "_is_like_document"): lambda: iter([re.compile(rb'"(?:memories|items)"\s*+:\s*+\[')]),
     ("kernel.memories.json_rows", "_damage"): lambda: iter([re.compile(rb'(\{"id":|\{"name":)')]),
+    ("kernel.search.spellings", "_written"): lambda: map(
+        spellings._written, ("2.3.2", "5550142", "4711", "nodefetch", "4f5e6d7c8b9a0f1e2d3c4b5a69788796a5b4c3d2")
+    ),
     ("kernel.search.typos", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
     ("kernel.embed.wordpiece", "_added_pattern"): _of_the_model,
     ("kernel.engines.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),

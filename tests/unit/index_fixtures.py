@@ -13,6 +13,29 @@ from kernel.server import app
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
 
+# Facts that have nothing to do with each other.
+FACTS = """
+My sister Nora is allergic to shellfish.
+The nightly backup starts at half past two.
+We moved from Oslo to Lisbon last autumn.
+The wifi password is changed every ninety days.
+Grandfather turns eighty in February.
+The orders are stored in PostgreSQL.
+The car goes to the garage on Thursday.
+Peter plays the cello in an orchestra.
+The spare key is with the neighbour on the third floor.
+Anna drinks her coffee without sugar.
+The meeting with the bank was postponed to Friday.
+The dog must not eat chocolate.
+Tomatoes and basil grow on the balcony.
+The library closes at eight in the evening.
+We use tabs instead of spaces in the code.
+Tickets for the concert cost forty euros.
+The washing machine broke down on Sunday.
+The tests run on every commit.
+The museum is closed on Mondays.
+Logs are deleted after two weeks.
+""".strip().splitlines()
 CALLER = CallContext("docs", "put", "tester")
 
 

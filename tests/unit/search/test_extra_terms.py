@@ -10,6 +10,7 @@ from kernel.search.extra_terms import (
     completed,
     indexed_words,
     name_parts,
+    other_spellings,
     pair_terms,
     query_terms,
 )
@@ -137,7 +138,8 @@ def test_any_text_has_bounded_words_and_renewing_them_changes_nothing(text: str,
 def test_terms_of_a_text_are_terms_of_the_index(store: IndexedStore, text: str) -> None:
     def terms(tx: Tx) -> tuple[list[Term], set[str]]:
         held = tx.tokenize(f"{text} {indexed_words(text)}".replace("\0", " "))
-        return query_terms(text, tx.tokenize), {token[2] for token in held}
+        spelt = {token[2] for token in tx.tokenize(" ".join(other_spellings(text)))}
+        return query_terms(text, tx.tokenize), {token[2] for token in held} | spelt
 
     terms_of_it, held = store.reader.read(CALLER, terms)
 

@@ -89,3 +89,9 @@ def test_neighbours_need_a_weight_and_a_window() -> None:
     alone = fused(hits, weights, windows(0), 0)
     assert fused(hits, weights, windows(2), 0) == alone
     assert fused(hits, weights, np.array([[0, 7, 1, 8, 0]]), 0.5) == alone
+
+
+def test_among_equals_a_text_in_the_language_of_the_query_is_first() -> None:
+    fused = fuse_candidates(columns(hits_with(0.9, 0.9)), Weights(), languages=np.array([1, 2]))
+    assert fused.found.docs.tolist() == [2, 1]
+    assert fused.parts.sum(axis=1).tolist() == pytest.approx(fused.scores.tolist())

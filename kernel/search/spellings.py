@@ -1,0 +1,141 @@
+"""Spellings: whether a text holds the name, number, date, digest or part of a word that a query is, however written."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kernel.core.lazy_regex import regex
+from kernel.search.word_forms import compound_stems
+
+_MAX_LENGTH = 80  # characters of a query that is a value; a digest has 64
+_LEAST_GROUPED = 6  # characters of a number that may be in groups, as 555-0142
+_PART = 0.9  # the share that a compound holds, or another form
+_LEAST_PART, _LEAST_REST, _MOST_ENDING = 4, 2, 3  # letters of a part of a compound, before it, and after it
+_MONTHS = """january januar januari janvier enero gennaio janeiro|february februar februari fevrier febrero febbraio
+    fevereiro|march marz maart mars marzo marco mrt|april avril abril aprile|may mai mei maj mayo maggio maio|june juni
+    juin junio giugno junho|july juli juillet julio luglio julho|august augustus augusti aout agosto|september septembre
+    septiembre settembre setembro|october oktober octobre octubre ottobre outubro|november novembre noviembre novembro
+    |december dezember decembre diciembre dicembre dezembro""".split("|")
+_MONTH_OF = {
+    name[:size]: at for size in (3, 4, 99) for at, names in enumerate(_MONTHS, 1) for name in reversed(names.split())
+}
+_DATE = regex(
+    r"(?<!\d)(?<![^\W\d_])(?=([^\W_]{1,10}?)(?:st|nd|rd|th|er)?[-/., 年月]{1,2}(?:de |of )?([^\W_]{1,10}?)"
+    r"(?:st|nd|rd|th)?[-/., 年月]{1,2}(?:de )?(\d{4}|\d{1,2})(?!\d))"
+)
+_DATE_IN_ONE = regex(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
+_MOST_OF_DATE = 4  # words of a query that is a date
+_GROUPED = regex(r"(?<![\d.,'’])\d{1,3}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
+_DECIMAL = regex(r"(?<=\d),(?=\d)")
+_DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
+_WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
+_NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
+_BETWEEN = regex(r"[-_ ()+]+")
+_NOT_DIGITS = regex(r"\D+")
+_LONG_WORD = regex(r"[^\W\d_]{6,60}")
+_MARKS = regex("[\u0300-\u036f]+")
+_AROUND = " \t\r\n?!.,;:\"'()#"
+
+Day = tuple[int, int, int]
+
+
+class Value(NamedTuple):
+    """A query that is a single name, number, date, digest or word: how it may be written, the days it may mean, the
+    parts of compounds with it, further words by which texts are found, and the number in a name; None if only the value
+    is asked for.
+    """
+
+    written: re.Pattern[str]
+    days: frozenset[Day] = frozenset()
+    digest: str = ""
+    parts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    number: str | None = None
+
+    def share(self, text: str, knows: Callable[[str], bool]) -> float:
+        """Return the share of the value that a text holds, -1 if the text is about another value; `knows` tells words
+        that are no compounds.
+        """
+        text = folded(text)
+        if self.written.search(_plain(text)) or not self.days.isdisjoint(_days(text)):
+            return 1.0
+        if self.digest and any(map(self._is_same_digest, _DIGEST.findall(text))):
+            return 1.0
+        if self.parts:
+            return _PART * any(self._is_part(word) and not knows(word) for word in _LONG_WORD.findall(text))
+        numbers = _NUMBER.findall(_plain(text)) if self.number else ()
+        return -1.0 if self.number is None or (numbers and self.number not in numbers) else 0.0
+
+    def _is_same_digest(self, digest: str) -> bool:
+        return digest.startswith(self.digest) or self.digest.startswith(digest)
+
+    def _is_part(self, word: str) -> bool:
+        places = ((part, word.rfind(part)) for part in self.parts)
+        return word.startswith(self.parts[0]) or any(
+            at >= _LEAST_REST and len(word) - at - len(part) <= _MOST_ENDING for part, at in places
+        )
+
+
+def folded(text: str) -> str:
+    """Return a text as the tokenizer of the index sees it: in small letters without diacritics."""
+    return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+
+
+def value_of(query: str) -> Value | None:
+    """Return the value that a query is, or the number after its name; None for other queries."""
+    surface = unicodedata.normalize("NFC", query[: _MAX_LENGTH + 1].strip(_AROUND).lower())
+    text = folded(surface)
+    if not 1 < len(text) <= _MAX_LENGTH:
+        return None
+    if text.isalpha():
+        parts = (text, *map(folded, compound_stems(surface)))
+        long = tuple(part for part in parts if len(part) >= _LEAST_PART)
+        return Value(_written(text), parts=long, words=(surface,)) if len(text) >= _LEAST_PART else None
+    days = _days(text) if len(text.split()) <= _MOST_OF_DATE else set[Day]()
+    if days:
+        year, month, day = min(days)
+        names = (word for name in _MONTHS[month - 1].split() for word in (name, name[:3]))
+        numbers = (year, month, f"{month:02}", day, f"{day:02}", f"{day}th", f"{year}{month:02}{day:02}")
+        return Value(_written(text), frozenset(days), words=(*names, *map(str, numbers)))
+    text = _plain(text)
+    numbered = _WITH_NUMBER.fullmatch(text)
+    if " " in text and not numbered and not all(any(map(str.isdigit, word)) for word in text.split()):
+        return None
+    name = _BETWEEN.sub("", (numbered and numbered[1]) or text).removeprefix("sha256:")
+    digest = name if _DIGEST.fullmatch(name) else ""
+    if not any(map(str.isdigit, name)):
+        name = name.replace(".", "")
+        return Value(_written(name), words=(name,), number="") if name.isalpha() else None
+    sizes = range(2, len(name) - 1) if not digest and len(name) >= _LEAST_GROUPED else ()
+    pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
+    number = (numbered[1] or numbered[2]).removeprefix("v") if numbered else None
+    return Value(_written(name), digest=digest, words=(name, *pieces), number=number)
+
+
+def _written(name: str) -> re.Pattern[str]:
+    """Return the pattern of a name or number whose parts may be apart, and which is no part of another."""
+    name = name[1:] if name[0] == "v" and name[1:2].isdigit() else name
+    has_point, is_long = "." in name, len(name) >= _LEAST_GROUPED
+    apart = "[-_ ]?" if has_point else "[-_ .]{0,2}" if name.isalpha() else "[-_ ()]{0,2}" if is_long else "[-_]?"
+    before = r"(?<![^\W_])(?<!\d[.,])" + r"(?:v\.? ?)?" * name[0].isdigit()
+    after = r"(?![^\W_])(?![.,]\d)" + r"(?![-+][^\W_])" * has_point
+    return re.compile(before + apart.join(map(re.escape, name)) + after)
+
+
+def _days(text: str) -> set[Day]:
+    """Return the days in a text; of 3/4/2026 both that it may mean."""
+    days = set[Day]()
+    for first, second, last in _DATE.findall(_DATE_IN_ONE.sub(r"\1-\2-\3", text)):
+        readings = ((first, second, last),) if len(first) == 4 and first.isdigit() else ()
+        readings = readings or (((last, first, second), (last, second, first)) if len(last) == 4 else ())
+        for year, month, day in readings:
+            number = int(month) if month.isdecimal() else _MONTH_OF.get(month, 0)
+            if day.isdecimal() and 1 <= number <= 12 and 1 <= int(day) <= 31:
+                days.add((int(year), number, int(day)))
+    return days
+
+
+def _plain(text: str) -> str:
+    """Return a text with numbers in one form: without the marks between thousands, and with a decimal point."""
+    return _DECIMAL.sub(".", _GROUPED.sub(lambda number: _NOT_DIGITS.sub("", number[0]), text))
