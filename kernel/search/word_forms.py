@@ -21,18 +21,20 @@ _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
 _LOW = 0xFFFF
 _FIRST_OF_PLANE_1 = 0xF000  # of the lower 16 bits: emoji beyond have them, signs and letters of plane 0 less
-_WITHOUT_ENDINGS = ("vietnamese",)
-_WITH_VOWEL_SIGNS = ("hindi", "tamil")  # unicode61 cuts their words
+_WITHOUT_ENDINGS = ("vietnamese", "bengali")  # or without a stemmer
+_WITH_VOWEL_SIGNS = ("hindi", "bengali", "tamil")  # unicode61 cuts their words
 _WITH_COMPOUNDS = ("german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian")
 _MIN_STEM = 2  # letters
 _MAX_WORD = 40  # letters; longer words are no words
 _WORD = regex(
     "(?P<latin>[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+)|(?P<russian>[\u0400-\u052f]+)"
     "|(?P<greek>[\u0370-\u03ff\u1f00-\u1fff]+)|(?P<arabic>[\u0620-\u064a\u066e-\u06d3]+)|(?P<hebrew>[\u05d0-\u05ea]+)"
-    "|(?P<hindi>[\u0900-\u0963\u0971-\u097f]+)|(?P<tamil>[\u0b80-\u0bff]+)|(?P<armenian>[\u0531-\u0587]+)"
+    "|(?P<hindi>[\u0900-\u0963\u0971-\u097f]+)|(?P<bengali>[\u0980-\u09e3\u09f0-\u09fe]+)"
+    "|(?P<tamil>[\u0b80-\u0bff]+)|(?P<armenian>[\u0531-\u0587]+)"
 )
 _AROUND_WORDS = "?!.,;:()\"'¿¡…«»“”„‚‘’؟،؛।？！。、，"
-_OTHER_SCRIPTS = ("russian", "greek", "arabic", "persian", "hebrew", "hindi")
+_OTHER_SCRIPTS = ("russian", "greek", "arabic", "persian", "hebrew", "hindi", "bengali")
+_ELISION = regex("(?<=\\w)['\u2019-](?=\\w)")  # as in l'eau and a-t-il
 _PERSIAN_LETTERS = frozenset("پچژگکی")
 # Function words tell the language of a text in Latin letters, and no question searches by them: a language a line.
 _STOP_WORDS = {
@@ -94,8 +96,10 @@ def compound_stems(word: str) -> set[str]:
 
 def subject_of(text: str) -> str:
     """Return a query without its function words; all of it if it has no others."""
-    stop_words = STOP_WORDS | query_forms(text).stop_words
-    words = [(word, word.strip(_AROUND_WORDS).lower()) for word in CJK_FUNCTION_WORDS.sub(" ", text).split()]
+    foreign = query_forms(text).stop_words
+    stop_words = STOP_WORDS | foreign
+    plain = CJK_FUNCTION_WORDS.sub(" ", _ELISION.sub(" ", text) if foreign else text)
+    words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
     return " ".join(word for word, bare in words if not {bare, private(bare)} & stop_words) or text
 
 

@@ -70,7 +70,26 @@ def test_a_stem_is_shown_as_a_word() -> None:
     assert word_forms.as_written(stem) == "собак"
 
 
-def test_words_of_vietnamese_have_no_endings_and_its_function_words_are_known() -> None:
-    forms = word_forms.query_forms("Bọn trẻ của chúng ta được nghỉ khi nào?")
+@pytest.mark.parametrize(
+    ("query", "stop_words"),
+    [
+        ("Bọn trẻ của chúng ta được nghỉ khi nào?", ["của", "chúng", "được", "nào"]),
+        ("আমাদের মেয়ে কবে থেকে স্কুলে যায়?", [word_forms.private(word) for word in ("আমাদের", "কবে", "থেকে")]),
+    ],
+)
+def test_languages_without_a_stemmer_have_function_words_and_no_stems(query: str, stop_words: list[str]) -> None:
+    forms = word_forms.query_forms(query)
     assert forms.stems == []
-    assert {"của", "chúng", "được", "nào"} <= forms.stop_words
+    assert {*stop_words} <= forms.stop_words
+
+
+@pytest.mark.parametrize(
+    ("query", "subject"),
+    [
+        ("Qu'est-ce qui effraie l'animal ?", "effraie animal ?"),
+        ("Qu\u2019a-t-il dans l\u2019eau ?", "eau ?"),
+        ("don't use state-of-the-art", "don't use state-of-the-art"),
+    ],
+)
+def test_function_words_before_an_apostrophe_are_no_part_of_the_subject(query: str, subject: str) -> None:
+    assert word_forms.subject_of(query) == subject
