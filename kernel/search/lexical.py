@@ -10,7 +10,6 @@ from kernel.search.cache import SearchCache
 from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
 from kernel.search.partitions import PartitionSet
 from kernel.search.query import (
-    SMALL_INDEX_ROWS,
     PartitionFilter,
     RowQuery,
     Term,
@@ -30,6 +29,7 @@ from kernel.store.transaction import Tx
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
 # costs as much as a callback for each row, and eight callers get 1.3 times the searches.
 _FTS5_RANKED_ROWS = 30_000
+_MOST_SCANNED = 2_000  # documents read for a compound, 5 us each
 _MAX_TERMS_READ = 2000  # distinct terms to look up, of which the 256 rarest are used; not measured
 _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
@@ -97,7 +97,7 @@ def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks
 def holding_parts(tx: Tx, text: str, partitions: Sequence[int] | None) -> list[int]:
     """Return the newest short documents with a compound that holds a query of one word."""
     value = value_of(text)
-    if value is None or not value.parts or tx.context.search_cache.last_ids(tx).docs > SMALL_INDEX_ROWS:
+    if value is None or not value.parts or tx.context.search_cache.last_ids(tx).docs > _MOST_SCANNED:
         return []
     knows, parts = knows_word(tx), [*value.words, *value.parts]
 
