@@ -191,6 +191,8 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     changes = {name: getattr(request, name) for name in UpdateMemory.__struct_fields__[2:]}
     if request.valid_until:
         changes["valid_until"] = parse_end("valid_until", request.valid_until)
+    elif before.valid_until is None:
+        changes["valid_until"] = None  # an empty text takes an end away, and there is none
     return repository.update(tx, "memory", request.db, before, changes)
 
 

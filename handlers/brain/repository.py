@@ -13,6 +13,7 @@ from handlers.brain.index_text import ACTIVE, KINDS, Indexed, memory_source, upd
 from handlers.brain.schemas import Memory
 from handlers.brain.vocabulary import check_filters
 from kernel.core.errors import Fault
+from kernel.core.text import spellings
 from kernel.store import history
 from kernel.store.transaction import Tx
 
@@ -43,7 +44,7 @@ def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, 
     """Return a page of rows that pass the filters of a request; raises Fault for an unknown database, field or word."""
     space(tx, request.db)
     check_fields(request.fields, kind)
-    rows = tx.all(statement, kind, **{**asdict(request), "tags": request.tags or None, **filters})
+    rows = tx.all(statement, kind, **{**asdict(request), "tags": spellings(request.tags or ()) or None, **filters})
     if not request.offset:
         check_filters(rows, **{word: getattr(request, word) for word in words})
     keep_fields(request.fields, rows)
@@ -63,6 +64,8 @@ def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, An
     kind, here = KINDS[name], f"brain:{db}"
     columns, reason = given_changes(changes)
     after = replace(before, **{name: value for name, value in columns.items() if value is not None})
+    if after == before:
+        raise Fault("invalid", "No fields to update: these values are stored already", NO_PREFIX)
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
     is_reindexed = (after.status, kind.source(here, after)) != (before.status, kind.source(here, before))
     has_embedding, model = embedding_columns(tx) if is_reindexed and after.status == ACTIVE else (None, None)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from handlers.common.schemas import Recall
 from kernel.calls.settings import Setting, names, setting
 from kernel.core.errors import Fault
-from kernel.core.text import one_line
+from kernel.core.text import one_line, spellings
 from kernel.core.times import utc_time
 from kernel.memories import as_of
 from kernel.search import index
@@ -119,7 +119,7 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
     of_spaces = {space.partition(":")[0] for space in request.spaces}
     name_sets = [{*names} for names in (request.dialects, of_spaces) if names]
     finders = [find for name, find in tx.context.tagged.items() if all(name in names for names in name_sets)]
-    places = frozenset(place for find in finders for place in find(tx, request.tags))
+    places = frozenset(place for find in finders for place in find(tx, spellings(request.tags)))
     if not places:
         tags = ", ".join(one_line(tag, 80) for tag in request.tags[:_SHOWN])
         raise Fault("invalid", f"tags: nothing that is searched has the tag {tags}")

@@ -65,8 +65,9 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
         raise Fault("invalid", f"text: is missing, the new {call.text}")
     text = with_line_ends_of(curation.text, fields["text"])
     until = fields.get("until", curation.until).strip()
-    changed = edited(call, curation, text, until) or with_text(call, text)
-    await call_tool(dispatch, visit, place, fields.get("version", ""), changed)
+    changed = edited(call, curation, text, until)
+    if changed is not None:
+        await call_tool(dispatch, visit, place, fields.get("version", ""), changed)
     return Done(_memory_page(place, "edited"))
 
 

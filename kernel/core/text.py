@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -112,6 +113,12 @@ def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> st
 def yaml_flow(items: Iterable[str]) -> str:
     """Return a YAML flow sequence of texts, on one line."""
     return f"[{', '.join(_quoted(item) if _BRACKETS.search(item) else _string(item) for item in items)}]"
+
+
+def spellings(words: Sequence[str]) -> list[str]:
+    """Return words as they are, composed and decomposed (NFC, NFD): they look the same, and are stored in any form."""
+    forms = (unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD"))
+    return [*dict.fromkeys((*words, *forms))]
 
 
 def one_line(text: str, limit: int) -> str:

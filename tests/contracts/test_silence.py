@@ -148,3 +148,21 @@ def test_an_id_of_another_database_and_the_name_of_a_project_are_stored(call: Ca
     for project in (entity, "web"):
         row = said(call("save_memory", db="core", content="Ports", category="fact", project_id=project))
         assert row["project_id"] == project
+
+
+def test_an_update_to_the_values_that_are_stored_is_no_success(call: Call) -> None:
+    key = said(call("save_memory", db="core", content="Ports", category="fact", importance=4))["id"]
+    for more in ({"valid_until": "2030-01-01"}, {"importance": 5}, {"tags": ["net"]}, {"valid_until": ""}):
+        said(call("update_memory", db="core", id=key, **more))
+        again = refusal(call("update_memory", db="core", id=key, **more))
+        assert again.startswith("No fields to update"), more
+    assert len(said(call("get_memory_history", memory_id=key))["history"]) == 5
+
+
+def test_a_tag_is_found_in_the_other_normal_form(call: Call) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for stored, asked in ((composed, decomposed), (decomposed, composed)):
+        key = said(call("save_memory", db="core", content=f"Beans {stored}", category="fact", tags=[stored]))["id"]
+        assert key in {row["id"] for row in said(call("get_memories", db="core", tags=[asked]))}
+        hits = msgspec.json.decode(call("recall", query="beans", tags=[asked], floor="none").structured or b"")
+        assert f"brain:core/{key}" in {hit["id"] for hit in hits["memories"]}

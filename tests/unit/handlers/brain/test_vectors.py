@@ -145,7 +145,7 @@ def test_rows_changed_without_model_are_embedded_on_request(tmp_path: Path, call
     kernel.store.close()
 
 
-@pytest.mark.parametrize("status", ["archived", "active"])
+@pytest.mark.parametrize("status", ["superseded", "active"])
 def test_reactivated_memory_is_flagged_as_embedded(opened: Kernel, caller: Any, status: str) -> None:
     call = caller(opened.dispatch)
     away = read(call("get_memories", db="core", status="archived"))[0]
