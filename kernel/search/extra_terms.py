@@ -109,13 +109,16 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     further = (
         *_whole_words(text),
         *_whole_numbers(text),
-        *other_spellings(text),
+        *(others := other_spellings(text)),
         *beginnings,
         *stems[:_MAX_QUERY_PARTS],
     )
     words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
     short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
-    return [*query_words(words, tokenize(words), stop_words), *pair_terms(text), *short]
+    terms = query_words(words, tokenize(words), stop_words)
+    if others:
+        terms = [term._replace(derived=term.surface in others) for term in terms]
+    return [*terms, *pair_terms(text), *short]
 
 
 def other_spellings(text: str) -> list[str]:

@@ -29,7 +29,7 @@ from kernel.store.transaction import Tx
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
 # costs as much as a callback for each row, and eight callers get 1.3 times the searches.
 _FTS5_RANKED_ROWS = 30_000
-_MOST_SCANNED = 2_000  # documents read for a compound, 5 us each
+_MOST_SCANNED = 2_000  # documents read for a compound, 5 to 7 us each
 _MAX_TERMS_READ = 2000  # distinct terms to look up, of which the 256 rarest are used; not measured
 _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured

@@ -44,6 +44,7 @@ class Term(NamedTuple):
     stem: str
     surface: str
     prefix: bool = False
+    derived: bool = False  # from words of the query, so that it is not misspelt
 
 
 class RowQuery(NamedTuple):

@@ -10,7 +10,7 @@ from kernel.search.hits import Candidates, positions
 from kernel.search.lexical import knows_word
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
 from kernel.search.semantic import unit_vectors
-from kernel.search.spellings import value_of
+from kernel.search.spellings import Value, value_of
 from kernel.search.vectors import Question, embed_question, model_id
 from kernel.store.transaction import Tx
 
@@ -34,6 +34,7 @@ _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tag
 
 Passing = Callable[[Sequence[int]], Collection[int]]
 """Those of some documents that pass the filters of a search."""
+_Asked = tuple[Value, Callable[[], list[tuple[int, passages.Body]]]]
 
 
 class Settings(NamedTuple):
@@ -78,7 +79,8 @@ def rerank(
     """
     import numpy as np
 
-    asked, text = text, matches.query.text or text
+    value = _ask_value(tx, text, matches.docs)  # its texts come with the next statement
+    text = matches.query.text or text
     order = preliminary_order(matches, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
@@ -86,7 +88,7 @@ def rerank(
     if embedder is None or query is None:
         windows = _windows(_rows(tx, model, matches.docs[order[: settings.pool]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
-        return Ranking(fuse_candidates(_with_value(tx, asked, matches), weights, windows, neighbours), {})
+        return Ranking(fuse_candidates(_with_value(tx, value, matches), weights, windows, neighbours), {})
     pool = _pool(tx, embedder, model, matches.docs[order], settings.pool)
     share = 0.0
     if weights.neighbours > 0:
@@ -104,7 +106,7 @@ def rerank(
         matches = _with_late(matches, embedder, query, pool, _OPENING_SHARE * (1 - share))
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
-    matches = _with_value(tx, asked, matches)
+    matches = _with_value(tx, value, matches)
     ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages)
     return Ranking(ranking, pool.duplicates.leaders)
 
@@ -154,21 +156,27 @@ def _with_passages(
     return matches
 
 
-def _with_value(tx: Tx, text: str, matches: Candidates) -> Candidates:
+def _ask_value(tx: Tx, text: str, docs: "Ids") -> _Asked | None:
+    """Return the value that a query is, and a function that returns the texts of the documents."""
+    value = value_of(text) if len(docs) else None
+    if value is None:
+        return None
+    return value, tx.ask("kernel.rerank.bodies", _body, ids=docs.tolist(), most=passages.MOST_BYTES // len(docs))
+
+
+def _with_value(tx: Tx, asked: _Asked | None, matches: Candidates) -> Candidates:
     """Return the candidates with the evidence of a query that is a single name, number, date, digest or word: the share
     of it that each text holds, however it is written there.
     """
     import numpy as np
 
-    value, docs = value_of(text), matches.docs.tolist()
-    if value is None or not docs:
+    if asked is None:
         return matches
-    knows = knows_word(tx)
-    bodies = tx.all("kernel.rerank.bodies", _body, ids=docs, most=passages.MOST_BYTES // len(docs))
-    held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies}
-    if not any(held.values()) or (value.parts and 1.0 in held.values() and knows(text.lower())):
+    (value, bodies), knows = asked, knows_word(tx)
+    held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
+    if not any(held.values()) or (value.parts and 1.0 in held.values() and knows(value.words[0])):
         return matches
-    shares = np.array([held.get(doc, 0.0) for doc in docs])
+    shares = np.array([held.get(doc, 0.0) for doc in matches.docs.tolist()])
     words, late = (
         np.where(shares > 0, np.nan_to_num(column) + shares * np.nan_to_num(column).max(initial=0.0), column)
         for column in (matches.words, matches.late)

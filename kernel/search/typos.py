@@ -34,7 +34,8 @@ class Near(NamedTuple):
 
 def misspelt(terms: Sequence[Term], frequency: Mapping[str, int], knows: Callable[[str], bool]) -> list[Term]:
     """Return the terms that no document holds; `knows` tells words that are spelt right all the same."""
-    return [term for term in terms if not frequency.get(term.stem) and _is_word(term) and not knows(term.surface)]
+    unseen = (term for term in terms if not (frequency.get(term.stem) or term.derived))
+    return [term for term in unseen if _is_word(term) and not knows(term.surface)]
 
 
 def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
