@@ -109,16 +109,16 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     further = (
         *_whole_words(text),
         *_whole_numbers(text),
-        *(others := other_spellings(text)),
         *beginnings,
         *stems[:_MAX_QUERY_PARTS],
     )
     words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
     short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
-    terms = query_words(words, tokenize(words), stop_words)
-    if others:
-        terms = [term._replace(derived=term.surface in others) for term in terms]
-    return [*terms, *pair_terms(text), *short]
+    terms = {term.stem: term for term in query_words(words, tokenize(words), stop_words)}
+    if others := " ".join(other_spellings(text)):
+        for term in query_words(others, tokenize(others), stop_words):
+            terms.setdefault(term.stem, term._replace(derived=True))
+    return [*terms.values(), *pair_terms(text), *short]
 
 
 def other_spellings(text: str) -> list[str]:
