@@ -55,11 +55,11 @@ def once(work: Work, tool: str, request: Request, caller: str, key: str) -> Work
         if not (key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST):
             raise Fault("invalid", _WRONG)
         before = later(tx.now, -_KEPT)
-        kept = tx.one("kernel.retries.kept", _Kept, caller=caller, key=key, after=before)
-        if kept is not None:
-            if kept.digest != digest:
+        earlier = tx.one("kernel.retries.kept", _Kept, caller=caller, key=key, after=before)
+        if earlier is not None:
+            if earlier.digest != digest:
                 raise Fault("conflict", _OTHER)
-            return _decode(kept.answer)
+            return _decode(earlier.answer)
         answer = work(tx)
         if isinstance(answer, Reply):
             tx.run("kernel.retries.expire", before=before, limit=_EXPIRED_ROWS)

@@ -156,9 +156,9 @@ def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
 
     scores = best @ weights / weights.sum()
     if len(weights) > 1:
-        both = weights[:-1] + weights[1:]
+        of_pairs = weights[:-1] + weights[1:]
         pair = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
-        scores += _BIGRAM_SHARE * (pair[:, :-1] @ both / (2 * both.sum()) - scores)
+        scores += _BIGRAM_SHARE * (pair[:, :-1] @ of_pairs / (2 * of_pairs.sum()) - scores)
     return scores
 
 

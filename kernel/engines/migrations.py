@@ -39,12 +39,12 @@ def pending_migrations(db: Connection, root: Path = ROOT) -> int:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
     version = schema_version(db)
-    applied = db.values(_APPLIED) if db.has_table("migration") else []
-    version = applied[0][0] if applied else version
+    rows = db.values(_APPLIED) if db.has_table("migration") else []
+    version = rows[0][0] if rows else version
     if version > len(files):
         raise Fault("storage", f"The database has schema {version}, newer than this program's {len(files)}.")
     if version:
-        _verify({name: sha256 for _, name, sha256 in applied}, files[:version])
+        _verify({name: sha256 for _, name, sha256 in rows}, files[:version])
     return len(files) - version
 
 
@@ -78,12 +78,12 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
     return True
 
 
-def _verify(applied: dict[str, str], files: Sequence[Path]) -> None:
-    """Raises Fault if the applied migrations are not these."""
+def _verify(history: dict[str, str], files: Sequence[Path]) -> None:
+    """Raises Fault if the migrations of a database are not these."""
     digests = {file.stem: _sha256(file) for file in files}
-    different = sorted(name for name in applied.keys() | digests.keys() if applied.get(name) != digests.get(name))
+    different = sorted(name for name in history.keys() | digests.keys() if history.get(name) != digests.get(name))
     if different:
-        wrong = "is not the one this program knows" if different[0] in applied else "is missing"
+        wrong = "is not the one this program knows" if different[0] in history else "is missing"
         raise Fault(
             "storage",
             f"Migration {different[0]} of this database {wrong}: the database was made by another build of Quipu.",

@@ -43,15 +43,15 @@ class RequestLog:
 
     def begin(self, id_: str, peer: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
         """Return the report that writes the line."""
-        since, sent = monotonic(), dict(headers)
+        since, values = monotonic(), dict(headers)
         path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
         fields: dict[str, object] = {
             "request": id_,
-            "client": self._client(peer, sent.get(b"x-forwarded-for", b"")),
+            "client": self._client(peer, values.get(b"x-forwarded-for", b"")),
             "method": method,
             "path": path if len(path) <= _MOST_CHARS else f"{path[:_MOST_CHARS]}…",
         }
-        trace = sent.get(b"traceparent", b"")[_TRACE].decode("latin-1")
+        trace = values.get(b"traceparent", b"")[_TRACE].decode("latin-1")
 
         def report(status: int, size: int) -> None:
             fields.update(status=status, bytes=size, milliseconds=round((monotonic() - since) * 1000, 3))
@@ -59,12 +59,12 @@ class RequestLog:
 
         return report
 
-    def _client(self, peer: str, forwarded: bytes) -> str:
+    def _client(self, peer: str, addresses: bytes) -> str:
         """Return the address next to the trusted proxies: any before it was written by someone else."""
-        for told in reversed(forwarded[-_MOST_CHARS:].decode("latin-1").split(",")):
-            if peer not in self._proxies or not told.strip():
+        for address in reversed(addresses[-_MOST_CHARS:].decode("latin-1").split(",")):
+            if peer not in self._proxies or not address.strip():
                 break
-            peer = told.strip()
+            peer = address.strip()
         return peer
 
 

@@ -36,9 +36,9 @@ class TenantRoutes:
         if scope["method"] != "DELETE":
             return error_response(405, "method_not_allowed", "Method not allowed, use DELETE.", (b"allow", b"DELETE"))
         name, grant = scope["path"].removeprefix(PREFIX), caller.grant
-        needed = Permission.admin if caller.tenant == name and not grant.dialects else Permission.operator
-        if grant.permission < needed:
-            raise Forbidden(PREFIX, needed)
+        least = Permission.admin if caller.tenant == name and not grant.dialects else Permission.operator
+        if grant.permission < least:
+            raise Forbidden(PREFIX, least)
         tenant_name(name)
         await self._access.tenants.shut(name)
         receipt = await asyncio.to_thread(catch_faults, self._erase, name)

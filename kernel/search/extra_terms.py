@@ -115,8 +115,8 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
     short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
     terms = {term.stem: term for term in query_words(words, tokenize(words), stop_words)}
-    if others := " ".join(other_spellings(text)):
-        for term in query_words(others, tokenize(others), stop_words):
+    if names := " ".join(other_spellings(text)):
+        for term in query_words(names, tokenize(names), stop_words):
             terms.setdefault(term.stem, term._replace(derived=True))
     return [*terms.values(), *pair_terms(text), *short]
 

@@ -164,15 +164,15 @@ def _ask_value(tx: Tx, text: str, docs: "Ids") -> _Asked | None:
     return value, tx.ask("kernel.rerank.bodies", _body, ids=docs.tolist(), most=passages.MOST_BYTES // len(docs))
 
 
-def _with_value(tx: Tx, asked: _Asked | None, matches: Candidates) -> Candidates:
+def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candidates:
     """Return the candidates with the evidence of a query that is a single name, number, date, digest or word: the share
     of it that each text holds, however it is written there.
     """
     import numpy as np
 
-    if asked is None:
+    if question is None:
         return matches
-    (value, bodies), knows = asked, knows_word(tx)
+    (value, bodies), knows = question, knows_word(tx)
     held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
     if not any(held.values()) or (value.parts and 1.0 in held.values() and knows(value.words[0])):
         return matches

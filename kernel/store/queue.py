@@ -141,16 +141,16 @@ class CallQueue:
                 raise _busy()
             self._append(job)
 
-    def gather(self, answered: int) -> None:
+    def gather(self, callers: int) -> None:
         """Wait until the callers answered in the last group have sent their next jobs too, or send none for a moment.
 
         Else two halves of the callers would commit in turns: twice as many commits, each beside the work of the event
         loop, for which it waits at every statement.
         """
-        if answered == 1:
+        if callers == 1:
             return
         with self._pool.lock:
-            self._gathering = min(self._group, self.waiting + answered)
+            self._gathering = min(self._group, self.waiting + callers)
             self._gathered.clear()
         before = -1
         while before < self.waiting < self._gathering and not self._stopped:

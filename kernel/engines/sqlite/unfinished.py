@@ -46,12 +46,12 @@ def discard_abandoned(parent: Path) -> None:
         with suppress(Fault):  # of another user, or gone by now
             lock = FolderLock(folder)
             try:
-                abandoned = lock.take("exclusive")
-                if abandoned:
+                is_ours = lock.take("exclusive")
+                if is_ours:
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 lock.close()
-            if abandoned:  # Windows does not delete open files, and one of them was the lock
+            if is_ours:  # Windows does not delete open files, and one of them was the lock
                 shutil.rmtree(folder, ignore_errors=True)
 
 
