@@ -94,9 +94,9 @@ def test_time_grows_at_most_as_the_text_does(store: IndexedStore, make: Callable
 
     def seconds(size: int) -> float:
         bodies = [Body(make(size), "")]
-        begun = time.process_time()
+        begun = time.thread_time()
         store.reader.read(CALLER, lambda tx: passages.passages_of(tx, query, bodies))
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     seconds(1000)
     assert seconds(1 << 20) < 1.0

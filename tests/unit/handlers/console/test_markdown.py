@@ -74,9 +74,9 @@ def test_a_hidden_character_is_shown_by_its_number() -> None:
 )
 def test_no_text_takes_long(unit: str) -> None:
     for text in (unit * (20_000 // len(unit)), f"{unit}\n" * (20_000 // len(unit))):
-        began = time.process_time()
+        began = time.thread_time()
         assert len(markdown(text)) < 300_000
-        assert time.process_time() - began < 0.5
+        assert time.thread_time() - began < 0.5
 
 
 def test_a_text_of_which_the_page_would_be_long_is_shown_as_it_is() -> None:

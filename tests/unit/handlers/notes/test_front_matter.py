@@ -252,9 +252,9 @@ def test_parse_time_is_linear(piece: str) -> None:
 
     def took(count: int) -> float:
         text = f"---\nkey: {piece * count}\n---\n"
-        begun = time.process_time()
+        begun = time.thread_time()  # threads that other tests have left count in the time of the process
         value(parse(text), "key")
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     took(1000)
-    assert took(100_000) < 1000 * max(took(1000), 0.001)
+    assert min(took(100_000) for _ in range(3)) < 1000 * max(took(1000), 0.001)
