@@ -40,11 +40,10 @@ class Lives:
     def send(self, path: str, body: bytes, headers: dict[str, str]) -> bytes | None:
         """The body of a success; None if the answer was lost."""
         try:
-            line = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
-            line.request("POST", path, body, headers)
-            answer = line.getresponse()
-            said = answer.read()
-            line.close()
+            with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)) as line:
+                line.request("POST", path, body, headers)
+                answer = line.getresponse()
+                said = answer.read()
         except LOST:
             return None
         assert answer.status in {200, 503}, said
