@@ -74,9 +74,9 @@ def check_references(tx: Tx, request: Struct) -> None:
     ends = {name: (kind, key) for name, kind in _REFERENCES.items() if (key := getattr(request, name, None))}
     if "project_id" in ends and not ends["project_id"][1].startswith("ent_"):
         del ends["project_id"]
-    for end in (
-        tx.all("brain.links.missing_ends", _LinkEnd, ends=[*ends.values()], databases=databases(tx)) if ends else ()
-    ):
+    if not ends:
+        return
+    for end in tx.all("brain.links.missing_ends", _LinkEnd, ends=[*ends.values()], databases=databases(tx)):
         name = next(name for name, pair in ends.items() if pair == end)
         raise Fault(
             "not_found", f"{end.kind.capitalize()} '{end.id}' not found: {name} is the id of a stored {end.kind}"

@@ -10,14 +10,14 @@ from kernel.core.ids import new_call_id
 from kernel.core.limits import Header
 from kernel.core.status_counts import STATUSES
 
-# Told of a response once: its status and the bytes of its body.
+# Takes the status of a response and the bytes of its body, once.
 Report = Callable[[int, int], None]
 
 GONE = 499  # the client has left before its answer; of nginx
 _log = logging.getLogger("quipu.requests")
 _NAME = b"x-request-id"
 _MOST_ID = 128
-_MOST_CHARS = 200  # of a path, and of an address that a proxy tells
+_MOST_CHARS = 200  # of a path, and of `X-Forwarded-For`
 _TRACE = slice(3, 35)  # of `traceparent`: 00-TRACE-SPAN-FLAGS
 
 

@@ -26,12 +26,14 @@ _DATE = regex(
 )
 _DATE_IN_ONE = regex(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
 _MOST_OF_DATE = 4  # words of a query that is a date
-_GROUPED = regex(r"(?<![\d.,'’])\d{1,3}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
-_DECIMAL = regex(r"(?<=\d),(?=\d)")
+# Patterns begin with the character that they look for, not with a look behind: other text is passed over quickly.
+_GROUPED = regex(r"\d(?<![\d.,'’]\d)\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
+_DECIMAL = regex(r",(?<=\d,)(?=\d)")
 _DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
 _WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
 _NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
 _BETWEEN = regex(r"[-_ ()+]+")
+_DIGIT = regex(r"\d")
 _NOT_DIGITS = regex(r"\D+")
 _LONG_WORD = regex(r"[^\W\d_]{6,60}")
 _MARKS = regex("[\u0300-\u036f]+")
@@ -58,14 +60,21 @@ class Value(NamedTuple):
         that are no compounds.
         """
         text = folded(text)
-        if self.written.search(_plain(text)) or not self.days.isdisjoint(_days(text)):
+        plain = text if self.parts else _plain(text)  # a word has no digits
+        has_year = self.days and (not text.isascii() or any(f"{year:04}" in text for year, _, _ in self.days))
+        if self.written.search(plain) or (has_year and not self.days.isdisjoint(_days(text))):
             return 1.0
         if self.digest and any(map(self._is_same_digest, _DIGEST.findall(text))):
             return 1.0
         if self.parts:
+            if not any(part in text for part in self.parts):
+                return 0.0
             return _PART * any(self._is_part(word) and not knows(word) for word in _LONG_WORD.findall(text))
-        numbers = _NUMBER.findall(_plain(text)) if self.number else ()
-        return -1.0 if self.number is None or (numbers and self.number not in numbers) else 0.0
+        if self.number is None:
+            return -1.0
+        if not self.number or not _DIGIT.search(plain):
+            return 0.0
+        return 0.0 if self.number in plain and self.number in _NUMBER.findall(plain) else -1.0
 
     def _is_same_digest(self, digest: str) -> bool:
         return digest.startswith(self.digest) or self.digest.startswith(digest)
@@ -118,9 +127,13 @@ def _written(name: str) -> re.Pattern[str]:
     name = name[1:] if name[0] == "v" and name[1:2].isdigit() else name
     has_point, is_long = "." in name, len(name) >= _LEAST_GROUPED
     apart = "[-_ ]?" if has_point else "[-_ .]{0,2}" if name.isalpha() else "[-_ ()]{0,2}" if is_long else "[-_]?"
-    before = r"(?<![^\W_])(?<!\d[.,])" + r"(?:v\.? ?)?" * name[0].isdigit()
+    first, *rest = map(re.escape, name)
+    if name[0].isdigit():
+        first = rf"(?<![^\W_])(?<!\d[.,])(?:v\.? ?)?{first}"
+    else:
+        first += rf"(?<![^\W_]{first})(?<!\d[.,]{first})"
     after = r"(?![^\W_])(?![.,]\d)" + r"(?![-+][^\W_])" * has_point
-    return re.compile(before + apart.join(map(re.escape, name)) + after)
+    return re.compile(apart.join((first, *rest)) + after)
 
 
 def _days(text: str) -> set[Day]:
