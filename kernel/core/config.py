@@ -65,8 +65,8 @@ class Config(NamedTuple):
     `workers` is how many processes serve HTTP. `open` requires no key, `public` is the address for clients. `metrics`
     serves /metrics, `traces` sends spans, `log_calls` logs a line for each call, `log_slow` for those that take so many
     milliseconds, `log_requests` for each request, and `proxies` are the addresses whose `X-Forwarded-For` counts. `ui`
-    serves the console at /ui, and `ui_calls` is the detail of calls that it keeps in memory. `store` is the address of a
-    PostgreSQL database, empty for the file in the data directory, `read_store` that of a replica for reads, and
+    serves the console at /ui, and `ui_calls` is the detail of calls that it keeps in memory. `store` is the address of
+    a PostgreSQL database, empty for the file in the data directory, `read_store` that of a replica for reads, and
     `store_wait` for how many seconds a start waits for the database.
     """
 
