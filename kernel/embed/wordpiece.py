@@ -212,8 +212,7 @@ class WordPieceEncoder(dict[str, bytes]):
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def _encode(self, text: str) -> bytes:
-        clean = text if text.isprintable() else text.translate(_DELETED)
-        return b"".join(map(self.__getitem__, clean.split()))
+        return b"".join(map(self.__getitem__, _without_controls(text).split()))
 
     def __missing__(self, chunk: str) -> bytes:
         ids = b"".join(map(self._packed, self._split(chunk)))
@@ -258,26 +257,28 @@ class WordPieceEncoder(dict[str, bytes]):
 
     def _longest(self, rest: str, shortest: int, more_first: bool) -> tuple[str, int] | None:
         """Return the longest piece with more than `shortest` characters that a text begins with, and its id."""
-        size = len(rest)
-        sizes, of_more = self._sizes(rest[:PREFIX_LENGTH])
-        for end in sizes:
+        size, own = len(rest), self.vocabulary.get
+        for end, more in self._sizes(rest[:PREFIX_LENGTH]):
             if shortest < end <= size:
                 piece = rest[:end]
-                token = self.vocabulary.get(piece)
-                if self._more is not None and end in of_more and (token is None or more_first):
-                    extra = self._more.get(piece)
+                token = own(piece)
+                if more is not None and (token is None or more_first):
+                    extra = more(piece)
                     token = token if extra is None else extra
                 if token is not None:
                     return piece, token
         return None
 
-    def _make_sizes(self, beginning: str) -> tuple[tuple[int, ...], frozenset[int]]:
+    def _make_sizes(self, beginning: str) -> list[tuple[int, Callable[[str], int | None] | None]]:
         """Return the lengths of the pieces that a text with these first characters may begin with, the longest first,
-        and which of them the keys beside the vocabulary have, since to look for a key there costs a hash.
+        each with the look-up of the keys beside the vocabulary if they have it, since that costs a hash.
         """
         own = self._piece_lengths.get(beginning, ())
-        more = frozenset[int]() if self._more is None else self._more.sizes(beginning)
-        return (*sorted({*own, *more}, reverse=True), *_SHORTER), more.union(_SHORTER)
+        if self._more is None:
+            return [(length, None) for length in (*sorted(own, reverse=True), *_SHORTER)]
+        more = self._more.sizes(beginning)
+        lengths = (*sorted({*own, *more}, reverse=True), *_SHORTER)
+        return [(length, self._more.get if length in more or length < PREFIX_LENGTH else None) for length in lengths]
 
     def is_whole(self, word: str) -> bool:
         """Return whether a word is a single piece of the vocabulary; the keys beside it do not count."""
@@ -292,8 +293,7 @@ class WordPieceEncoder(dict[str, bytes]):
             if at % 2:
                 yield Word(self.added[part], 0, spelled=False)
             else:
-                clean = part if part.isprintable() else part.translate(_DELETED)
-                yield from map(self._word, self._split(clean))
+                yield from map(self._word, self._split(_without_controls(part)))
 
     def _make_word(self, word: str) -> Word:
         pieces = self._match(word)
@@ -339,6 +339,11 @@ def meaningful(words: Iterable[Word], text: str, most: int | None) -> bytes:
         if sum(word.letters for word in meaningful_words) < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):
             return b""
     return b"".join(word.ids for word in meaningful_words)[:most]
+
+
+def _without_controls(text: str) -> str:
+    # Nearly every text is printable but for the ends of its lines; the translation takes ten times as long.
+    return text if text.replace("\n", " ").isprintable() else text.translate(_DELETED)
 
 
 def _is_letter(char: str) -> bool:

@@ -131,7 +131,7 @@ def _words(text: str) -> list[tuple[str, str]]:
         return []
     if text.isascii():
         words = dict.fromkeys(_ASCII_WORD.findall(text.lower()))
-        language = _latin_language(words)
+        language = _latin_language(words.keys() & _LANGUAGES_OF.keys())
         return [(language, word) for word in words] if language else []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
