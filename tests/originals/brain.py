@@ -16,7 +16,7 @@ RULES = (
     Rule(BAD, at="outcome", ours="*unknown field* || *must not be blank* || *at `limit` || *at `older_than_days`"),
     Rule("behaviour: category, status", at="outcome", ours="*category is one of* || *status is one of*"),
     Rule("get_entities, get_notes: behaviour: type, note_type", at="outcome", ours="*type is one of*"),
-    Rule("behaviour: importance", at="outcome", ours="*at `importance`"),
+    Rule("behaviour: importance", at="outcome", ours="*at `importance`*"),
     Rule("behaviour: metadata.immutable", at="outcome", ours="*metadata.immutable is true or false*"),
     Rule(DOCUMENTED, "create_entity*", "outcome", ours="*at `type`"),
     Rule(DOCUMENTED, "supersede_memory*", "old || new || old_memory || new_memory"),

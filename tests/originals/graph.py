@@ -104,7 +104,7 @@ CALLS = (
     *each("no_such_tool", {}),
 )
 
-TWICE = "create_entities, create_relations, add_observations: behaviour: equal ones in one call"
+TWICE = "create_entities, create_relations, add_observations: behaviour: equal entries in one call"
 RULES = (
     Rule(TWICE, calls='*"Twin"* || *"Echo"* || *"Ada", "to": "Ada"* || *"twice"*'),
     Rule("error: wrong arguments", at="body", original="MCP error -32602: Input*", ours="MCP error -32602: Input*"),
