@@ -13,7 +13,7 @@ from handlers.console.connect import base
 from handlers.console.guide import NOT_ADMIN, ClientSetup
 from handlers.console.memory import curation_of, find_document, no_memory, state_of, version_of
 from handlers.console.reading import Place, Site, console_context, place_of, read, require
-from handlers.console.records import calls_of
+from handlers.console.records import calls_of, events
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.calls.call import Call, ToolEntry, reporting
 from kernel.calls.dispatch import Dispatch
@@ -54,6 +54,11 @@ class Done(NamedTuple):
     clients: Sequence[ClientSetup] = ()
     file: bytes = b""
 
+    @classmethod
+    def at_memory(cls, memory_id: str, notice: str) -> "Done":
+        """Return the page of a memory, with a notice."""
+        return cls(f"/ui/memory?{urlencode({'id': memory_id, 'done': notice})}")
+
 
 Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
 
@@ -68,7 +73,7 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
     changed = edited(call, curation, text, until)
     if changed is not None:
         await call_tool(dispatch, visit, place, fields.get("version", ""), changed)
-    return Done(_memory_page(place, "edited"))
+    return Done.at_memory(place.id, "edited")
 
 
 async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
@@ -79,7 +84,7 @@ async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) 
     """
     request = Forget(fields.get("id", ""), bool(fields.get("immutable")), fields.get("observation", ""))
     place = await forget_as_asked(dispatch, visit, request, fields.get("version", ""))
-    return Done(_memory_page(place, "forgotten"))
+    return Done.at_memory(place.id, "forgotten")
 
 
 async def forget_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
@@ -134,7 +139,9 @@ async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
     entry = await take_back(dispatch, visit, _number(fields.get("number", "")))
     targets = audit.targets(entry)
     if len(targets) == 1:
-        return Done(_memory_page(Place(*targets[0][:2]), "undone"))
+        place = Place(*targets[0][:2])
+        if await read(dispatch, visit, lambda tx: find_document(tx, place, 1) or events(tx, place)):  # else it is gone
+            return Done.at_memory(place.id, "undone")
     return Done("/ui/audit?done=undone")
 
 
@@ -414,10 +421,6 @@ async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], to
 
 def _words(reply: Reply) -> str:
     return reply.body[:_REPLY_CHARS].decode("utf-8", "replace")
-
-
-def _memory_page(place: Place, notice: str) -> str:
-    return f"/ui/memory?{urlencode({'id': place.id, 'done': notice})}"
 
 
 def _number(text: str) -> int:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from handlers.console import administration, connect, lists, live, memory, overview, search
-from handlers.console.actions import ACTIONS, Done
+from handlers.console import actions, administration, connect, lists, live, memory, overview, search, transfers
+from handlers.console.actions import Action, Done
 from handlers.console.guide import NO_GUIDE, Checks, GuideOf
 from handlers.console.reading import Site
 from handlers.console.rendering import Renderer
@@ -22,6 +22,7 @@ from handlers.console.requests import (
     is_form,
     is_same_origin,
     parameters,
+    upload_of,
     zone_of,
 )
 from handlers.console.sessions import Visitors
@@ -56,6 +57,10 @@ _NOTICES = {
     "released": "Released, until its text changes.",
     "revoked": "The key is revoked.",
     "left": "You are logged out.",
+    "added": "Added.",
+    "imported": "Imported. Undo takes all of it back.",
+    "nothing": "Nothing new was imported: it is all here already.",
+    "backup": "Backed up, into a file beside the database.",
 }
 
 
@@ -80,7 +85,11 @@ PAGES: Mapping[str, Page] = {
     "health": Page("Health", administration.load_health),
     "keys": Page("Keys", administration.load_keys),
     "memory": Page("Memory", memory.load, in_menu=False),
+    "new": Page("New memory", transfers.load_new, in_menu=False),
+    "import": Page("Import", transfers.load_import, in_menu=False),
 }
+ACTIONS: Mapping[str, Action] = {**actions.ACTIONS, **transfers.ACTIONS}
+_UPLOAD = "import"
 _ADMIN = {"health", "keys"}
 _MANAGING = {"admin", "operator"}
 
@@ -162,9 +171,11 @@ class Console:
 
     async def _act(self, request: Request, name: str) -> Answer:
         """Runs an action for a form of our own pages."""
-        refusal = self._refuse_form(request)
+        refusal = self._refuse_form(request, name)
         if refusal is not None:
             return refusal
+        if name == _UPLOAD:
+            return await self._upload(request)
         body = await read_body(request.receive, FORM_BYTES)
         if body is None:
             closing = {"connection": "close"}
@@ -184,12 +195,26 @@ class Console:
             return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, values=values)
         return self._done(request, visit, outcome)
 
-    def _refuse_form(self, request: Request) -> Answer | None:
+    async def _upload(self, request: Request) -> Answer:
+        """Looks into the file of a form, which only a caller who may import it can send."""
+        visit, _ = self._visitors.visit(request)
+        transfers.require_all(visit, "Import")
+        body = await read_body(request.receive, transfers.UPLOAD_BYTES)
+        if body is None:
+            message = f"A page takes at most {transfers.UPLOAD_BYTES >> 20} MB: `quipu import PATH` reads any size."
+            return self._failure(request, 413, "invalid", message, {"connection": "close"})
+        upload = upload_of(request.headers.get(b"content-type", b""), body)
+        if upload is None:
+            return self._failure(request, 415, "invalid", "A file comes as multipart/form-data.")
+        model = await transfers.look_into(self._site, visit, upload)
+        return self._html("import", "Import", visit, {"model": model}, request)
+
+    def _refuse_form(self, request: Request, name: str) -> Answer | None:
         if request.method != "POST":
             return self._failure(request, 405, "invalid", "Actions take POST.", {"allow": "POST"})
         if not is_same_origin(request.headers, self._site.config.public):
             return self._failure(request, 403, "forbidden", "Only the pages of this server may send this form.")
-        if not is_form(request.headers):
+        if name != _UPLOAD and not is_form(request.headers):
             return self._failure(request, 415, "invalid", "A form is application/x-www-form-urlencoded.")
         return None
 
@@ -295,5 +320,5 @@ def console_of(
     """Return the console of a server, or of a worker; all workers share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
     guide = guide_of(parts[0]) if guide_of else NO_GUIDE
-    site = Site(*parts, guide, Checks(guide), counters)
+    site = Site(*parts, guide, Checks(guide), counters, transfers.Uploads())
     return Console(site, limits, access, Visitors(access.auth, secret, codes))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -40,12 +40,30 @@ class Finding(Struct):
     remedy: str
 
 
+class Ran(NamedTuple):
+    """A command of the terminal that has ended."""
+
+    status: int
+    output: str
+    errors: str
+
+
+async def _no_commands(_words: Sequence[str]) -> Ran:
+    return Ran(1, "", "This server runs no commands.")
+
+
 class Guide(NamedTuple):
-    """`clients(url, key)` of a server at an address, `findings(deep)` of this server, `tokens(tools)` of a list."""
+    """`clients(url, key)` of a server at an address, `findings(deep)` of this server, `tokens(tools)` of a list.
+
+    `run(words)` runs a command of the terminal on the data of this server; `imports` are the formats of an import, each
+    with its description.
+    """
 
     clients: Callable[[str, str], list[ClientSetup]]
     findings: Callable[[bool], list[Finding]]
     tokens: Callable[[Sequence[Tool]], int]
+    run: Callable[[Sequence[str]], Awaitable[Ran]] = _no_commands
+    imports: Sequence[tuple[str, str]] = ()
 
 
 GuideOf = Callable[[Config], Guide]

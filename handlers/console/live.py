@@ -26,6 +26,7 @@ _HEARTBEAT_SECONDS = 15.0  # proxies close a connection that is silent for longe
 _GAP_SECONDS = 0.25  # between two events, however many calls there are
 _WAIT_SECONDS = 0.4  # with the gap less than a second, after which a revoked key must see nothing more
 _HEADERS = {**SECURITY, "content-type": "text/event-stream", "x-accel-buffering": "no"}
+_BROWSER = "Mozilla/"  # as every browser begins its User-Agent
 _PING = b": ping\n\n"
 
 
@@ -56,8 +57,14 @@ def live(site: Site, visit: Visit) -> Live:
         raise Fault("not_found", f"Call {number} is not kept.")
     if call is not None and visit.caller.grant.permission < Permission.admin:
         call = _without_texts(call)
-    rows = [_without_texts(row) for row in calls[:PAGE_ROWS]]
+    rows = [_row(call) for call in calls[:PAGE_ROWS]]
     return Live(log.keeps, log.since, log.counts(tenant, dialects)[:PAGE_ROWS], rows, call)
+
+
+def _row(call: SeenCall) -> SeenCall:
+    """Return a call for the list; of a browser the list does not show the long name."""
+    agent = "browser" if call.agent.startswith(_BROWSER) else call.agent
+    return msgspec.structs.replace(_without_texts(call), agent=agent)
 
 
 def _without_texts(call: SeenCall) -> SeenCall:

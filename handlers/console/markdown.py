@@ -1,7 +1,8 @@
 """Markdown as HTML, for reading: headings, lists, tables, quotes, code and emphasis; all else stays as it is.
 
-Every piece of the text is escaped, no attribute comes from it, nothing is loaded and nothing leads elsewhere: agents
-write these texts. A line is read once: a mark without its end is looked for only once in a line.
+Every piece of the text is escaped, no attribute comes from it but the first number of a list, nothing is loaded and
+nothing leads elsewhere: agents write these texts. A line is read once: a mark without its end is looked for once in
+a line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from kernel.core.text import visible
 
 _MOST_CHARS = 40_000  # of HTML; a longer text is shown as it is
 _HEADING = regex(r"#{1,6} (.*)")
-_ITEM = regex(r"( {0,12})(?:[-*+]|[0-9]{1,4}[.)]) (.*)")
+_ITEM = regex(r"( {0,12})(?:[-*+]|([0-9]{1,4})[.)]) (.*)")
 _RULE = regex(r" {0,3}(?:-{3,80}|\*{3,80}|_{3,80}) {0,80}")
 _DELIMITERS = regex(r"[ |:-]{3,400}")
 _FENCES = ("```", "~~~")
@@ -42,9 +43,10 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
         elif _is_table(lines, at):
             end = _end(lines, at, lambda row: "|" in row)
             yield _table(lines[at], lines[at + 2 : end])
-        elif _ITEM.fullmatch(line) and not _RULE.fullmatch(line):
+        elif (item := _ITEM.fullmatch(line)) and not _RULE.fullmatch(line):
             end = _end(lines, at, lambda row: _ITEM.fullmatch(row) is not None)
-            yield f"<ul>{''.join(map(_item, lines[at:end]))}</ul>"
+            opening, closing = (f'<ol start="{int(item[2])}">', "</ol>") if item[2] else ("<ul>", "</ul>")
+            yield f"{opening}{''.join(map(_item, lines[at:end]))}{closing}"
         elif line.startswith(">"):
             end = _end(lines, at, lambda row: row.startswith(">"))
             quotation = "\n".join(row.removeprefix(">").removeprefix(" ") for row in lines[at:end])
@@ -93,7 +95,7 @@ def _item(line: str) -> str:
     match = _ITEM.fullmatch(line)
     assert match is not None
     depth = min(len(match[1]) // _INDENT, _DEEPEST)
-    return f'<li class="depth{depth}">{_inline(match[2])}</li>' if depth else f"<li>{_inline(match[2])}</li>"
+    return f'<li class="depth{depth}">{_inline(match[3])}</li>' if depth else f"<li>{_inline(match[3])}</li>"
 
 
 def _inline(line: str) -> str:

@@ -14,7 +14,7 @@ from kernel.observe.call_log import Hour
 from kernel.store.store import Load
 from kernel.store.transaction import Tx
 
-_DAYS = 30
+_SPANS = (30, 7, 90)  # days that the chart can show, the usual first
 _SHOWN_CALLS = 10
 WEEK = 7
 
@@ -42,7 +42,8 @@ class Stats(Struct):
 
 
 class Overview(Struct):
-    """Counts of the memories the caller may see; `days` are the last thirty, the oldest first.
+    """Counts of the memories the caller may see; `days` are the last thirty, or as many as asked for, the
+    oldest first.
 
     `backup` is when the newest copy beside the database was made, empty for none; `hour` counts the calls of the last
     hour, since the console was first opened.
@@ -64,7 +65,9 @@ class Overview(Struct):
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     dialects, sizes = allowed_dialects(visit), dispatch.store.load()
     hour = site.log.last_hour(visit.caller.tenant, dialects)
-    return await read(dispatch, visit, lambda tx: _overview(tx, dialects, sizes, hour))
+    span = visit.number("days", 0)
+    count = span if span in _SPANS else _SPANS[0]
+    return await read(dispatch, visit, lambda tx: _overview(tx, dialects, sizes, hour, count))
 
 
 def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) -> Stats:
@@ -76,8 +79,8 @@ def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) 
     return Stats(memories, counts[-1], sum(counts[-WEEK:]), waiting, spaces, sizes.file_bytes, sizes.wal_bytes)
 
 
-def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour) -> Overview:
-    days = days_until_now(tx, _DAYS, dialects)
+def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour, count: int) -> Overview:
+    days = days_until_now(tx, count, dialects)
     counts = stats(tx, dialects, sizes, days)
     totals = (counts.memories, counts.today, counts.week, counts.spaces)
     return Overview(

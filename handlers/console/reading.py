@@ -1,7 +1,7 @@
 """Reading for every page: the rights of its caller, and work on a reader of its tenant."""
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from handlers.console.guide import Checks, Guide
 from handlers.console.requests import Visit
@@ -13,6 +13,9 @@ from kernel.observe.metrics import Snapshot
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    from handlers.console.transfers import Uploads
 
 R = TypeVar("R")
 PAGE_ROWS = 50
@@ -32,7 +35,8 @@ class Site(NamedTuple):
     stopping: Callable[[], bool]
     guide: Guide
     checks: Checks
-    counted: Callable[[], Awaitable[Snapshot | Fault]] | None = None
+    counted: Callable[[], Awaitable[Snapshot | Fault]] | None
+    uploads: "Uploads"
 
 
 class Place(NamedTuple):

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from handlers.console.markdown import markdown
 from handlers.console.search import WEIGHTS
 from kernel.core.lazy_regex import regex
-from kernel.core.text import visible
+from kernel.core.text import one_line, visible
 from kernel.core.times import stored_time
 
 _LEVELS = 4  # of colour, by powers of the busiest day
@@ -31,11 +31,14 @@ _RADIUS, _MIDDLE_X, _MIDDLE_Y = 90, 160, 120
 
 
 class Strip(NamedTuple):
-    """A strip of weeks: its width, the path of the cells of each level, the lowest first, and the sums of the weeks."""
+    """A strip of weeks: its width, the path of the cells of each level, the lowest first, the sums of the weeks, and
+    the places of the months that begin in it.
+    """
 
     width: int
     paths: list[str]
     weeks: list[tuple[str, int]]
+    months: list[tuple[int, str]]
 
 
 class Spot(NamedTuple):
@@ -55,7 +58,14 @@ def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
         paths[_level(count, top)] += f"M{column * _STEP} {row * _STEP + _CELL / 2:g}h{_CELL}"  # as wide as long
     by_week = ((number // 7, day) for number, day in enumerate(days, offset))
     weeks = [[day for _, day in several] for _, several in groupby(by_week, key=lambda pair: pair[0])]
-    return Strip(len(weeks) * _STEP, paths, [(week[0][0], sum(count for _, count in week)) for week in weeks])
+    sums = [(week[0][0], sum(count for _, count in week)) for week in weeks]
+    months = [
+        (column * _STEP, f"{date.fromisoformat(name):%b}")
+        for column, week in enumerate(weeks)
+        for name, _ in week
+        if name.endswith("-01")
+    ]
+    return Strip(len(weeks) * _STEP, paths, sums, months)
 
 
 def _level(count: int, top: int) -> int:
@@ -167,6 +177,7 @@ class Renderer:
             "highlight": highlight,
             "ago": ago,
             "markdown": markdown,
+            "line": one_line,
             "moment": moment,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,

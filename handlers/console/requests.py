@@ -13,6 +13,7 @@ from starlette.types import Receive
 
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
+from kernel.core.lazy_regex import regex
 from kernel.core.limits import Headers
 from kernel.core.times import WORDINGS, past_time
 from kernel.security.permissions import Caller
@@ -22,6 +23,8 @@ CONSOLE = "console"  # the name of the client, after the key, in the actor of th
 _HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"
 _MOST_FIELDS = 64
+_HEAD_BYTES = 1024  # of a part of a form
+_FIELD_NAME, _FILE_NAME = regex(r'; name="([^"]{1,80})"'), regex(r'; filename="([^"]{1,400})"')
 ZONE_COOKIE = "quipu_zone"
 CRLF = "\r\n"  # as which a browser sends every line end
 # `same-origin` as referrer: with `no-referrer` Chromium sends `Origin: null` with our own forms.
@@ -76,6 +79,31 @@ class Visit(NamedTuple):
         if text and at is None:
             raise Fault("invalid", f"{name.capitalize()} must be {WORDINGS}.")
         return at or ""
+
+
+class Upload(NamedTuple):
+    """A file that a form sent, and its other fields; the name is empty without a file."""
+
+    name: str
+    content: bytes
+    fields: Mapping[str, str]
+
+
+def upload_of(content_type: bytes, body: bytes) -> Upload | None:
+    """Return the file of a form of the type multipart/form-data; None for another body."""
+    media, _, boundary = content_type.partition(b"boundary=")
+    if not media.strip().lower().startswith(b"multipart/form-data") or not boundary:
+        return None
+    name, content, fields = "", b"", dict[str, str]()
+    for part in body.split(b"--" + boundary.strip(b'"'), _MOST_FIELDS)[1:]:
+        head, _, value = part.partition(b"\r\n\r\n")
+        disposition = head[:_HEAD_BYTES].decode("utf-8", "replace")
+        field, file = (pattern.search(disposition) for pattern in (_FIELD_NAME, _FILE_NAME))
+        if file is not None:
+            name, content = file[1], value.removesuffix(b"\r\n")
+        elif field is not None:
+            fields[field[1]] = value.removesuffix(b"\r\n").decode("utf-8", "replace")
+    return Upload(name, content, fields)
 
 
 def whole_number(text: str, default: int) -> int:

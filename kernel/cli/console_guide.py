@@ -1,15 +1,18 @@
 """The facts of `quipu setup`, `quipu doctor` and `quipu tools --tokens`, for the console."""
 
+import asyncio
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
-from handlers.console.guide import ClientSetup, Finding, Guide
+from handlers.console.guide import ClientSetup, Finding, Guide, Ran
 from kernel.calls.tools import Tool
 from kernel.cli import client_entries, doctor
 from kernel.cli.clients import CLIENTS, Client, Target, config_file, entry_of, install_link_of
 from kernel.cli.hook_files import rekey_command
+from kernel.cli.import_command import import_formats
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.core.config import FIRST_DIALECTS, Config
 
@@ -27,7 +30,17 @@ def guide(config: Config) -> Guide:
         checks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
         return [finding for check in checks for finding in check(config)]
 
-    return Guide(clients, findings, _price())
+    async def run(words: Sequence[str]) -> Ran:
+        program = client_entries.this_program(config)
+        store = ["--store", config.store] if config.store else []
+        where = ["--data", str(config.data), *store, "--model", str(config.model or "none")]
+        process = await asyncio.create_subprocess_exec(
+            *program.words, *words, *where, stdout=PIPE, stderr=PIPE, env={**config.environment, **program.env}
+        )
+        output, errors = await process.communicate()
+        return Ran(process.returncode or 0, output.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
+
+    return Guide(clients, findings, _price(), run, import_formats())
 
 
 def _setup(config: Config, client: Client, target: Target) -> ClientSetup:

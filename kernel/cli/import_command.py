@@ -80,7 +80,9 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
     """Print the counts of an import, its remarks, and the call that `quipu undo` takes back."""
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
-        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
+        undoable = {"call": call.id} if call is not None else {}
+        result_of = {"kind": kind.kind, "counts": result.counts, "remarks": result.remarks}
+        show({**result_of, **undoable, **dry}, "", as_json=True)
         return
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
@@ -142,6 +144,11 @@ def _imports() -> list[Import]:
 
 def kinds() -> list[str]:
     return [match.kind for match in _imports()]
+
+
+def import_formats() -> list[tuple[str, str]]:
+    """Return the formats of an import, each with its description."""
+    return [(match.kind, match.about) for match in _imports()]
 
 
 def print_kinds() -> None:

@@ -14,8 +14,7 @@ import apsw
 import pytest
 
 from handlers.console import sessions
-from handlers.console.actions import ACTIONS
-from handlers.console.console import PAGES
+from handlers.console.console import ACTIONS, PAGES
 from handlers.console.requests import SECURITY
 from kernel.core.config import Config
 from kernel.core.ids import utc_now
@@ -466,7 +465,7 @@ class Elements(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
-        self._in_title = tag == "title"
+        self._in_title = tag == "title" and not self.title  # a drawing has titles too
 
     def handle_data(self, data: str) -> None:
         self.title += data if self._in_title else ""
@@ -576,7 +575,7 @@ def check_page(text: str, address: str) -> None:
         "td",
     }
     known |= {"svg", "path", "circle", "rect", "time", "code", "strong", "mark", "br", "label", "details", "summary"}
-    known |= {"em", "blockquote", "hr", "datalist"}
+    known |= {"em", "blockquote", "hr", "datalist", "text", "dialog"}
     assert {tag for tag, _ in page.found} <= known | _MARKUP
     for tag, attributes in page.found:
         assert not [name for name in attributes if name.startswith("on") or name in {"style", "srcdoc", "hx-get"}]

@@ -70,6 +70,10 @@ class Browser:
         self._on(selector, "POST", "clear", {})
         self._on(selector, "POST", "value", {"text": text})
 
+    def choose(self, selector: str, file: Path) -> None:
+        """Chooses a file in a field."""
+        self._on(selector, "POST", "value", {"text": str(file)})
+
     @contextmanager
     def inside(self, selector: str) -> Iterator[None]:
         """What follows is looked for in a frame."""
@@ -82,7 +86,11 @@ class Browser:
     def press(self, keys: str) -> None:
         """Presses keys one after another, wherever the focus is."""
         steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
-        self._send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": steps}]})
+        self.act([{"type": "key", "id": "keys", "actions": steps}])
+
+    def act(self, actions: Any) -> None:
+        """Performs actions of WebDriver."""
+        self._send("POST", "/actions", {"actions": actions})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script of the test returns; its promise is awaited."""

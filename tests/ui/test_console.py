@@ -123,6 +123,80 @@ def test_keys_of_the_keyboard(browser: Browser, stores: dict[str, House]) -> Non
     assert browser.run("return document.activeElement.id") == "edited"
 
 
+CONTROL, ENTER, DOWN = "\ue009", "\ue007", "\ue015"
+
+
+def press_with_control(browser: Browser, key: str) -> None:
+    kinds = [("keyDown", CONTROL), ("keyDown", key), ("keyUp", key), ("keyUp", CONTROL)]
+    steps = [{"type": kind, "value": value} for kind, value in kinds]
+    browser.act([{"type": "key", "id": "keys", "actions": steps}])
+
+
+def test_palette_leads_to_pages_and_to_memories(browser: Browser, stores: dict[str, House]) -> None:
+    full = stores["full"]
+    browser.open(at(full, "/ui/timeline"))
+    press_with_control(browser, "k")
+    browser.wait("#commands", "New memory")
+    assert browser.violations() == []
+    browser.press("audit" + ENTER)
+    browser.wait("h1", "Audit")
+    press_with_control(browser, "k")
+    browser.press("vehicle maintenance")
+    browser.wait("#commands", "My automobile goes to the garage")
+    assert browser.texts("#commands [aria-selected=true]")[0].endswith("paths/home/car")
+    browser.press(DOWN + DOWN * 20 + ENTER)
+    browser.wait("h1", "Search")
+    press_with_control(browser, "k")
+    browser.press("garage")
+    browser.wait("#commands", "paths/home/car")
+    browser.press(ENTER)
+    browser.wait("h1", "My automobile goes to the garage")
+    check_quiet(browser, full)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_file_is_imported_and_taken_back(browser: Browser, empty: House, tmp_path: Path, scripts: bool) -> None:
+    file = tmp_path / "memory.jsonl"
+    file.write_text('{"type":"entity","name":"Zoe","entityType":"person","observations":["Zoe plays the cello."]}\n')
+    browser.look(scripts=scripts)
+    browser.open(at(empty, "/ui"))
+    browser.click(".title a[href='/ui/import']")
+    browser.choose("#file", file)
+    browser.click("form[action='/ui/do/import'] button")
+    browser.wait("main", "memory.jsonl is taken for server-memory")
+    if scripts:
+        assert browser.violations() == []
+    browser.click("form[action='/ui/do/import-kept'] button")
+    browser.wait(".notice", "Imported.")
+    browser.open(at(empty, "/ui/search?q=cello"))
+    browser.wait(".hits", "Zoe plays the cello.")
+    browser.open(at(empty, "/ui/audit"))
+    browser.click("tbody tr:first-child button")
+    browser.open(at(empty, "/ui/search"))
+    browser.wait("main", "Nothing is stored yet")
+    browser.look()
+    check_quiet(browser, empty)
+
+
+def test_a_file_that_is_dropped_is_looked_into(browser: Browser, empty: House) -> None:
+    browser.open(at(empty, "/ui/import"))
+    browser.run("""
+const data = new DataTransfer();
+data.items.add(new File(['{"type":"entity","name":"Zoe","entityType":"person","observations":[]}'], "memory.jsonl"));
+document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
+""")
+    browser.wait("main", "memory.jsonl is taken for server-memory")
+
+
+def test_a_dismissed_banner_stays_away(browser: Browser, empty: House) -> None:
+    browser.open(at(empty, "/ui"))
+    browser.wait(".banner", "No key is needed here")
+    browser.click(".banner button")
+    browser.open(at(empty, "/ui/connect"))
+    assert "No key is needed here" not in browser.text("main")
+    browser.run("localStorage.clear()")
+
+
 def test_calls_appear_as_they_are_made(browser: Browser, tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data", ui_calls="calls")) as server:
         browser.open(at(server, "/ui/calls"))
@@ -134,7 +208,7 @@ def test_calls_appear_as_they_are_made(browser: Browser, tmp_path: Path) -> None
         browser.wait("[data-pause]", "Go on")
         server.tool("list_memories", {})
         browser.click("#newest tbody tr:first-child a")
-        browser.wait("h2", "Call 2: add_memory")
+        browser.wait("h2", "Request 2: add_memory")
         browser.wait("#newest tbody", "list_memories")
         check_quiet(browser, server)
 

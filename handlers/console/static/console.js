@@ -52,9 +52,10 @@ const choice = (text, id, options, value, act) => {
 choice("Theme", "theme", [["", "system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
 choice("Shortcuts", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
 
-const pages = { o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
+const pages = { n: "/ui/new", o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
 let going = false;
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && palette) { event.preventDefault(); openPalette(); return; }
   const typing = event.target.closest("input, textarea, select");
   if (event.ctrlKey || event.metaKey || event.altKey || typing || kept("keys") === "off") {
     if (typing && event.key === "Escape") event.target.blur();
@@ -77,6 +78,81 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "y") document.querySelector("[data-copy]:not([hidden])")?.click();
 });
+
+// The palette: pages, the buttons of this page, and the memories that a search finds.
+const palette = document.getElementById("palette");
+const command = document.getElementById("command"), options = document.getElementById("commands");
+let asked = 0, chosen = 0;
+const fixed = () => [
+  ...[...document.querySelectorAll("nav[aria-label='Pages'] a")].map((link) => [link.textContent, "page", () => location.assign(link.href)]),
+  ...[...document.querySelectorAll("main a.button, main .title button, .actions summary")].map((one) => [one.textContent.trim(), "here", () => one.click()]),
+  ...(document.querySelector("main") ? [["New memory", "page", () => location.assign("/ui/new")], ["Import", "page", () => location.assign("/ui/import")]] : []),
+];
+function choose(step) {
+  const all = [...options.children];
+  chosen = Math.max(0, Math.min(all.length - 1, chosen + step));
+  all.forEach((one, at) => one.setAttribute("aria-selected", String(at === chosen)));
+  command.setAttribute("aria-activedescendant", all[chosen]?.id ?? "");
+  all[chosen]?.scrollIntoView({ block: "nearest" });
+}
+function list(entries) {
+  const seen = new Set();
+  options.replaceChildren(...entries.filter(([name]) => !seen.has(name) && seen.add(name)).map(([name, kind, act], at) => {
+    const one = document.createElement("li"), small = document.createElement("span");
+    one.id = `command-${at}`;
+    one.role = "option";
+    one.dir = "auto";
+    small.textContent = ` ${kind}`;
+    one.append(visible(name), small);
+    one.addEventListener("click", () => { palette.close(); act(); });
+    return one;
+  }));
+  chosen = 0;
+  choose(0);
+}
+async function suggest() {
+  const words = command.value.trim(), number = ++asked, low = words.toLowerCase();
+  const search = [`Search for ${words}`, "search", () => location.assign("/ui/search?" + new URLSearchParams({ q: words }))];
+  const matching = fixed().filter(([name]) => name.toLowerCase().includes(low));
+  list(words ? [...matching, search] : matching);
+  if (words.length < 3) return;
+  await new Promise((done) => setTimeout(done, 200));
+  if (number !== asked) return;
+  const answer = await fetch("/ui/search.json?" + new URLSearchParams({ q: words })).catch(() => null);
+  if (!answer?.ok || number !== asked) return;
+  const found = (await answer.json()).memories.map((hit) => [hit.text.slice(0, 90).replace(/\s+/g, " "), hit.id, () => location.assign("/ui/memory?" + new URLSearchParams({ id: hit.id }))]);
+  list([...matching, ...found, search]);
+}
+function openPalette() {
+  if (palette.open) return;
+  command.value = "";
+  palette.showModal();
+  suggest();
+}
+if (palette) {
+  command.addEventListener("input", suggest);
+  command.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose(event.key === "ArrowDown" ? 1 : -1); }
+    if (event.key === "Enter") { event.preventDefault(); options.children[chosen]?.click(); }
+  });
+  palette.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+}
+
+// A dropped file is looked into at once.
+for (const drop of document.querySelectorAll("[data-drop]")) {
+  const file = drop.querySelector("input");
+  drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
+  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
+  drop.addEventListener("drop", (event) => { event.preventDefault(); file.files = event.dataTransfer.files; file.form.requestSubmit(); });
+}
+
+// A banner that was dismissed stays away from this browser.
+for (const banner of document.querySelectorAll("[data-dismiss]")) {
+  const name = `dismissed ${banner.dataset.dismiss}`, button = banner.querySelector("button");
+  banner.hidden = kept(name) !== "";
+  button.hidden = false;
+  button.addEventListener("click", () => { keep(name, "yes"); banner.hidden = true; });
+}
 
 // The address that `quipu ui` opens has a code, which goes to the server in a form.
 const byCode = document.getElementById("by-code");

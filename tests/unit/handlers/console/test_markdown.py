@@ -18,6 +18,7 @@ from handlers.console.markdown import markdown
         ),
         ("a\nb\n\nc", "<p>a\nb</p><p>c</p>"),
         ("- one\n  - two\n1. three", '<ul><li>one</li><li class="depth1">two</li><li>three</li></ul>'),
+        ("3. three\n4. four", '<ol start="3"><li>three</li><li>four</li></ol>'),
         ("> said\n> again", "<blockquote>said\nagain</blockquote>"),
         ("---", "<hr>"),
         (
