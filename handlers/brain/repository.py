@@ -44,7 +44,11 @@ def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, 
     """Return a page of rows that pass the filters of a request; raises Fault for an unknown database, field or word."""
     space(tx, request.db)
     check_fields(request.fields, kind)
-    rows = tx.all(statement, kind, **{**asdict(request), "tags": spellings(request.tags or ()) or None, **filters})
+    forms = {"tags": spellings(request.tags or ()) or None}
+    for name, names in (("category", "categories"), ("project_id", "projects")):
+        word: str | None = getattr(request, name, None)
+        forms[names] = None if word is None else spellings([word])
+    rows = tx.all(statement, kind, **{**asdict(request), **forms, **filters})
     if not request.offset:
         check_filters(rows, **{word: getattr(request, word) for word in words})
     keep_fields(request.fields, rows)

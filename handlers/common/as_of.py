@@ -107,7 +107,7 @@ def count_unrecorded(tx: Tx, filters: Filters) -> int:
     """Return the number of memories in place and scope that have changed since then and whose text of then is lost."""
     places = index.partitions_of(tx, None, None, None) if filters.within is None else filters.within
     spaces = {space for space, _ in places if as_of.is_unrecorded(tx, space)}
-    return as_of.count_unrecorded(tx, filters.at, [*spaces], filters.scope)
+    return as_of.count_unrecorded(tx, filters.at, [*spaces], filters.scopes)
 
 
 def _tagged(filters: Filters) -> list[tuple[str, str]] | None:
@@ -117,4 +117,4 @@ def _tagged(filters: Filters) -> list[tuple[str, str]] | None:
 def _limits(filters: Filters) -> as_of.Limits:
     spaces = None if filters.within is None else [*filters.spaces]
     folder = f"{filters.folder}/" if filters.folder else ""
-    return as_of.Limits(spaces, filters.scope, folder, filters.actor, filters.after, filters.before)
+    return as_of.Limits(spaces, filters.scopes, folder, filters.actor, filters.after, filters.before)

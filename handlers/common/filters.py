@@ -6,7 +6,7 @@ from typing import NamedTuple
 from handlers.common.schemas import Recall
 from kernel.calls.settings import Setting, names, setting
 from kernel.core.errors import Fault
-from kernel.core.text import one_line, spellings
+from kernel.core.text import composed, one_line, spellings
 from kernel.core.times import utc_time
 from kernel.memories import as_of
 from kernel.search import index
@@ -31,7 +31,7 @@ class Filters(NamedTuple):
     within: Sequence[tuple[str, str | None]] | None
     places: frozenset[tuple[str, str | None]]
     spaces: frozenset[str]
-    scope: str | None
+    scopes: Sequence[str] | None
     folder: str
     tagged: frozenset[tuple[str, str]] | None
     actor: str | None
@@ -53,7 +53,7 @@ def matches(filters: Filters, document: Document) -> bool:
     """Return whether a document passes, `within` included, for documents that no search has returned."""
     return (
         (filters.within is None or _is_within(filters, document))
-        and (not filters.folder or document.scope == filters.scope or document.key.startswith(f"{filters.folder}/"))
+        and _is_in_folder(filters, document)
         and (filters.tagged is None or (document.space, document.key) in filters.tagged)
         and filters.actor in (None, document.actor)
         and (not filters.after or document.updated_at >= filters.after)
@@ -63,9 +63,15 @@ def matches(filters: Filters, document: Document) -> bool:
 
 def _is_within(filters: Filters, document: Document) -> bool:
     # Without a scope the space decides: the scope of a memory deleted long ago may be unknown.
-    if filters.scope is None:
+    if filters.scopes is None:
         return document.space in filters.spaces
     return (document.space, document.scope) in filters.places
+
+
+def _is_in_folder(filters: Filters, document: Document) -> bool:
+    """Return whether a document is in the folder, if there is one, or in a scope of its name."""
+    scopes, folder = filters.scopes or (), f"{filters.folder}/"
+    return not filters.folder or document.scope in scopes or document.key.startswith(folder)
 
 
 def filters_of(tx: Tx, request: Recall) -> Filters:
@@ -87,17 +93,18 @@ def _filters_of(tx: Tx, request: Recall) -> Filters:
         return Filters(None, frozenset(), frozenset(), None, "", _tagged(tx, request), request.actor, *times)
     _check_dialects(tx, request)
     _check_left_out(tx, request)
-    partitions = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
+    scopes = None if request.scope is None else spellings([request.scope])
+    partitions = index.partitions_of(tx, request.spaces or None, request.dialects or None, scopes)
     _check_spaces(tx, request, {space for space, _ in partitions})
     within = [place for place in partitions if not is_left_out(tx, place[0])]
     folder = _folder(tx, request)
     if folder:
         within.append((_FOLDER_SPACE, ""))
     elif request.scope and not within:
-        _check_scope(tx, request, request.scope)
+        _check_scope(tx, request, scopes or ())
     tagged_places = _tagged(tx, request)
     spaces = frozenset(space for space, _ in within)
-    return Filters(within, frozenset(within), spaces, request.scope, folder, tagged_places, request.actor, *times)
+    return Filters(within, frozenset(within), spaces, scopes, folder, tagged_places, request.actor, *times)
 
 
 def is_left_out(tx: Tx, space: str) -> bool:
@@ -128,7 +135,7 @@ def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
 
 def _folder(tx: Tx, request: Recall) -> str:
     """Return the scope as a folder of `paths`, if it is searched and has such a folder."""
-    folder = (request.scope or "").rstrip("/")
+    folder = composed(request.scope or "").rstrip("/")
     is_searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
     is_searched = is_searched and not is_left_out(tx, _FOLDER_SPACE)
     return folder if folder and is_searched and index.in_folder(tx, [_FOLDER_SPACE], folder, 1) else ""
@@ -158,12 +165,12 @@ def _check_spaces(tx: Tx, request: Recall, spaces: set[str]) -> None:
             raise _unknown("spaces", name, sorted(names) or tx.context.dialects)
 
 
-def _check_scope(tx: Tx, request: Recall, scope: str) -> None:
+def _check_scope(tx: Tx, request: Recall, scopes: Sequence[str]) -> None:
     """Refuses a scope that no space has; the message lists those of the spaces that are searched."""
     every = index.partitions_of(tx, None, None, None)
-    if every and scope not in {name for _, name in every}:
+    if every and not {*scopes} & {name for _, name in every}:
         partitions = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
-        raise _unknown("scope", scope, [*sorted({name for _, name in partitions if name}), "a folder of paths"])
+        raise _unknown("scope", scopes[0], [*sorted({name for _, name in partitions if name}), "a folder of paths"])
 
 
 def _unknown(field: str, value: str, choices: Iterable[str]) -> Fault:

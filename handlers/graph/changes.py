@@ -1,6 +1,7 @@
 """The tools of `graph` that write: entities, their observations, and relations by the names of their ends."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from handlers.graph.nodes import SPACE, fields
@@ -23,6 +24,7 @@ from handlers.graph.schemas import (
 )
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
+from kernel.core.text import composed, spellings
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -31,6 +33,9 @@ RELATION_SPACE = "graph:relation"  # of the history; relations are not indexed
 MAX_ITEMS = 1000
 MAX_OBSERVATIONS = 10_000
 MAX_NAME = 1000  # characters
+
+
+_Triple = tuple[str, str, str]  # the ends of a relation and its type
 
 
 class _Stored(NamedTuple):
@@ -53,7 +58,10 @@ def create_entities(tx: Tx, request: CreateEntities) -> CreatedEntities:
     _check_count("entities", len(request.entities))
     _check_observations(text for entity in request.entities for text in entity.observations)
     _check_names(name for entity in request.entities for name in (entity.name, entity.entityType))
-    entities = _first_of_each_name(request.entities)
+    spelled = _spelling(tx, [entity.name for entity in request.entities])
+    entities = _first_of_each_name(
+        [NewEntity(spelled(entity.name), entity.entityType, entity.observations) for entity in request.entities]
+    )
     rows = [(entity.name, entity.entityType, _text(entity).lower()) for entity in entities]
     numbers = dict(tx.all("graph.changes.add_entities", _pair, rows=rows, now=tx.now))
     new = [entity for entity in entities if entity.name in numbers]
@@ -71,7 +79,7 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     _check_names(
         name for relation in request.relations for name in (relation.from_, relation.to, relation.relationType)
     )
-    triples = dict.fromkeys(map(_ends, request.relations))
+    triples = _new_triples(tx, [_ends(relation) for relation in request.relations])
     new = set(tx.all("graph.changes.add_relations", _triple, rows=list(triples), now=tx.now))
     new_triples = [ends for ends in triples if ends in new]
     for ends in new_triples:
@@ -84,30 +92,31 @@ def add_observations(tx: Tx, request: AddObservations) -> ObservationResults:
     _check_count("observations", len(request.observations))
     _check_observations(text for addition in request.observations for text in addition.contents)
     entities = _stored(tx, [addition.entityName for addition in request.observations])
+    stored = {entity.seq: {*map(composed, entity.observations)} for entity in entities.values()}
     results = list[AddedObservations]()
     for name, contents in ((addition.entityName, addition.contents) for addition in request.observations):
         if name not in entities:
             raise Fault("not_found", f"Entity with name {name} not found")
-        present = entities[name].observations
-        results.append(AddedObservations(name, [text for text in dict.fromkeys(contents) if text not in present]))
-        present.update(dict.fromkeys(results[-1].addedObservations, 0))
+        entity = entities[name]
+        new = [text for text in _each_once(contents) if composed(text) not in stored[entity.seq]]
+        results.append(AddedObservations(name, new))
+        stored[entity.seq].update(map(composed, new))
+        entity.observations.update(dict.fromkeys(new, 0))
     rows = [(entities[result.entityName].seq, text) for result in results for text in result.addedObservations]
     tx.run("graph.changes.add_observations", rows=rows, now=tx.now)
     for result in results:
         if result.addedObservations:
-            history.append(
-                tx, SPACE, result.entityName, "observed", before="", after="\n".join(result.addedObservations)
-            )
-    _index_again(
-        tx, [entities[name] for name in {result.entityName: 0 for result in results if result.addedObservations}]
-    )
+            name, text = entities[result.entityName].name, "\n".join(result.addedObservations)
+            history.append(tx, SPACE, name, "observed", before="", after=text)
+    changed = [entities[result.entityName] for result in results if result.addedObservations]
+    _index_again(tx, [*{entity.seq: entity for entity in changed}.values()])
     return ObservationResults(results)
 
 
 def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
     """Delete multiple entities and their associated relations from the knowledge graph."""
     _check_count("entityNames", len(request.entityNames))
-    entities = _stored(tx, request.entityNames)
+    entities = {entity.name: entity for entity in _stored(tx, request.entityNames).values()}
     numbers = [entity.seq for entity in entities.values()]
     tx.run("graph.changes.delete_observations_of", entities=numbers)
     tx.run("graph.changes.delete_entities", entities=numbers)
@@ -116,7 +125,7 @@ def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
     )
     for entity in entities.values():
         index.drop(tx, SPACE, entity.name)
-    _note_deleted(tx, tx.all("graph.changes.delete_relations_at", _triple, names=request.entityNames))
+    _note_deleted(tx, tx.all("graph.changes.delete_relations_at", _triple, names=[*entities, *request.entityNames]))
     return Deleted(True, "Entities deleted successfully")
 
 
@@ -127,7 +136,7 @@ def delete_observations(tx: Tx, request: DeleteObservations) -> Deleted:
     numbers, entities_by_name = list[int](), dict[str, _Stored]()
     for deletion in request.deletions:
         entity = entities.get(deletion.entityName)
-        texts = [text for text in dict.fromkeys(deletion.observations) if entity and text in entity.observations]
+        texts = [text for text in spellings(deletion.observations) if entity and text in entity.observations]
         if entity and texts:
             numbers += [entity.observations.pop(text) for text in texts]
             history.append(tx, SPACE, entity.name, "unobserved", before="\n".join(texts), after="")
@@ -140,19 +149,47 @@ def delete_observations(tx: Tx, request: DeleteObservations) -> Deleted:
 def delete_relations(tx: Tx, request: DeleteRelations) -> Deleted:
     """Delete multiple relations from the knowledge graph."""
     _check_count("relations", len(request.relations))
-    _note_deleted(tx, tx.all("graph.changes.delete_relations", _triple, rows=list(map(_ends, request.relations))))
+    rows = [row for relation in request.relations for row in _forms(_ends(relation))]
+    _note_deleted(tx, tx.all("graph.changes.delete_relations", _triple, rows=rows))
     return Deleted(True, "Relations deleted successfully")
 
 
+def _spelling(tx: Tx, names: Sequence[str]) -> Callable[[str], str]:
+    """Return how a name is written: as the graph has it in any normal form, else as it comes first."""
+    forms = spellings(names)
+    stored = tx.all("graph.changes.spelled", str, names=forms) if len(forms) > len(set(names)) else []
+    first = {composed(name): name for name in reversed(stored)}
+    exact = {*stored}
+    return lambda name: name if name in exact else first.setdefault(composed(name), name)
+
+
+def _new_triples(tx: Tx, triples: Sequence[_Triple]) -> list[_Triple]:
+    """Return each relation once that the graph has in no normal form, between names as it has them."""
+    spelled = _spelling(tx, [name for source, target, _ in triples for name in (source, target)])
+    rows = [row for ends in triples for row in _forms(ends)]
+    stored = tx.all("graph.changes.relations", _triple, rows=rows) if len(rows) > len(triples) else []
+    known = {composed_ends(ends): ends for ends in stored}
+    seen = {**known}
+    for source, target, kind in triples:
+        seen.setdefault(composed_ends((source, target, kind)), (spelled(source), spelled(target), kind))
+    return [*seen.values()][len(known) :]
+
+
 def _stored(tx: Tx, names: Sequence[str]) -> dict[str, _Stored]:
+    """Return the entities of these names, each under its own name and those that mean it in another normal form."""
+
     def without_texts(seq: int, name: str, entity_type: str) -> _Stored:
         return _Stored(seq, name, entity_type, {})
 
-    entities = tx.all("graph.changes.by_names", without_texts, names=names)
+    entities = tx.all("graph.changes.by_names", without_texts, names=spellings(names))
     by_number = {entity.seq: entity.observations for entity in entities}
     for row in tx.each("graph.changes.observations", _Observation, entities=list(by_number)):
         by_number[row.entity][row.text] = row.seq
-    return {entity.name: entity for entity in entities}
+    by_form = {composed(entity.name): entity for entity in entities}
+    exact = {entity.name: entity for entity in entities}
+    return {
+        name: exact.get(name, by_form[composed(name)]) for name in dict.fromkeys(names) if composed(name) in by_form
+    }
 
 
 def _index_again(tx: Tx, entities: Sequence[_Stored]) -> None:
@@ -170,7 +207,15 @@ def _first_of_each_name(entities: Sequence[NewEntity]) -> list[Entity]:
     """Return each name once, and each observation of it."""
     first = {entity.name: entity for entity in reversed(entities)}
     unique = [first.pop(entity.name) for entity in entities if entity.name in first]
-    return [Entity(entity.name, entity.entityType, list(dict.fromkeys(entity.observations))) for entity in unique]
+    return [Entity(entity.name, entity.entityType, _each_once(entity.observations)) for entity in unique]
+
+
+def _each_once(texts: Sequence[str]) -> list[str]:
+    """Return the first of the texts that are equal in a normal form."""
+    first = dict[str, str]()
+    for text in texts:
+        first.setdefault(composed(text), text)
+    return [*first.values()]
 
 
 def _texts_to_embed(request: CreateEntities) -> list[str]:
@@ -187,6 +232,18 @@ def _stored_text(entity: _Stored) -> str:
 
 def _ends(relation: RelationEnds) -> tuple[str, str, str]:
     return relation.from_, relation.to, relation.relationType
+
+
+def _forms(ends: _Triple) -> Iterable[_Triple]:
+    """Return the ends and type of a relation in every normal form."""
+    source, target, kind = (spellings([name]) for name in ends)
+    return product(source, target, kind)
+
+
+def composed_ends(ends: _Triple) -> _Triple:
+    """Return the ends and type of a relation in the form in which equal relations are equal."""
+    source, target, kind = map(composed, ends)
+    return source, target, kind
 
 
 def _relation_text(ends: tuple[str, str, str]) -> str:

@@ -1,7 +1,7 @@
 """The file of the reference memory server, one entity or relation a line: `quipu import` and `quipu export`."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -9,17 +9,26 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, add_observations, create_entities, create_relations
+from handlers.graph.changes import (
+    MAX_NAME,
+    MAX_OBSERVATIONS,
+    add_observations,
+    composed_ends,
+    create_entities,
+    create_relations,
+)
 from handlers.graph.nodes import each_entity, each_relation, relations_of, with_names
 from handlers.graph.schemas import (
     AddObservations,
     CreateEntities,
     CreateRelations,
+    Entity,
     NewEntity,
     NewObservations,
     RelationEnds,
 )
 from kernel.core.errors import Fault
+from kernel.core.text import composed, spellings
 from kernel.memories.import_records import Imported, LeftOut, Remarks, Source, shown
 from kernel.memories.json_rows import Element, rows
 from kernel.store.long_work import Steps
@@ -64,7 +73,7 @@ def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
 
 def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:
     """Tell of an entity that is merged into an entity of another type, of the file or `here` in the store."""
-    first = types.setdefault(entity.name, entity.entityType if here is None else here)
+    first = types.setdefault(composed(entity.name), entity.entityType if here is None else here)
     if first != entity.entityType:
         remarks.add(LeftOut("another type of a name, which keeps its first", place), "merged")
 
@@ -78,7 +87,7 @@ def import_graph(source: Source) -> Steps[Imported]:
     for item, place in _reading(source.path, remarks):
         tx = yield
         if isinstance(item, _Entity):
-            here = next(with_names(tx, [item.name]), None)
+            here = _present(tx, item.name)
             _tell_type(item, place, here.entityType if here else None, types, remarks)
             _add_entity(tx, item, counts)
         else:
@@ -96,19 +105,30 @@ def preview_graph(tx: Tx, source: Source) -> Imported:
     ends: set[tuple[str, str, str]] = set()
     for item, place in _reading(source.path, remarks):
         if isinstance(item, _Entity):
-            entity = None if item.name in observations else next(with_names(tx, [item.name]), None)
+            name = composed(item.name)
+            entity = None if name in observations else _present(tx, item.name)
             _tell_type(item, place, entity.entityType if entity else None, types, remarks)
-            if item.name not in observations:
+            if name not in observations:
                 counts["entities"] += entity is None
-                observations[item.name] = set(map(hash, entity.observations if entity else ()))
-            new = set(map(hash, item.observations)) - observations[item.name]
+                observations[name] = _hashes(entity.observations if entity else ())
+            new = _hashes(item.observations) - observations[name]
             counts["observations"] += len(new)
-            observations[item.name] |= new
-        elif (triple := (item.from_, item.to, item.relationType)) not in ends:
+            observations[name] |= new
+        elif (triple := composed_ends((item.from_, item.to, item.relationType))) not in ends:
             ends.add(triple)
-            here = ((relation.from_, relation.to, relation.relationType) for relation in relations_of(tx, [item.from_]))
-            counts["relations"] += triple not in here
+            here = relations_of(tx, spellings([item.from_]))
+            counts["relations"] += triple not in (composed_ends((r.from_, r.to, r.relationType)) for r in here)
     return _imported(counts, remarks)
+
+
+def _present(tx: Tx, name: str) -> Entity | None:
+    """Return the entity of a name, which may have another normal form."""
+    entities = {entity.name: entity for entity in with_names(tx, spellings([name]))}
+    return entities.get(name) or next(iter(entities.values()), None)
+
+
+def _hashes(texts: Iterable[str]) -> set[int]:
+    return {hash(composed(text)) for text in texts}
 
 
 def is_memory_file(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """The tools of `graph` that read: all of it, by substring, by name."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -8,6 +9,7 @@ from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Tool, read
 from kernel.core.errors import Fault
+from kernel.core.text import spellings
 from kernel.search import index
 from kernel.store.transaction import Tx
 
@@ -27,17 +29,20 @@ def read_graph(tx: Tx, request: ReadGraph) -> Graph:
 
 def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
     """Search for nodes in the knowledge graph based on a query."""
-    part, allowance = request.query.lower(), [tx.context.call_limits.answer]
-    entities = _entities(tx.each("graph.nodes.containing", _entity, part=part), allowance)
-    if "\n" in part:  # which is between the texts of an entity too
-        entities = [entity for entity in entities if any(part in text.lower() for text in fields(entity))]
+    parts, allowance = spellings([request.query.lower()]), [tx.context.call_limits.answer]
+    forms = dict(zip_longest(("part", "composed", "decomposed"), parts))
+    entities = _entities(tx.each("graph.nodes.containing", _entity, **forms), allowance)
+    if "\n" in request.query:  # which is between the texts of an entity too
+        entities = [
+            entity for entity in entities if any(part in text.lower() for text in fields(entity) for part in parts)
+        ]
     return _with_relations(tx, entities or _entities(_search_index(tx, request.query), allowance), allowance)
 
 
 def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
     """Open specific nodes in the knowledge graph by their names."""
     allowance = [tx.context.call_limits.answer]
-    return _with_relations(tx, _entities(with_names(tx, request.names), allowance), allowance)
+    return _with_relations(tx, _entities(with_names(tx, spellings(request.names)), allowance), allowance)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
@@ -114,7 +119,7 @@ def _take(left: list[int], overhead: int, texts: Iterable[str]) -> None:
 
 def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Graph:
     names = [entity.name for entity in entities]
-    return Graph(entities, _relations(relations_of(tx, names), allowance))
+    return Graph(entities, _relations(relations_of(tx, spellings(names)), allowance))
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:

@@ -229,6 +229,7 @@ def _selection(tx: Tx, request: Maintenance) -> dict[str, str | None]:
         session = (request.session_id or "").strip()
         if not session:
             raise Fault("invalid", f"{_INCOMPLETE}: purge_session needs session_id")
+        session = memories.session_as_stored(tx, session)
     elif request.action == "prune_older_than":
         if request.older_than_days is None:
             raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")

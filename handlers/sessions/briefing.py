@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from handlers.sessions import graph, memories, summary
+from kernel.core.text import spellings
 from kernel.memories.briefing import Handoff, Part, Project, Remark
 from kernel.search import index
 from kernel.store import history
@@ -32,7 +33,7 @@ class _Replaced(NamedTuple):
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the newest handoff or summary and the newest decisions whose metadata names the project or its folder."""
-    names = [name for name in project if name]
+    names = spellings([name for name in project if name])
     return [
         Remark(part, memories.SPACE, str(row.id), row.content)
         for part, kinds, most in _KINDS

@@ -97,7 +97,7 @@ def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
     low, high = memories.PRIORITY_RANGE
     return memories.MemoryRow(
         0,
-        _text(columns.get("session_id")).strip() or _DEFAULT_SESSION,
+        memories.session_as_stored(tx, _text(columns.get("session_id")).strip() or _DEFAULT_SESSION),
         _text(columns.get("kind")) or None,
         content,
         _text(columns.get("summary")) or summary.first_line(content),

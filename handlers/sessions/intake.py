@@ -28,7 +28,7 @@ class _Earlier(NamedTuple):
 
 def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     """Adds the records that are not there, in the place of earlier versions; a read only says which these are."""
-    rows = [(_session(record), memories.content_hash(record.text), record.created_at) for record in records]
+    rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -49,7 +49,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
     """Return the memories that are an earlier or later version of a record, by its number."""
     numbers = [at for at, record in enumerate(records) if new[at] and record.details.get("has_own_id")]
-    rows = [(_session(records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
+    rows = [(_session(tx, records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
     rows_of_origin = tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else []
     return {numbers[memory.number]: memory for memory in rows_of_origin}
 
@@ -74,7 +74,7 @@ def _row(tx: Tx, record: Record) -> memories.MemoryRow:
     metadata = {**record.details.get("metadata", {}), "from": {**record.origin, **update_note}}
     return memories.MemoryRow(
         0,
-        _session(record),
+        _session(tx, record),
         record.category or None,
         record.text,
         record.title or summary.first_line(record.text),
@@ -85,5 +85,6 @@ def _row(tx: Tx, record: Record) -> memories.MemoryRow:
     )
 
 
-def _session(record: Record) -> str:
-    return "".join(letter for letter in record.place if letter.isprintable()).strip() or _SESSION
+def _session(tx: Tx, record: Record) -> str:
+    session = "".join(letter for letter in record.place if letter.isprintable()).strip()
+    return memories.session_as_stored(tx, session or _SESSION)

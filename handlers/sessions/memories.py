@@ -13,6 +13,7 @@ from handlers.sessions.settings import option
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
+from kernel.core.text import spellings
 from kernel.core.times import later
 from kernel.memories.import_records import stable_id
 from kernel.search import index
@@ -181,7 +182,14 @@ def resolve_session(tx: Tx, session_id: str | None) -> str:
         raise Fault("invalid", "session_id is required")
     if not session.isprintable():
         raise Fault("invalid", "session_id holds a character that cannot be printed")
-    return session
+    return session_as_stored(tx, session)
+
+
+def session_as_stored(tx: Tx, session: str) -> str:
+    """Return a session as the memories have it that it has in any normal form."""
+    forms = spellings([session])
+    stored = tx.all("sessions.memories.spelled", str, sessions=forms) if len(forms) > 1 else forms
+    return next((form for form in forms if form in stored), session)
 
 
 def normalized_metadata(metadata: str | None) -> str:

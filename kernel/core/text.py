@@ -115,6 +115,11 @@ def yaml_flow(items: Iterable[str]) -> str:
     return f"[{', '.join(_quoted(item) if _BRACKETS.search(item) else _string(item) for item in items)}]"
 
 
+def composed(text: str) -> str:
+    """Return a text in the form in which texts that look the same are equal (NFC)."""
+    return unicodedata.normalize("NFC", text)
+
+
 def spellings(words: Sequence[str]) -> list[str]:
     """Return words as they are, composed and decomposed (NFC, NFD): they look the same, and are stored in any form."""
     forms = (unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD"))

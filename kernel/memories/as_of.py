@@ -45,7 +45,7 @@ class Limits(NamedTuple):
     """
 
     spaces: Sequence[str] | None = None
-    scope: str | None = None
+    scopes: Sequence[str] | None = None
     folder: str = ""
     actor: str | None = None
     after: str = ""
@@ -152,9 +152,9 @@ def is_unrecorded(tx: Tx, space: str) -> bool:
     return past is None or space in past.unrecorded
 
 
-def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scope: str | None) -> int:
+def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scopes: Sequence[str] | None) -> int:
     """Return the documents of these spaces that stood at `at` and have changed since."""
-    return tx.one("kernel.as_of.count_unrecorded", int, at=at, spaces=spaces, scope=scope) or 0 if spaces else 0
+    return tx.one("kernel.as_of.count_unrecorded", int, at=at, spaces=spaces, scopes=scopes) or 0 if spaces else 0
 
 
 def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:

@@ -49,9 +49,9 @@ def has_at_least(tx: Tx, partitions: Sequence[int], docs: int) -> bool:
 
 
 def partitions_of(
-    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
+    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scopes: Sequence[str] | None
 ) -> list[tuple[str, str | None]]:
-    """Return the (space, scope) pairs of these spaces, dialects and this scope; None means any.
+    """Return the (space, scope) pairs of these spaces, dialects and these scopes; None means any.
 
     A space belongs to the dialect named by the part before its first colon.
     """
@@ -59,7 +59,7 @@ def partitions_of(
     def pair(space: str, scope: str) -> tuple[str, str | None]:
         return (space, scope)
 
-    return tx.all("kernel.partitions.of_dialects", pair, spaces=spaces, dialects=dialects, scope=scope)
+    return tx.all("kernel.partitions.of_dialects", pair, spaces=spaces, dialects=dialects, scopes=scopes)
 
 
 def ask_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> Callable[[], dict[tuple[str, str], int]]:

@@ -5,7 +5,7 @@ WHERE
     db = :db
     AND status = :status
     AND (:category IS NULL OR category = :category)
-    AND (:project_id IS NULL OR project_id = :project_id)
+    AND (:projects IS NULL OR project_id IN (SELECT value FROM json_each(:projects)))
     AND (:created_after IS NULL OR created_at >= :created_after)
     AND (:created_before IS NULL OR created_at <= :created_before)
     AND (:min_importance IS NULL OR importance >= :min_importance)

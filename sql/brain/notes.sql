@@ -14,8 +14,8 @@ FROM brain_note
 WHERE
     db = :db
     AND (:note_type IS NULL OR note_type = :note_type)
-    AND (:category IS NULL OR category = :category)
-    AND (:project_id IS NULL OR project_id = :project_id)
+    AND (:categories IS NULL OR category IN (SELECT value FROM json_each(:categories)))
+    AND (:projects IS NULL OR project_id IN (SELECT value FROM json_each(:projects)))
     AND (:entity_id IS NULL OR entity_id = :entity_id)
     AND (:tags IS NULL OR {has_tag})
 ORDER BY updated_at DESC, id

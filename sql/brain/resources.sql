@@ -16,8 +16,8 @@ WHERE
     db = :db
     AND iif(:status IS NULL, status <> 'archived', status = :status)
     AND (:resource_type IS NULL OR resource_type = :resource_type)
-    AND (:category IS NULL OR category = :category)
-    AND (:project_id IS NULL OR project_id = :project_id)
+    AND (:categories IS NULL OR category IN (SELECT value FROM json_each(:categories)))
+    AND (:projects IS NULL OR project_id IN (SELECT value FROM json_each(:projects)))
     AND (:domain IS NULL OR domain = :domain)
     AND (:tags IS NULL OR {has_tag})
 ORDER BY created_at DESC, id

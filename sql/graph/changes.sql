@@ -16,6 +16,21 @@ UPDATE graph_entity SET lowered = r.value ->> 1
 FROM jsonb_each(:rows) AS r
 WHERE graph_entity.seq = r.value ->> 0;
 
+-- name: spelled
+-- Those of the names that an entity or an end of a relation has.
+SELECT n.value
+FROM json_each(:names) AS n
+WHERE
+    EXISTS (SELECT 1 FROM graph_entity AS e WHERE e.name = n.value)
+    OR EXISTS (SELECT 1 FROM graph_relation AS r WHERE r.from_name = n.value)
+    OR EXISTS (SELECT 1 FROM graph_relation AS r WHERE r.to_name = n.value);
+
+-- name: relations
+-- Those of the rows (from, to, type) that are there.
+SELECT from_name, to_name, relation_type
+FROM graph_relation
+WHERE (from_name, to_name, relation_type) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(:rows));
+
 -- name: by_names
 SELECT seq, name, entity_type FROM graph_entity WHERE name IN (SELECT value FROM json_each(:names));
 

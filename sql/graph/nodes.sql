@@ -16,9 +16,9 @@ WHERE e.name IN (SELECT value FROM json_each(:names))
 ORDER BY e.seq;
 
 -- name: containing
--- Those with a text in their name, type and observations, line by line in lower case.
+-- Those with a text in their name, type and observations, line by line in lower case; null for a form that is the same.
 {entities}
-WHERE instr(e.lowered, :part) > 0
+WHERE instr(e.lowered, :part) > 0 OR instr(e.lowered, :composed) > 0 OR instr(e.lowered, :decomposed) > 0
 ORDER BY e.seq;
 
 -- name: all_relations

@@ -23,11 +23,12 @@ WHERE
     p.at <= :at AND p.at >= :after AND p.after IS NOT NULL
     AND (p.operation = 'undone' OR (p.at < :before AND (:actor IS NULL OR p.actor = :actor)))
     AND (
-        :scope IS NULL
+        :scopes IS NULL
         OR e.space NOT IN (SELECT value FROM json_each(:fixed))
         OR coalesce(
             (
-                SELECT s.scope = :scope FROM doc AS d CROSS JOIN doc_place AS s ON s.id = d.place
+                SELECT s.scope IN (SELECT value FROM json_each(:scopes))
+                FROM doc AS d CROSS JOIN doc_place AS s ON s.id = d.place
                 WHERE d.space = e.space AND d.key = e.key
             ),
             true
@@ -145,13 +146,14 @@ SELECT (
     FROM doc_place AS p
     CROSS JOIN doc AS d ON d.place = p.id
     WHERE
-        p.space IN (SELECT value FROM json_each(:spaces)) AND (:scope IS NULL OR p.scope = :scope)
+        p.space IN (SELECT value FROM json_each(:spaces))
+        AND (:scopes IS NULL OR p.scope IN (SELECT value FROM json_each(:scopes)))
         AND d.created_at <= :at AND d.updated_at > :at
 ) + (
     SELECT count(DISTINCT h.space || '/' || h.key)
     FROM history AS h
     WHERE
-        :scope IS NULL AND h.space IN (SELECT value FROM json_each(:spaces))
+        :scopes IS NULL AND h.space IN (SELECT value FROM json_each(:spaces))
         AND h.at > :at AND h.before IS NOT NULL AND h.after IS NULL
         AND EXISTS (SELECT 1 FROM history AS e WHERE e.space = h.space AND e.key = h.key AND e.at <= :at)
         AND NOT EXISTS (

@@ -26,7 +26,7 @@ FROM doc_place AS p
 WHERE
     (:spaces IS NULL OR p.space IN (SELECT value FROM json_each(:spaces)))
     AND {of_dialects}
-    AND (:scope IS NULL OR p.scope = :scope);
+    AND (:scopes IS NULL OR p.scope IN (SELECT value FROM json_each(:scopes)));
 
 -- name: sizes
 -- The number of documents of each partition, counted up to a limit: more make no difference.

@@ -14,6 +14,12 @@ WHERE hash = :hash AND session_id = :session_id AND created_at > :since
 ORDER BY id DESC
 LIMIT 1;
 
+-- name: spelled
+-- Those of the sessions that have memories.
+SELECT s.value
+FROM json_each(:sessions) AS s
+WHERE EXISTS (SELECT 1 FROM sessions_memory AS m WHERE m.session_id = s.value);
+
 -- name: add_mentions
 -- Rows are (entity_type, name, source, path).
 INSERT INTO sessions_mention (memory_id, entity_type, name, source, path)

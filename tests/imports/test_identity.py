@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import is_normalized, normalize
 
 import apsw
 import pytest
@@ -161,3 +162,24 @@ def test_what_was_imported_before_roots_were_kept_is_there_already(shell: Shell,
     assert shell.export().read_bytes() == exported
     other = text_files("notes", {".obsidian/a": "", "README.md": "Another text.\n"})(tmp_path / "other")
     assert shell.bring(other)["counts"]["notes"] == 1
+
+
+@pytest.mark.parametrize("name", ["café", "cafe\u0301", "й", "서울", "plain"])
+def test_a_graph_with_a_name_in_both_normal_forms_has_one_entity(name: str, shell: Shell, tmp_path: Path) -> None:
+    twin = normalize("NFD" if is_normalized("NFC", name) else "NFC", name)
+    lines = [
+        {"type": kind, **row, "observations" if kind == "entity" else "to": value}
+        for form, value in ((name, ["opens"]), (twin, ["opens", "closes"]))
+        for kind, row, value in (
+            ("entity", {"name": form, "entityType": "place"}, value),
+            ("relation", {"from": form, "relationType": "in"}, "Bern"),
+        )
+    ]
+    source = tmp_path / "memory.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    counts = {"entities": 1, "observations": 2, "relations": 1}
+    assert shell.bring(source, "--dry-run")["counts"] == counts
+    assert shell.bring(source)["counts"] == counts
+    assert shell.bring(source)["counts"] == dict.fromkeys(counts, 0)
+    exported = [json.loads(line) for line in shell.export("graph").read_text(encoding="utf-8").splitlines()]
+    assert exported == [{**lines[0], "observations": ["opens", "closes"]}, lines[1]]

@@ -129,7 +129,12 @@ def tables(plan: list[str]) -> list[str]:
         ),
         (
             "brain.memories.page",
-            ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
+            [
+                "SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)",
+                "SCAN json_each VIRTUAL TABLE",
+                "SCAN t",
+                "SCAN w",
+            ],
         ),
         (
             "brain.links.delete_of_row",
