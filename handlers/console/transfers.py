@@ -27,7 +27,7 @@ from kernel.security.permissions import Forbidden, Permission
 UPLOAD_BYTES = 64 << 20
 _KEPT_SECONDS = 3600  # for which an uploaded file waits for its import
 _MOST_KEPT = 4
-_NAME_CHARS = 120
+_NAME_BYTES = 200  # file systems take 255
 _MOST_REMARKS = 50
 _MESSAGE_CHARS = 2000
 _NO_FILE = "Choose a file first."
@@ -107,8 +107,8 @@ def _owner(visit: Visit) -> tuple[str, str]:
 def _file_name(name: str) -> str:
     """Return the last part of a name, by which an importer may know the file, as a safe name."""
     last = name.replace("\\", "/").rpartition("/")[2]
-    safe = "".join(letter if letter.isalnum() or letter in "._- " else "_" for letter in last[-_NAME_CHARS:])
-    return safe.lstrip(". ") or "upload"
+    safe = "".join(letter if letter.isalnum() or letter in "._- " else "_" for letter in last)
+    return safe.encode()[-_NAME_BYTES:].decode("utf-8", "ignore").lstrip(". ") or "upload"
 
 
 async def load_new(_site: Site, dispatch: Dispatch, visit: Visit) -> New:

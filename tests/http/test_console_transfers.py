@@ -73,6 +73,11 @@ def test_a_file_that_cannot_be_imported_is_refused_in_words(
     assert [*server.data.glob("import*")] == []
 
 
+def test_a_name_longer_than_a_file_system_takes_keeps_its_end(server: House) -> None:
+    answer = look_into(server, "\u5e74" * 200 + ".jsonl", GRAPH)
+    assert (answer.status, "\u5e74.jsonl is taken for server-memory" in answer.body.decode()) == (200, True)
+
+
 def test_only_an_admin_of_every_dialect_moves_everything(server: House) -> None:
     writer, limited = server.key("write"), server.key("admin", dialects=("paths",))
     server.told()
