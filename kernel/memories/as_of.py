@@ -4,15 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernel.core.lazy_numpy import Floats, np
 from kernel.search import passages, quarantine
 from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document
 from kernel.search.extra_terms import indexed_words, query_terms
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates, Reading
-from kernel.search.lexical import Ranks, information, word_starts
+from kernel.search.lexical import Ranks, information, knows_word, word_starts
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
+from kernel.search.spellings import value_of
 from kernel.search.vectors import embed_question, embed_texts
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
@@ -159,8 +161,6 @@ def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scopes: Sequence[st
 
 def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
     """Return `index.find` among texts that are not in the index, under ids that no document has."""
-    import numpy as np
-
     ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
     embedded = embed_texts(tx, [query, *texts]) if weights.meaning > 0 or weights.late > 0 else None
     tx.drop_embeddings(texts)
@@ -187,8 +187,14 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
             at = np.array(long)[scores.at]
             values = near, late, exact, share
             near, late, exact, share = map(passages.raised, values, (at,) * len(values), scores[1:])
-    evidence = by_words, near, late, exact, share
+    evidence = by_words, near, late, exact, share, _held(tx, query, [texts[position] for position in positions])
     return Candidates(np.array(docs, np.int64), *evidence, query=Reading(query, information(tx, query)))
+
+
+def _held(tx: Tx, query: str, texts: Sequence[str]) -> Floats:
+    """Return the shares that texts hold of the value that a query is."""
+    value, knows = value_of(query), knows_word(tx)
+    return np.array([value and value.share(text, knows) for text in texts], np.float64)
 
 
 def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
@@ -255,8 +261,6 @@ def _frequency(stem: str, docs: int) -> tuple[str, int]:
 
 def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
     """Return the cosine of the first vector and each of the others, by their positions."""
-    import numpy as np
-
     if len(vectors) < 2:
         return {}
     rows = np.frombuffer(b"".join([vector.vector for vector in vectors]), np.int8).reshape(len(vectors), -1)

@@ -5,19 +5,11 @@ that the caller scores. Filters apply before the choice.
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kernel.core.lazy_numpy import Array, Floats, Ids, Matrix, np
 from kernel.search.binary_codes import Sketcher
 from kernel.search.vector_table import COLUMNS, VectorTable, members
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Array = NDArray[Any]
-    Matrix = NDArray[np.float32]
 
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
 _NO_ID = 2**63 - 1  # after all ids
@@ -107,8 +99,6 @@ class VectorIndex:
 
     def extend(self, feed: VectorFeed) -> None:
         """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""
-        import numpy as np
-
         with self._lock:
             deletions = feed.deletions(self.last_deletion)
             if deletions and deletions[0].id == 0 and deletions[0].vector > self.last_deletion:
@@ -143,8 +133,6 @@ class VectorIndex:
         """Return the cosine of the `limit` documents nearest in these partitions and among these documents (None for
         all), and of the documents `also`; rows after the id `upto` are ignored. None if no vectors are held.
         """
-        import numpy as np
-
         if not (table := self._table) or not table.exact:
             return None
         rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
@@ -159,8 +147,6 @@ class VectorIndex:
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
     ) -> list[int]:
         """At most `size` row ids in these partitions (None for all), by sketch, nearest first; none of vectors."""
-        import numpy as np
-
         if not (table := self._table) or table.exact:
             return []
         query = self.sketcher.query(vector)
@@ -169,12 +155,10 @@ class VectorIndex:
         at = at if rows is None else rows[at]
         return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
-    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix] | None":
+    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> tuple[Ids, Matrix] | None:
         """Return the documents of these that have a vector, and the vectors scaled to unit length; None for
         sketches.
         """
-        import numpy as np
-
         if not (table := self._table) or not table.exact:
             return None
         rows = table.select(None, docs, upto)[1]
@@ -198,8 +182,6 @@ class VectorIndex:
 
     def _append_block(self, block: Block) -> bool:
         """Return whether the block is well formed; after a malformed block, rows are read singly."""
-        import numpy as np
-
         width = self.sketcher.dimensions if self.exact else self.sketcher.words * 8
         columns = [block.ids, block.docs, block.partitions, block.scales]
         sizes = [len(column) / np.dtype(kind).itemsize for column, kind in zip(columns, COLUMNS.values(), strict=True)]
@@ -212,17 +194,14 @@ class VectorIndex:
         return True
 
     def _append(self, columns: "Sequence[Any]", codes: bytes) -> None:
-        import numpy as np
-
         if codes:
             dtype = "int8" if self.exact else "uint8"
             rows = np.frombuffer(codes, dtype).reshape(len(columns[0]), -1)
             self._table = (self._table or VectorTable(rows.shape[1], dtype, self._room)).appended(columns, rows)
 
 
-def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "int8") -> "Floats":
+def compare(query: Array, codes: Array, metric: Any = "dot", dtype: Any = "int8") -> Floats:
     """Return the value of a metric for each row of the codes, by default the product of int8 vectors."""
-    import numpy as np
     import simsimd
 
     if not len(codes):
@@ -232,11 +211,9 @@ def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "i
 
 
 def _compare_rows(
-    table: VectorTable, query: "Array", selection: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
-) -> "tuple[Ids | None, Array]":
+    table: VectorTable, query: Array, selection: tuple[int, Ids | None], metric: str = "dot", dtype: str = "int8"
+) -> tuple[Ids | None, Array]:
     """Return the selected rows of a table, None for the first rows, and the value of a metric for each."""
-    import numpy as np
-
     count, rows = selection
     if rows is not None and 2 * len(rows) > count:  # gathering most rows costs more than comparing all
         return rows, _compare_rows(table, query, (count, None), metric, dtype)[1][rows]
@@ -249,18 +226,14 @@ def _compare_rows(
 
 
 def _cosines(
-    table: VectorTable, vector: bytes, scale: float, selection: "tuple[int, Ids | None]"
-) -> "tuple[Ids | None, Floats]":
-    import numpy as np
-
+    table: VectorTable, vector: bytes, scale: float, selection: tuple[int, Ids | None]
+) -> tuple[Ids | None, Floats]:
     rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selection)
     return rows, values * (table.scales[: len(values)] if rows is None else table.scales[rows]) * scale
 
 
-def _largest(values: "Floats", size: int) -> "Ids":
+def _largest(values: Floats, size: int) -> Ids:
     """Return the positions of the `size` largest values."""
-    import numpy as np
-
     sample = values[::_SAMPLE_STEP]
     above = 2 * size // _SAMPLE_STEP + 1
     if above < len(sample):  # few are above a value that most likely twice as many reach as are wanted
@@ -270,10 +243,8 @@ def _largest(values: "Floats", size: int) -> "Ids":
     return values.argpartition(-size)[-size:]
 
 
-def _within_radius(distances: "Floats", size: int) -> "Ids":
+def _within_radius(distances: Floats, size: int) -> Ids:
     """Return the positions of about `size` of the nearest rows; if more are equally near than are kept, the newest."""
-    import numpy as np
-
     if len(distances) <= size:
         return np.arange(len(distances))
     sample = distances[::_SAMPLE_STEP]

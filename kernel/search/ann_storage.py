@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kernel.core.lazy_numpy import np
 from kernel.search.ann import EXACT_ROWS, Block, Deletion, Row, VectorFeed
 from kernel.search.vector_table import COLUMNS
 from kernel.store.transaction import Tx
@@ -119,8 +120,6 @@ def clear(tx: Tx) -> None:
 
 def _sealed_rows(block: Block) -> list[Row]:
     """Return the rows of a block; none of a malformed block."""
-    import numpy as np
-
     arrays = (block.ids, block.docs, block.partitions, block.scales)
     try:
         columns = [np.frombuffer(array, kind).tolist() for array, kind in zip(arrays, COLUMNS.values(), strict=True)]
@@ -140,8 +139,6 @@ def _rows_upto(tx: Tx, model: int, after: int, last: int, exact: bool) -> list[R
 
 
 def _write_block(tx: Tx, model: int, after: int) -> int:
-    import numpy as np
-
     rows = _rows(tx, model, after, exact=False)
     if not rows:
         return 0

@@ -2,15 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bytes = NDArray[np.uint8]
-    Words = NDArray[np.uint64]
-    Values = NDArray[np.float32]
+from kernel.core.lazy_numpy import Array, Matrix, np
 
 ROTATIONS = 2  # sign bits per dimension: 512 bits at 256 dimensions, 76 bytes a row with id and partition
 _MIN_SIZE = 64 // ROTATIONS  # dimensions, so that a sketch fills one 64-bit word
@@ -23,17 +17,15 @@ _CENTRE_SHARE = 0.5  # of the common direction that is subtracted: at 1M a sixth
 class SketchQuery(NamedTuple):
     """A query, rotated like the vectors: its signs, and its values as bit planes of _QUERY_BITS bits."""
 
-    signs: "Bytes"
-    planes: "Words"
+    signs: Array
+    planes: Array
 
-    def dot(self, sketches: "Bytes") -> "NDArray[np.int32]":
+    def dot(self, sketches: Array) -> Array:
         """Return the product of the query's values and the signs of each sketch, up to scale and offset; larger is
         nearer.
 
         Finer than the Hamming distance, since the query is not reduced to signs, and several times as expensive.
         """
-        import numpy as np
-
         table = sketches.view(np.uint64)
         total = np.bitwise_count(table).sum(1, dtype=np.int32) * -_QUERY_LEVELS
         for plane, mask in enumerate(self.planes):
@@ -52,8 +44,6 @@ class Sketcher:
     """
 
     def __init__(self, dimensions: int, centre: bytes = b"") -> None:
-        import numpy as np
-
         self.dimensions = dimensions
         common = np.frombuffer(centre, np.int8).astype(np.float64)
         self._centre = common * (_CENTRE_SHARE * _FIXED_POINT / math.sqrt(common @ common)) if common.any() else None
@@ -65,14 +55,10 @@ class Sketcher:
 
     def sketch(self, vectors: Sequence[bytes]) -> list[bytes]:
         """Return the sketch of each int8 vector, `words` 64-bit words long."""
-        import numpy as np
-
         return [row.tobytes() for row in np.packbits(self._rotated(vectors) > 0, axis=1)] if vectors else []
 
     def query(self, vector: bytes) -> SketchQuery:
         """Return an int8 vector, prepared for comparison with many sketches."""
-        import numpy as np
-
         (values,) = self._rotated([vector])
         scale = max(float(np.abs(values).max()), 1.0)
         levels = np.rint((values / scale + 1) * (_QUERY_LEVELS / 2)).astype(np.uint8)
@@ -80,9 +66,7 @@ class Sketcher:
         signs, *planes = (np.packbits(plane) for plane in bits)
         return SketchQuery(signs, np.stack(planes).view(np.uint64))
 
-    def _rotated(self, vectors: Sequence[bytes]) -> "NDArray[np.floating]":
-        import numpy as np
-
+    def _rotated(self, vectors: Sequence[bytes]) -> Array:
         count, dimensions = len(vectors), self._flips.shape[1]
         rotations = np.zeros((count, ROTATIONS, self._size), np.float32)
         flat = self._centred(np.frombuffer(b"".join(vectors), np.int8).reshape(count, 1, dimensions))
@@ -92,10 +76,8 @@ class Sketcher:
         squares = rotations.reshape(count, ROTATIONS, len(self._left), len(self._right))
         return (self._left @ (squares @ self._right)).reshape(count, -1)
 
-    def _centred(self, flat: "NDArray[np.int8]") -> "NDArray[np.int8] | Values":
+    def _centred(self, flat: Array) -> Array | Matrix:
         """Return the vectors, scaled, less the centre in proportion to their length: whole numbers, with exact sums."""
-        import numpy as np
-
         if self._centre is None:
             return flat
         wide = flat.astype(np.float32)
@@ -113,9 +95,7 @@ def _signs(size: int, seed: int) -> list[float]:
     return signs
 
 
-def _hadamard(size: int) -> "Values":
-    import numpy as np
-
+def _hadamard(size: int) -> Matrix:
     matrix = np.ones((1, 1), np.float32)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])

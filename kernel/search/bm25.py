@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kernel.core.lazy_numpy import np
+
 if TYPE_CHECKING:
     from kernel.engines.sqlite.connection import Fts5Row
 
@@ -58,8 +60,6 @@ def bm25(rows: Sequence[bytes], terms: int, total: int, frequencies: Sequence[in
     that hold any. Rows with fewer counts than terms have frequency 0 in the others. A term in more than
     COMMON_TERM_SHARE of the documents, such as a participant's name in a chat, hardly counts, unless all terms are.
     """
-    import numpy as np
-
     if not rows:
         return []
     width = _HEADER.size + terms

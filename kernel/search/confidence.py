@@ -1,16 +1,10 @@
 """Strength: how likely a document answers a query, from evidence that does not depend on the other hits."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from kernel.core.lazy_numpy import Floats, Ids, np
 from kernel.search.extra_terms import pair_terms
 from kernel.search.hits import Candidates
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Kinds = NDArray[np.int64]
 
 Verdict = Literal["strong", "weak", "none"]
 # A logistic of the cosine and the share of the query's subject that the text nearly holds; of BM25 over `information`
@@ -34,16 +28,16 @@ _MOST_WORDS = 1.5  # of `information`: short texts score more
 _MOST = 0.8
 
 
-def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats":
+def strengths(matches: Candidates, languages: Ids | None = None) -> Floats:
     """Return the strength of each candidate, in [0, 1].
 
     `languages` is 0 for a text in English if the query is, 2 if neither is, and 1 otherwise; by default 0.
     """
-    import numpy as np
+    return np.where(matches.value == 0, 0.0, _of_the_value(matches, languages))
 
-    if (matches.exact < 0).any():
-        rest = matches._replace(exact=np.maximum(matches.exact, 0.0))
-        return np.where(matches.exact < 0, 0.0, strengths(rest, languages))
+
+def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
+    """Return the strengths of texts that are about no other value than is asked for."""
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     if unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
@@ -73,18 +67,14 @@ def strengths(matches: Candidates, languages: "Kinds | None" = None) -> "Floats"
     return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
 
 
-def _filled(shares: "Floats") -> "Floats":
+def _filled(shares: Floats) -> Floats:
     """Return shares with the median, as in fusion, for candidates whose tokens were not compared."""
-    import numpy as np
-
     values = np.sort(shares[~np.isnan(shares)])
     usual = values[len(values) // 2] if len(values) else _USUAL_SHARE
     return np.where(np.isnan(shares), usual, shares)
 
 
-def _words(matches: Candidates) -> "Floats":
-    import numpy as np
-
+def _words(matches: Candidates) -> Floats:
     return np.clip(np.nan_to_num(matches.words) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
 
 
@@ -104,7 +94,5 @@ def least(floor: Verdict | float) -> float:
     return levels[floor] if isinstance(floor, str) else floor
 
 
-def _logistic(odds: "Floats") -> "Floats":
-    import numpy as np
-
+def _logistic(odds: Floats) -> Floats:
     return 1 / (1 + np.exp(-odds))

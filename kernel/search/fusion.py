@@ -1,17 +1,11 @@
 """Fusion: one score from several signals, each scaled by its maximum, weighted, and a share of neighbours' scores."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kernel.core.lazy_numpy import Floats, Ids, np
 from kernel.search.confidence import strengths
 from kernel.search.hits import Candidates, Hit, candidates, positions
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ids = NDArray[np.int64]
 
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
@@ -49,9 +43,9 @@ class Fused(NamedTuple):
     """Documents best first, with evidence, scores, the parts of these (a column for each signal) and strengths."""
 
     found: Candidates
-    scores: "Floats"
-    parts: "Floats"
-    strengths: "Floats"
+    scores: Floats
+    parts: Floats
+    strengths: Floats
 
     def at_least(self, strength: float) -> "Fused":
         """Return those of at least this strength."""
@@ -72,18 +66,14 @@ class Fused(NamedTuple):
         return [Scored(score, hit, Parts(*parts), strength) for hit, score, parts, strength in rows]
 
 
-def preliminary_order(matches: Candidates, weights: Weights) -> "Ids":
+def preliminary_order(matches: Candidates, weights: Weights) -> Ids:
     """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
-    import numpy as np
-
     scores = _scaled(matches.words, weights.words) + _scaled(matches.meaning, weights.meaning)
     return np.argsort(-scores, kind="stable")
 
 
 def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
     """Return `fuse_candidates` of hits, without neighbours."""
-    import numpy as np
-
     by_doc = {hit.doc: hit for hit in sorted(hits)}
     evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in by_doc.values()]
     words, meaning, late = np.array(evidence, np.float64).reshape(-1, 3).T
@@ -95,9 +85,9 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 def fuse_candidates(
     matches: Candidates,
     weights: Weights,
-    windows: "Ids | None" = None,
+    windows: Ids | None = None,
     neighbours: float = 0.0,
-    languages: "Ids | None" = None,
+    languages: Ids | None = None,
 ) -> Fused:
     """Return candidates with their scores, best first; ties go to the older document.
 
@@ -106,8 +96,6 @@ def fuse_candidates(
     added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
     after it in its partition, by insertion; 0 for none. `languages` are those of `strengths`.
     """
-    import numpy as np
-
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
     unknown = np.isnan(matches.late)
     known_late = np.sort(matches.late[~unknown])
@@ -130,7 +118,7 @@ def fuse_candidates(
     return Fused(matches.take(order), scores[order], parts.T[order], strengths(matches, languages)[order])
 
 
-def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
+def _with_a_clear_first(own: Floats, extra: Floats) -> Floats:
     """Return the scores that neighbours add; a document clearly first by its own evidence stays as clearly first."""
     first = int(own.argmax())
     before = own[first]
@@ -141,10 +129,8 @@ def _with_a_clear_first(own: "Floats", extra: "Floats") -> "Floats":
     return extra
 
 
-def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":
+def _neighbour_scores(docs: Ids, scores: Floats, windows: Ids) -> Floats:
     """Return the decayed sum of neighbours' scores for each document, as far as the windows reach."""
-    import numpy as np
-
     at = positions(docs, windows)
     at = np.take_along_axis(
         at, np.argsort(at < 0, axis=1, kind="stable"), 1
@@ -162,10 +148,8 @@ def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats"
     return extra
 
 
-def _scaled(values: "Floats", weight: float) -> "Floats":
+def _scaled(values: Floats, weight: float) -> Floats:
     """Return each value over the largest, times `weight`; 0 for values below 0 and none."""
-    import numpy as np
-
     positive = np.fmax(values, 0.0)
     best = float(positive.max(initial=0.0))
     return positive * (weight / best) if best > 0 else positive

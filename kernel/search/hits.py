@@ -3,15 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Array = NDArray[Any]
+from kernel.core.lazy_numpy import Array, Floats, Ids, np
 
 
 class Hit(NamedTuple):
@@ -45,55 +39,49 @@ class Reading(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Documents in rising order of their ids, with BM25, cosine, late interaction and the shares of the query's subject
-    that they hold, exactly and nearly; NaN if a signal found none, and -1 if they hold another value than is asked for.
+    """Documents in rising order of their ids, with BM25, cosine, late interaction, the shares of the query's subject
+    that they hold, exactly and nearly, and that of the value that the query is, 0 for another value; NaN if a signal
+    found none.
     """
 
-    docs: "Ids"
-    words: "Floats"
-    meaning: "Floats"
-    late: "Floats"
-    exact: "Floats"
-    near: "Floats"
+    docs: Ids
+    words: Floats
+    meaning: Floats
+    late: Floats
+    exact: Floats
+    near: Floats
+    value: Floats
     query: Reading = Reading()
 
     @property
-    def columns(self) -> "tuple[Ids, Floats, Floats, Floats, Floats, Floats]":
+    def columns(self) -> tuple[Ids, Floats, Floats, Floats, Floats, Floats, Floats]:
         """Return ids and evidence, without the query that they share."""
-        return self.docs, self.words, self.meaning, self.late, self.exact, self.near
+        return self.docs, self.words, self.meaning, self.late, self.exact, self.near, self.value
 
-    def take(self, at: "Array | Sequence[int]") -> "Candidates":
+    def take(self, at: Array | Sequence[int]) -> "Candidates":
         """Return the documents at these positions or of a mask."""
         evidence = (column[at] for column in self.columns[1:])
         return Candidates(self.docs[at], *evidence, query=self.query)
 
     def joined(self, more: "Candidates") -> "Candidates":
         """Both, in rising order of their ids."""
-        import numpy as np
-
         pairs: Any = zip(self.columns, more.columns, strict=True)
         docs, *evidence = map(np.concatenate, pairs)
         return Candidates(docs, *evidence, query=self.query).sorted()
 
     def sorted(self) -> "Candidates":
         """Return the same in rising order of their ids."""
-        import numpy as np
-
         return self.take(np.argsort(self.docs))
 
 
 def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: Reading = Reading()) -> Candidates:
     """Return the documents found by words, with their BM25, and those found by meaning, with their cosine."""
-    import numpy as np
-
     docs, missing = sorted({*ranks, *cosines}), repeat(math.nan)
     words, meaning = (np.fromiter(map(evidence.get, docs, missing), np.float64) for evidence in (ranks, cosines))
-    return Candidates(np.array(docs, np.int64), words, meaning, *np.full((3, len(docs)), math.nan), query=query)
+    return Candidates(np.array(docs, np.int64), words, meaning, *np.full((4, len(docs)), math.nan), query=query)
 
 
-def positions(docs: "Ids", ids: "Ids") -> "Ids":
+def positions(docs: Ids, ids: Ids) -> Ids:
     """Return the position of each of `ids` in the rising `docs`, -1 if it is absent."""
-    import numpy as np
-
     at = docs.searchsorted(ids)
     return np.where(docs.take(at, mode="clip") == ids, at, -1) if len(docs) else at - 1

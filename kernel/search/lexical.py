@@ -102,7 +102,7 @@ def holding_parts(tx: Tx, text: str, partitions: Sequence[int] | None) -> list[i
     knows, parts = knows_word(tx), [*value.words, *value.parts]
 
     def held(doc: int, body: str) -> int:
-        return doc if value.share(body, knows) > 0 else 0
+        return doc if value.share(body, knows) else 0
 
     return [*filter(None, tx.all("kernel.lexical.holding_parts", held, parts=parts, partitions=partitions))]
 

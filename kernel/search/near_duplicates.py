@@ -1,14 +1,8 @@
 """Near-duplicates among candidates, by cosine."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Matrix = NDArray[np.float32]
+from kernel.core.lazy_numpy import Bools, Ids, Matrix, np
 
 DUPLICATE_COSINE = 0.85  # .9 before the model was fitted; a flood of 1,000 copies stays one group
 LONG_DUPLICATE_COSINE = 0.9  # long texts about one thing are alike: .85 costs .013 nDCG@10 on Cranfield, .008 on CoSQA
@@ -29,8 +23,6 @@ class NearDuplicates:
     """
 
     def __init__(self, dimensions: int) -> None:
-        import numpy as np
-
         self.docs: list[int] = []
         self.units: Matrix = np.empty((0, dimensions), np.float32)
         self.ranks: dict[int, int] = {}  # how many documents of its group came before a document, 0 left out
@@ -43,10 +35,8 @@ class NearDuplicates:
         """Return the leader of each document's group."""
         return {doc: self.docs[leader] for doc, leader in zip(self.docs, self._leaders.tolist(), strict=True)}
 
-    def add(self, docs: Sequence[int], units: "Matrix", long: "Sequence[bool] | NDArray[np.bool_]") -> None:
+    def add(self, docs: Sequence[int], units: Matrix, long: Sequence[bool] | Bools) -> None:
         """Adds documents with their unit vectors, in order; `long` are texts of more than LONG_TEXT_TOKENS tokens."""
-        import numpy as np
-
         own = np.where(long, np.float32(LONG_DUPLICATE_COSINE), np.float32(DUPLICATE_COSINE))
         begin, end = len(self.docs), len(self.docs) + len(docs)
         self.docs += docs
@@ -61,17 +51,13 @@ class NearDuplicates:
             left = self._join(np.arange(at, min(end, at + _AT_ONCE)))
             self._compare(left[: max(0, 2 * MOST_COMPARED - len(self._compared))])
 
-    def _similar(self, rows: "Ids") -> "NDArray[np.bool_]":
+    def _similar(self, rows: Ids) -> Bools:
         """Return which of the compared documents each of these is a near-duplicate of."""
-        import numpy as np
-
         thresholds = np.maximum(self._thresholds[rows][:, None], self._thresholds[self._compared])
         return self.units[rows] @ self.units[self._compared].T >= thresholds
 
-    def _compare(self, rows: "Ids") -> None:
+    def _compare(self, rows: Ids) -> None:
         """Groups these documents with each other and with those that are compared, which they become too."""
-        import numpy as np
-
         positions = self._compared = np.concatenate([self._compared, rows])
         begin, similar = len(positions) - len(rows), self._similar(rows)
         for at in np.flatnonzero(similar.sum(axis=1) > 1).tolist():
@@ -84,10 +70,8 @@ class NearDuplicates:
                 self.ranks[self.docs[position]] = len(members)
                 self._leaders[members] = self._leaders[position] = members[0]
 
-    def _join(self, rows: "Ids") -> "Ids":
+    def _join(self, rows: Ids) -> Ids:
         """Adds these documents to the groups of those that are compared; returns the others."""
-        import numpy as np
-
         similar = self._similar(rows)
         like = similar.any(axis=1)
         leaders = self._leaders[self._compared[similar[like].argmax(axis=1)]]

@@ -7,18 +7,13 @@ document found by words further on is judged by the passage around them.
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from kernel.core.lazy_numpy import Array, Floats, np
 from kernel.search.lexical import word_starts
 from kernel.search.spellings import folded
 from kernel.search.vectors import Question, embed_texts
 from kernel.store.transaction import Tx
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 READ_CHARS = 1500  # of a text, which the model reads for sure: 512 tokens of three characters
 MOST = 16  # documents of a query, those that rank best; not measured
@@ -42,16 +37,14 @@ class Judged(NamedTuple):
     """The evidence of passages, each of the document at a position: cosine, late interaction, shares of the query."""
 
     at: list[int]
-    meaning: "Floats"
-    late: "Floats"
-    exact: "Floats"
-    near: "Floats"
+    meaning: Floats
+    late: Floats
+    exact: Floats
+    near: Floats
 
 
 def judge(tx: Tx, text: str, query: Question, bodies: Sequence[Body]) -> Judged | None:
     """Return the evidence of the passages of documents; None if no beginning leaves out a word of the query."""
-    import numpy as np
-
     by_position = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
     embedder, texts = tx.context.embedder, [*by_position.values()]
     embeddings = embed_texts(tx, texts) if by_position and embedder else None
@@ -73,10 +66,8 @@ def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
     return [_passage(body, starts) for body in bodies]
 
 
-def raised(values: "Floats", at: "NDArray[Any]", least: "Floats") -> "Floats":
+def raised(values: Floats, at: Array, least: Floats) -> Floats:
     """Return the values, of which those at some positions are at least as large as others."""
-    import numpy as np
-
     values = values.copy()
     values[at] = np.fmax(values[at], least)
     return values

@@ -1,8 +1,9 @@
 """Reranking of the best hits: late interaction, near-duplicates, and neighbours in time."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kernel.core.lazy_numpy import Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
 from kernel.search import passages
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
@@ -13,13 +14,6 @@ from kernel.search.semantic import unit_vectors
 from kernel.search.spellings import Value, value_of
 from kernel.search.vectors import Question, embed_question, model_id
 from kernel.store.transaction import Tx
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Matrix = NDArray[np.float32]
 
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
 _GROUP_SIZE_IN_POOL = 3  # near-duplicates in the pool, so that one text repeated leaves room for others; see README.md
@@ -63,7 +57,7 @@ class _Pool(NamedTuple):
     vector, the bytes of their text and of the words beside it, and their near-duplicates.
     """
 
-    windows: "Ids"
+    windows: Ids
     tokens: list[bytes]
     sizes: list[tuple[int, int]]
     duplicates: NearDuplicates
@@ -77,8 +71,6 @@ def rerank(
     The best `settings.pool` are reranked, at most two of each group of near-duplicates. Neighbours that are not
     `passing` the filters of the search are left out: their texts must not count.
     """
-    import numpy as np
-
     value = _ask_value(tx, text, matches.docs)  # its texts come with the next statement
     text = matches.query.text or text
     order = preliminary_order(matches, weights)
@@ -118,7 +110,7 @@ def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _
     """
     places = [at for at, tokens in enumerate(pool.tokens) if tokens]
     shares = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
-    late, exact, near = (values.copy() for values in matches.columns[3:])
+    late, exact, near = (values.copy() for values in matches.columns[3:6])
     # Near-duplicates say the same, so that they are no further chance to be like a query.
     documents = matches.query.documents * len(pool.tokens) // max(len(pool.tokens), len(pool.duplicates.docs), 1)
     reading = matches.query._replace(words=query.words, documents=documents, is_request=query.is_request)
@@ -128,7 +120,7 @@ def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _
     leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
     duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
     at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
-    for values in matches.columns[3:]:
+    for values in matches.columns[3:6]:
         values[at] = values[of]
     return matches
 
@@ -137,8 +129,6 @@ def _with_passages(
     tx: Tx, text: str, matches: Candidates, query: Question, pool: _Pool, weights: Weights
 ) -> Candidates:
     """Return the candidates with the evidence of a passage if that is better than that of the whole text."""
-    import numpy as np
-
     docs = _judged_by_passages(matches, pool)
     bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs, most=passages.MOST_BYTES)) if docs else {}
     evidence = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
@@ -156,7 +146,7 @@ def _with_passages(
     return matches
 
 
-def _ask_value(tx: Tx, text: str, docs: "Ids") -> _Asked | None:
+def _ask_value(tx: Tx, text: str, docs: Ids) -> _Asked | None:
     """Return the value that a query is, and a function that returns the texts of the documents."""
     value = value_of(text) if len(docs) else None
     if value is None:
@@ -168,15 +158,14 @@ def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candida
     """Return the candidates with the evidence of a query that is a single name, number, date, digest or word: the share
     of it that each text holds, however it is written there.
     """
-    import numpy as np
-
     if question is None:
         return matches
     (value, bodies), knows = question, knows_word(tx)
     held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
-    if not any(held.values()) or (value.parts and 1.0 in held.values() and knows(value.words[0])):
+    shares = matches.value.copy()  # of texts that are not in the index
+    shares[matches.docs.searchsorted([*held])] = np.array([*held.values()], np.float64)
+    if np.isnan(shares).all() or (value.parts and 1.0 in shares and knows(value.words[0])):
         return matches
-    shares = np.array([held.get(doc, 0.0) for doc in matches.docs.tolist()])
     words, late = (
         np.where(shares > 0, np.nan_to_num(column) + shares * np.nan_to_num(column).max(initial=0.0), column)
         for column in (matches.words, matches.late)
@@ -185,17 +174,15 @@ def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candida
         np.where(shares > 0, np.fmax(column, shares), column)
         for column in (matches.meaning, matches.exact, matches.near)
     )
-    exact[shares < 0] = -1.0
+    exact[shares == 0] = 0.0
     meaning = matches.meaning if np.isnan(matches.meaning).all() else meaning
-    return Candidates(matches.docs, words, meaning, late, exact, near, matches.query)
+    return Candidates(matches.docs, words, meaning, late, exact, near, shares, matches.query)
 
 
 def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     """Return the documents of the pool that are found by words and whose vector may not see these: long documents, and
     of those with words beside their text the best by words.
     """
-    import numpy as np
-
     docs = pool.windows[:, 2]
     at = matches.docs.searchsorted(docs)
     words, missing = np.nan_to_num(matches.words[at]), ~(matches.exact[at] >= _ALL)
@@ -215,12 +202,10 @@ def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
     return doc, passages.Body(text, words)
 
 
-def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> "Ids | None":
+def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> Ids | None:
     """Return how many of the query and each candidate are not in English, None if all are; a candidate outside the
     pool is taken for one like the most of it.
     """
-    import numpy as np
-
     foreign = embedder.is_foreign([query.tokens, *pool.tokens])
     if not foreign.any():
         return None
@@ -231,9 +216,7 @@ def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: 
     return languages
 
 
-def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:
-    import numpy as np
-
+def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool:
     duplicates, pool_rows, count = NearDuplicates(embedder.dimensions), list[Any](), size
     while len(docs) and len(pool_rows) < size:
         rows = _rows(tx, model, docs[:count])
@@ -247,27 +230,21 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Po
     return _Pool(_windows(pool_rows), [row[5] for row in pool_rows], [row[8:] for row in pool_rows], duplicates)
 
 
-def _rows(tx: Tx, model: int, docs: "Ids") -> list[Any]:
+def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
     def row(*values: Any) -> Any:
         return values
 
     return tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
 
 
-def _windows(rows: list[Any]) -> "Ids":
-    import numpy as np
-
+def _windows(rows: list[Any]) -> Ids:
     return np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
 
 
-def _neighbour_share(
-    pool: _Pool, neighbours: "Ids", units: "Matrix", windows: "Ids", coherent: tuple[float, ...]
-) -> float:
+def _neighbour_share(pool: _Pool, neighbours: Ids, units: Matrix, windows: Ids, coherent: tuple[float, ...]) -> float:
     """Return the share of their weight that neighbours have: all of it if documents are like their own neighbours,
     as in a conversation, but not the same but for a name, as in a list.
     """
-    import numpy as np
-
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), neighbours])
     if not len(docs):
         return 0.0
@@ -277,14 +254,12 @@ def _neighbour_share(
     return float(np.interp(coherence, coherent, (0.0, 1.0, 1.0, 0.0)))
 
 
-def _coherence(units: "Matrix", windows: "Ids") -> float:
+def _coherence(units: Matrix, windows: Ids) -> float:
     """Return how much more similar documents are to their own neighbours than to those of others, up to 1.
 
     `windows` holds the rows of `units` for each document between its neighbours, -1 for none. The neighbours of other
     candidates are the baseline: they are alike as far as the query goes. 0 if there are too few neighbours.
     """
-    import numpy as np
-
     windows = windows[windows[:, 2] >= 0]
     around = windows[:, _NEIGHBOURS]
     has_neighbour = (around >= 0).astype(np.float32)
@@ -300,10 +275,8 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     return (within - between) / (1 - between) if between < 1 else 0.0
 
 
-def _with_neighbours(matches: Candidates, docs: "Ids", units: "Matrix", query: Embedding | None) -> Candidates:
+def _with_neighbours(matches: Candidates, docs: Ids, units: Matrix, query: Embedding | None) -> Candidates:
     """Return the candidates and further documents, with the cosine of these and the query's vector if it is given."""
-    import numpy as np
-
     missing = np.full(len(docs), np.nan)
     cosines = missing if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
-    return matches.joined(Candidates(docs, missing, cosines, missing, missing, missing))
+    return matches.joined(Candidates(docs, missing, cosines, missing, missing, missing, missing))

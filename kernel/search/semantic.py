@@ -3,19 +3,16 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.core.errors import Fault
+from kernel.core.lazy_numpy import Ids, Matrix, np
 from kernel.search import ann_storage
 from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _MIN_SHORTLIST = 800  # vectors of a large store scored exactly; at 1M recall@10 is .99, with 1,280 .996 for 1.3 times
 _SHORTLIST_PER_RESULT = 8  # if more than 160 results are wanted; not measured
@@ -63,11 +60,10 @@ def vector_search(
     return near | (score(len(missing), docs=missing) if missing else {})
 
 
-def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> tuple[Ids, Matrix]:
     """Return the documents of these that have a vector, each once, and a row for each: its vector scaled to unit
     length.
     """
-    import numpy as np
 
     def row(*values: Any) -> Any:
         return values

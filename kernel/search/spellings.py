@@ -55,9 +55,9 @@ class Value(NamedTuple):
     words: tuple[str, ...] = ()
     number: str | None = None
 
-    def share(self, text: str, knows: Callable[[str], bool]) -> float:
-        """Return the share of the value that a text holds, -1 if the text is about another value; `knows` tells words
-        that are no compounds.
+    def share(self, text: str, knows: Callable[[str], bool]) -> float | None:
+        """Return the share of the value that a text holds, 0 if it is about another value, None if it is about none;
+        `knows` tells words that are no compounds.
         """
         text = folded(text)
         plain = text if self.parts else _plain(text)  # a word has no digits
@@ -67,14 +67,15 @@ class Value(NamedTuple):
         if self.digest and any(map(self._is_same_digest, _DIGEST.findall(text))):
             return 1.0
         if self.parts:
-            if not any(part in text for part in self.parts):
-                return 0.0
-            return _PART * any(self._is_part(word) and not knows(word) for word in _LONG_WORD.findall(text))
+            is_part = any(part in text for part in self.parts) and any(
+                self._is_part(word) and not knows(word) for word in _LONG_WORD.findall(text)
+            )
+            return _PART if is_part else None
         if self.number is None:
-            return -1.0
-        if not self.number or not _DIGIT.search(plain):
             return 0.0
-        return 0.0 if self.number in plain and self.number in _NUMBER.findall(plain) else -1.0
+        if not self.number or not _DIGIT.search(plain):
+            return None
+        return None if self.number in plain and self.number in _NUMBER.findall(plain) else 0.0
 
     def _is_same_digest(self, digest: str) -> bool:
         return digest.startswith(self.digest) or self.digest.startswith(digest)

@@ -1,14 +1,9 @@
 """Rows of vectors in memory, in arrays with room for more, and the selection of some by partition and document."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Array = NDArray[Any]
+from kernel.core.lazy_numpy import Array, Bools, Ids, np
 
 COLUMNS = {"ids": "int64", "docs": "int64", "partitions": "uint32", "scales": "float64"}
 _LEAST_ROOM = 128  # rows of a new table, 34 KB; a full table is copied to a table twice as large
@@ -23,8 +18,6 @@ class VectorTable:
     """
 
     def __init__(self, width: int, dtype: str, room: int = _LEAST_ROOM) -> None:
-        import numpy as np
-
         self.count = self._deleted = 0
         self.codes: Array = np.empty((room, width), dtype)
         self.ids, self.partitions = np.empty(room, COLUMNS["ids"]), np.empty(room, COLUMNS["partitions"])
@@ -32,7 +25,7 @@ class VectorTable:
         room = room if self.exact else 0
         self.docs, self.scales = np.empty(room, COLUMNS["docs"]), np.empty(room, COLUMNS["scales"])
 
-    def appended(self, columns: "Sequence[Any]", codes: "Array") -> "VectorTable":
+    def appended(self, columns: "Sequence[Any]", codes: Array) -> "VectorTable":
         """Adds rows with larger ids, to this table or if there is no room to a copy."""
         end = self.count + len(codes)
         if end > len(self.ids):
@@ -44,10 +37,8 @@ class VectorTable:
         self.count = end  # last, see above
         return self
 
-    def without(self, vectors: "Ids") -> "VectorTable":
+    def without(self, vectors: Ids) -> "VectorTable":
         """Delete the rows of these ids, in this table, or in a copy if many have gone."""
-        import numpy as np
-
         if not self.count:
             return self
         ids = self.ids[: self.count]
@@ -56,14 +47,10 @@ class VectorTable:
         self._deleted = self.count - np.count_nonzero(self.partitions[: self.count])
         return self._copy(len(ids)) if self._deleted > self.count * _COMPACT_WHEN_DELETED_SHARE else self
 
-    def select(
-        self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int
-    ) -> "tuple[int, Ids | None]":
+    def select(self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int) -> tuple[int, Ids | None]:
         """Return the number of rows up to the id `upto`, and those of them in these partitions and of these documents,
         None for all.
         """
-        import numpy as np
-
         count = self.count
         if count and self.ids[count - 1] > upto:
             count = int(self.ids[:count].searchsorted(upto, "right"))
@@ -76,8 +63,6 @@ class VectorTable:
         return count, np.flatnonzero(mask)
 
     def _copy(self, room: int) -> "VectorTable":
-        import numpy as np
-
         left = np.flatnonzero(self.partitions[: self.count])
         table = VectorTable(self.codes.shape[1], self.codes.dtype.str, room)
         names = (*COLUMNS, "codes")
@@ -88,10 +73,8 @@ class VectorTable:
         return table
 
 
-def members(values: "Array", numbers: Sequence[int]) -> "NDArray[np.bool_]":
+def members(values: Array, numbers: Sequence[int]) -> Bools:
     """Return whether each of the values is among some small positive numbers, by a look-up table."""
-    import numpy as np
-
     table = np.zeros(max(numbers, default=0) + 2, np.bool_)
     table[[*numbers]] = True
     return table.take(values, mode="clip")

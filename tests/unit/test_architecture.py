@@ -58,6 +58,10 @@ def importers(*packages: str) -> set[str]:
     return {name for name in names() if not set(packages).isdisjoint(imported_packages(name))}
 
 
+def lazy_users(module: str) -> set[str]:
+    return {name for name, tree in modules().items() if module in imports_at_run_time(tree)}
+
+
 @cache
 def imported_packages(name: str) -> frozenset[str]:
     """The packages a module imports at run time."""
@@ -67,8 +71,8 @@ def imported_packages(name: str) -> frozenset[str]:
 def imports_at_run_time(tree: ast.AST) -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import):
+            yield from imports_at_run_time(ast.Module(node.orelse, []))
+        elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
@@ -90,7 +94,8 @@ def test_only_the_sqlite_package_imports_the_driver() -> None:
 
 
 def test_only_vector_modules_import_numpy() -> None:
-    assert importers("numpy") == {
+    assert importers("numpy") | lazy_users("kernel.core.lazy_numpy") == {
+        "kernel.core.lazy_numpy",
         "kernel.embed.late_interaction",
         "kernel.embed.model",
         "kernel.search.ann",

@@ -169,7 +169,7 @@ def test_natural_questions_about_other_things_are_met_with_silence(facts: Indexe
 def candidates(meaning: list[float], near: list[float], exact: list[float], documents: int) -> Candidates:
     """Documents found by meaning and by words."""
     size = len(meaning)
-    columns = np.ones(size), np.array(meaning), np.zeros(size), np.array(exact), np.array(near)
+    columns = np.ones(size), np.array(meaning), np.zeros(size), np.array(exact), np.array(near), np.full(size, np.nan)
     return Candidates(np.arange(size), *columns, query=Reading("two words", 1.0, 2, documents))
 
 
@@ -287,6 +287,7 @@ def test_texts_in_other_languages_than_the_query_are_no_chance_to_be_like_it() -
         late=np.full(count, 0.2),
         exact=np.array([0.15, *[0.0] * (count - 1)]),
         near=np.full(count, 0.3),
+        value=np.full(count, np.nan),
         query=Reading("¿Cuándo arreglan mi coche?", words=3, documents=400, by_words=True),
     )
     among_english = strengths(texts, np.array([2, *[1] * (count - 1)]))

@@ -36,7 +36,7 @@ def columns(hits: list[Hit]) -> Candidates:
     evidence = [(hit.text_rank, hit.similarity, hit.late) for hit in hits]
     words, meaning, late = np.array(evidence, float).reshape(-1, 3).T
     unknown = np.full(len(hits), np.nan)
-    return Candidates(np.array([hit.doc for hit in hits], np.int64), words, meaning, late, unknown, unknown)
+    return Candidates(np.array([hit.doc for hit in hits], np.int64), words, meaning, late, unknown, unknown, unknown)
 
 
 def fused(hits: list[Hit], weights: Weights, around: np.ndarray, neighbours: float) -> list[Scored]:

@@ -98,6 +98,36 @@ def test_text_of_then_ranks_and_that_of_today_does_not(ask: Ask, recall: Recall,
         assert recall(query="a truck that does not start", weights=weights).memories[0].id == "paths/b"
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("release 2.3.2", "Release 2.3.1 was on Monday"),
+        ("2024-03-03", "The contract was signed on 2024-07-15"),
+        ("3f9c2d1", "The fix is in 4f9c2d1b8e7a6c5d4e3f2a1b0c9d8e7f6a5b4c3d"),
+    ],
+)
+def test_another_number_date_or_digest_than_that_of_then_is_no_answer(
+    ask: Ask, recall: Recall, clock: Clock, query: str, text: str
+) -> None:
+    ask("add_memory", path="a", content=text)
+    then = clock.now
+    clock.move(hours=1)
+    ask("replace_memory", path="a", content=DINNER)
+
+    asked = {"query": query, "as_of": then}
+    assert [memory.strength for memory in recall(**asked, floor="none").memories] in ([], [0.0])
+    assert recall(**asked).memories == []
+    assert [memory.id for memory in recall(query=text, as_of=then).memories] == ["paths/a"]
+
+
+def test_a_number_of_then_is_found_in_another_spelling(ask: Ask, recall: Recall, clock: Clock) -> None:
+    ask("add_memory", path="a", content="The house was sold for $1,250,000")
+    then = clock.now
+    clock.move(hours=1)
+    ask("replace_memory", path="a", content=DINNER)
+    assert [memory.id for memory in recall(query="1 250 000", as_of=then).memories] == ["paths/a"]
+
+
 def write_path(ask: Ask) -> Callable[[], Any]:
     ask("add_memory", path="x", content=TRUCK)
     return lambda: ask("drop_memory", path="x")

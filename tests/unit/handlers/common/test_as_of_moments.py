@@ -71,7 +71,7 @@ class Writer:
             self.done("delete_memory", db="core", id=key)
         else:
             self.known["brain"].append(key)
-            self.done("update_memory", db="core", id=key, status="archived")
+            self.done("update_memory", db="core", id=key, content=f"{DINNER} {self.count}", status="archived")
 
     def create_scopes(self, text: str) -> str:
         given = {"scopeType": "global", "name": f"g{self.count}", "content": text}
