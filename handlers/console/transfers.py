@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from handlers.console.actions import Action, Done, Fields
 from handlers.console.commands import Add, add
-from handlers.console.reading import Site, require
+from handlers.console.reading import PAGE_ROWS, Site, read, require
+from handlers.console.records import NEWEST, calls
 from handlers.console.requests import Upload, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core import data_dir
@@ -58,7 +59,6 @@ class _Counted(Struct):
     kind: str
     counts: dict[str, int]
     remarks: list[str]
-    call: int = 0
 
 
 class _Kept(NamedTuple):
@@ -162,13 +162,17 @@ async def _run(site: Site, visit: Visit, words: Sequence[str]) -> str:
     return output
 
 
-async def import_kept(site: Site, _dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+async def import_kept(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Imports the file that was looked into."""
     require_all(visit, "Import")
     file = site.uploads.file(visit, fields.get("token", ""))
+    before = await read(dispatch, visit, lambda tx: sum(call.number for call in calls(tx, NEWEST, 1, dialects=None)))
     counted = await _import(site, visit, file, fields.get("kind", ""), fields.get("into", ""))
     await asyncio.to_thread(site.uploads.drop, visit)
-    return Done(f"/ui/audit?calls={counted.call}&done=imported" if counted.call else "/ui/import?done=nothing")
+    newest = await read(dispatch, visit, lambda tx: calls(tx, NEWEST, PAGE_ROWS, dialects=None))
+    tool = f"import {counted.kind}"
+    number = next((call.number for call in newest if call.tool == tool and call.number > before and call.undoable), 0)
+    return Done(f"/ui/audit?calls={number}&done=imported" if number else "/ui/import?done=nothing")
 
 
 async def export(site: Site, _dispatch: Dispatch, visit: Visit, _fields: Fields) -> Done:

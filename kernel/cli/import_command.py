@@ -80,9 +80,7 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
     """Print the counts of an import, its remarks, and the call that `quipu undo` takes back."""
     if arguments.json:
         dry = {"dry_run": True} if arguments.dry_run else {}
-        undoable = {"call": call.id} if call is not None else {}
-        result_of = {"kind": kind.kind, "counts": result.counts, "remarks": result.remarks}
-        show({**result_of, **undoable, **dry}, "", as_json=True)
+        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
         return
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
