@@ -21,6 +21,7 @@ from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.memories.curation import Curation, ToolCall
+from kernel.operations.erase import Receipt
 from kernel.operations.shared_store import changing_keys
 from kernel.operations.undo import called, changed_since, whole_undo
 from kernel.search import quarantine
@@ -43,8 +44,9 @@ _SLICE_SECONDS = 0.005  # of an undo: other writes wait for so long
 class Done(NamedTuple):
     """The next page of the browser, or a text shown once: a secret, or the state of the server.
 
-    `file` is a download. After the first key the browser goes on with a session of the key `begins`, and lists the
-    `clients` that need a key.
+    `file` is a download, `erasable` are memories to erase after another look, and `receipt` is that of an erasure.
+    After the first key the browser goes on with a session of the key `begins`, and lists the `clients` that need a
+    key.
     """
 
     location: str
@@ -53,11 +55,21 @@ class Done(NamedTuple):
     begins: str = ""
     clients: Sequence[ClientSetup] = ()
     file: bytes = b""
+    erasable: Sequence["Named"] = ()
+    receipt: Receipt | None = None
 
     @classmethod
     def at_memory(cls, memory_id: str, notice: str) -> "Done":
         """Return the page of a memory, with a notice."""
         return cls(f"/ui/memory?{urlencode({'id': memory_id, 'done': notice})}")
+
+
+class Named(msgspec.Struct):
+    """A memory that would be erased, and why no tool may change it, if so."""
+
+    id: str
+    text: str
+    lock: str = ""
 
 
 Action = Callable[[Site, Dispatch, Visit, Fields], Awaitable[Done]]
@@ -90,9 +102,9 @@ async def forget(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) 
 async def forget_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Deletes several memories, each with the tool of its dialect; if one cannot be deleted, none is."""
     require(visit, "Forget", Permission.write)
-    places = _selected(visit, fields)
+    places = selected(visit, fields)
     for place in places:
-        _call_to_forget(place, await _curation(dispatch, visit, place, "forgotten"), Forget(place.id))
+        await require_forgettable(dispatch, visit, Forget(place.id))
     numbers = list[str]()
     for place in places:
         await forget_as_asked(dispatch, visit, Forget(place.id))
@@ -103,7 +115,7 @@ async def forget_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields:
 
 async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Returns several memories as JSON lines."""
-    places = _selected(visit, fields)
+    places = selected(visit, fields)
 
     def lines(tx: Tx) -> list[bytes]:
         states = ((place, state_of(tx, dispatch, place)) for place in places)
@@ -118,7 +130,7 @@ async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields:
     return Done("", file=b"\n".join([*await read(dispatch, visit, lines), b""]))
 
 
-def _selected(visit: Visit, fields: Fields) -> list[Place]:
+def selected(visit: Visit, fields: Fields) -> list[Place]:
     """Return the places of the selected memories; raises Fault if there are none."""
     places = [place_of(visit, value) for name, value in fields.items() if name.startswith("pick")]
     if not places:
@@ -149,7 +161,7 @@ async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields)
     """Releases a quarantined memory until its text changes."""
     require(visit, "Release", Permission.admin)
     place = place_of(visit, fields.get("id", ""))
-    await _write(dispatch, visit, lambda tx: quarantine.release(tx, place.id), "quarantine")
+    await write(dispatch, visit, lambda tx: quarantine.release(tx, place.id), "quarantine")
     return Done("/ui/review?done=released")
 
 
@@ -230,7 +242,7 @@ async def take_back(dispatch: Dispatch, visit: Visit, number: int) -> audit.Entr
     await _check_unchanged(dispatch, visit, number)
     work = Slices(whole_undo(dispatch.dialects, number, dispatch.store.undo_hours))
     work.seconds = _SLICE_SECONDS
-    await _write(dispatch, visit, work, "undo")
+    await write(dispatch, visit, work, "undo")
     _tell_observers(dispatch, visit, entry)
     return entry
 
@@ -273,6 +285,12 @@ class Forget(msgspec.Struct, forbid_unknown_fields=True):
     id: Id
     immutable: bool = False
     observation: str = ""
+
+
+async def require_forgettable(dispatch: Dispatch, visit: Visit, request: Forget) -> None:
+    """Raise the Fault with which `forget_as_asked` would refuse."""
+    place = place_of(visit, request.id)
+    _call_to_forget(place, await _curation(dispatch, visit, place, "forgotten"), request)
 
 
 async def forget_as_asked(dispatch: Dispatch, visit: Visit, request: Forget, version: str | None = None) -> Place:
@@ -412,11 +430,12 @@ async def _check_unchanged(dispatch: Dispatch, visit: Visit, number: int) -> Non
         raise conflict
 
 
-async def _write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], Any], tool: str) -> None:
+async def write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R], tool: str) -> R:
     _, future = dispatch.store.write(work, console_context(visit, tool), exclusive=True)
     answer = await future
     if isinstance(answer, Fault):
         raise answer
+    return answer
 
 
 def _words(reply: Reply) -> str:

@@ -19,6 +19,7 @@ from handlers.console.actions import (
     take_back,
     with_until,
 )
+from handlers.console.erasing import About, Erase, erasable, erase
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read
@@ -265,6 +266,8 @@ COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
     "add": (Add, add),
     "edit": (Edit, edit),
     "forget": (Forget, forget),
+    "erasable": (About, erasable),
+    "erase": (Erase, erase),
     "undo": (Undo, undo),
     "stats": (Nothing, stats),
 }

@@ -1,5 +1,6 @@
 """The application of /ui: who asks, which page it is, and the answer as HTML or JSON."""
 
+import base64
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from handlers.console import actions, administration, connect, lists, live, memory, overview, search, transfers
+from handlers.console import actions, administration, connect, erasing, lists, live, memory, overview, search, transfers
 from handlers.console.actions import Action, Done
 from handlers.console.guide import NO_GUIDE, Checks, GuideOf
 from handlers.console.reading import Site
@@ -88,7 +89,7 @@ PAGES: Mapping[str, Page] = {
     "new": Page("New memory", transfers.load_new, in_menu=False),
     "import": Page("Import", transfers.load_import, in_menu=False),
 }
-ACTIONS: Mapping[str, Action] = {**actions.ACTIONS, **transfers.ACTIONS}
+ACTIONS: Mapping[str, Action] = {**actions.ACTIONS, **erasing.ACTIONS, **transfers.ACTIONS}
 _UPLOAD = "import"
 _ADMIN = {"health", "keys"}
 _MANAGING = {"admin", "operator"}
@@ -225,6 +226,10 @@ class Console:
             return self._html("secret", "New key", visit, values, request)._replace(headers=cookie)
         if outcome.health:
             return self._html("health", "Health", visit, {"model": outcome.health}, request)
+        if outcome.erasable or outcome.receipt:
+            download = base64.b64encode(msgspec.json.encode(outcome.receipt)).decode()
+            values = {"erasable": outcome.erasable, "receipt": outcome.receipt, "download": download}
+            return self._html("erase", "Erase", visit, values, request)
         if outcome.file:
             return Answer(200, outcome.file, "application/x-ndjson", _DOWNLOAD)
         return Answer(303, b"", headers={"location": outcome.location})

@@ -3,17 +3,19 @@
 No character of a memory reaches a terminal that would move its cursor, hide or reorder text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET
 
 from handlers.console.commands import Changed, Hit, Result, Shown, Stats, Undone
+from handlers.console.erasing import Erasable
 from handlers.console.records import Event
 from handlers.console.search import ANSWERS
 from kernel.core.text import one_line, one_word, visible
 from kernel.core.times import stored_time
+from kernel.operations.erase import Receipt
 from kernel.search.confidence import Verdict
 
 Style = Literal["json", "text", "colour"]
@@ -58,22 +60,18 @@ class _Lines:
         self._in_colour = in_colour
         self._in_seconds = in_seconds
 
-    def of(self, row: object) -> Iterator[str]:
-        match row:
-            case Hit():
-                return self._hit(row)
-            case Shown():
-                return self._shown(row)
-            case Event():
-                return self._event(row)
-            case Changed():
-                return self._changed(row)
-            case Undone():
-                return self._undone(row)
-            case Stats():
-                return self._stats(row)
-            case _:
-                raise TypeError(type(row))
+    def of(self, row: Any) -> Iterator[str]:
+        lines: Mapping[type, Callable[[Any], Iterator[str]]] = {
+            Hit: self._hit,
+            Shown: self._shown,
+            Event: self._event,
+            Changed: self._changed,
+            Undone: self._undone,
+            Erasable: self._erasable,
+            Receipt: self._receipt,
+            Stats: self._stats,
+        }
+        return lines[type(row)](row)
 
     def listed(self, rows: Sequence[Hit]) -> Iterator[str]:
         for row in rows:
@@ -130,6 +128,16 @@ class _Lines:
     def _undone(self, row: Undone) -> Iterator[str]:
         yield f"undone call {row.call}, {row.tool} at {self._minute(row.at)}"
         yield from (f"  {self._id(memory_id)}" for memory_id in row.memories)
+
+    def _erasable(self, row: Erasable) -> Iterator[str]:
+        yield from (f"{self._id(memory.id)}: {_line(memory.text)}" for memory in row.memories)
+
+    def _receipt(self, row: Receipt) -> Iterator[str]:
+        yield from (f"erased {self._id(memory.id)}  sha256 {memory.sha256}" for memory in row.memories)
+        yield f"audit row {row.audit} of {row.at}, hash {row.hash}"
+        for memory_id in row.left:
+            yield self._paint(_RED, f"bytes of {visible(memory_id)} are left in the file: run `quipu compact --full`")
+        yield from (self._paint(_YELLOW, f"a copy still holds a text: {visible(copy)}") for copy in row.copies)
 
     def _stats(self, row: Stats) -> Iterator[str]:
         yield f"{row.memories} memories, {row.today} changed today, {row.week} within seven days"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FILE = "server.address"  # that of kernel.security.local_access
 _LOCKED_BYTE = 1 << 20
 _SECONDS = 60.0  # for an answer; a server with a full queue refuses long before
+_ERASING_SECONDS = 3600.0  # which rewrites the file
 _PIECE_BYTES = 1 << 16
 _TIME_MARK = b"\x02"  # around a time, in seconds since 1970; no text of a memory has it
 
@@ -68,7 +69,7 @@ def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "ma
     host, port, token = server
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(_SECONDS)
+        connection.settimeout(seconds_for(command))
         try:
             connection.connect((host, port))
         except OSError:
@@ -87,6 +88,11 @@ def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "ma
         return _parsed(b"".join(iter(lambda: connection.recv(_PIECE_BYTES), b"")))
     finally:
         connection.close()
+
+
+def seconds_for(command: str) -> float:
+    """Return how long the answer to a command may take."""
+    return _ERASING_SECONDS if command == "erase" else _SECONDS
 
 
 def path(command: str, style: str) -> str:

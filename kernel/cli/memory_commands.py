@@ -26,7 +26,6 @@ from kernel.core.errors import Fault
 if TYPE_CHECKING:
     from handlers.console.printing import Style
 
-_SECONDS = 60
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _STDIN = "-"
@@ -61,7 +60,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
                 _check_text(name, text)
     send = _sender(arguments, config)
     if arguments.command == "forget" and (arguments.id is None or arguments.about is not None):
-        return forget_about(arguments, config, lambda command, asked: _ask(send, command, asked, "json"))
+        return forget_about(arguments, lambda command, asked: _ask(send, command, asked, "json"))
     style: Style = "colour" if output.has_colours(sys.stdout, config.environment) else "text"
     style = "json" if arguments.json else style
     if arguments.command == "add":
@@ -195,7 +194,7 @@ def _at_url(url: str, key: str) -> Send:
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
 
     def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
-        connection = connect(parts.hostname or "", parts.port, timeout=_SECONDS)
+        connection = connect(parts.hostname or "", parts.port, timeout=local_client.seconds_for(command))
         try:
             connection.connect()
         except (OSError, ValueError) as error:  # the latter for a host that can be no name

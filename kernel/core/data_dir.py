@@ -12,7 +12,7 @@ from kernel.core.lazy_regex import regex
 
 MAIN = "main"  # the tenant of callers without another
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
-_TENANTS = "tenants"
+TENANTS = "tenants"
 _REPLACE_SECONDS, _REPLACE_POLL_SECONDS = 2.0, 0.01  # a server reads the file of keys in a millisecond
 _LOCK_POLL_SECONDS = 0.02
 
@@ -26,12 +26,12 @@ def tenant_name(name: str) -> str:
 
 def home(data: Path, name: str) -> Path:
     """Return the folder of a tenant; that of the main tenant is the data directory itself."""
-    return data if name == MAIN else data / _TENANTS / tenant_name(name)
+    return data if name == MAIN else data / TENANTS / tenant_name(name)
 
 
 def other_tenants(data: Path) -> list[str]:
     """Return the names of the tenants besides the main one that have a folder."""
-    return sorted(folder.name for folder in (data / _TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
+    return sorted(folder.name for folder in (data / TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
 
 
 def make_private(folder: Path) -> None:

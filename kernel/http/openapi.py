@@ -3,16 +3,17 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from kernel.calls.dialect import Dialect, RestMethod
-from kernel.calls.schema import input_schema, output_schema
+from kernel.calls.schema import input_schema, object_schema, output_schema
 from kernel.calls.tools import Schema, Tool
 from kernel.core.errors import HTTP_STATUS, Code, Fault
+from kernel.security.permissions import Permission
 
-_JSON = "application/json"
+_JSON, _LINES = "application/json", "application/x-ndjson"
 _LOCAL = "#/$defs/"
 _SHARED = "#/components/schemas/"
 _ERROR_REF = f"{_SHARED}error"
@@ -50,7 +51,8 @@ _ERROR: Schema = {
     "required": ["error"],
 }
 
-_METHOD_FAILED = "method.error"
+_METHOD_FAILED, _COMMAND_FAILED = "method.error", "memories.error"
+_MEMORIES = "memories"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 _TEXT: Schema = {"type": "string"}
@@ -69,8 +71,20 @@ _METHOD_ERROR_RESPONSE: Schema = {"description": "The method failed.", "content"
 Share = Callable[[Schema, str], Schema]  # moves a schema among the components under a name, and returns its reference
 
 
-def document(dialects: Sequence[Dialect], version: str) -> Schema:
-    """Return the whole document: one POST path per tool, the REST methods, one set of error responses per dialect."""
+class Command(NamedTuple):
+    """A command for memories: its name, its body, a line of its answer, what it does, and the permission it takes."""
+
+    name: str
+    request: type[msgspec.Struct]
+    result: type[msgspec.Struct]
+    about: str
+    least: Permission
+
+
+def document(dialects: Sequence[Dialect], version: str, commands: Sequence[Command] = ()) -> Schema:
+    """Return the whole document: one POST path per tool and command, the REST methods, one set of error responses per
+    dialect.
+    """
     schemas: Schema = {"error": _ERROR}
     responses: Schema = {
         _METHOD_FAILED: _METHOD_ERROR_RESPONSE,
@@ -82,12 +96,34 @@ def document(dialects: Sequence[Dialect], version: str) -> Schema:
         for tool in dialect.tools:
             paths[f"/tools/{tool.name}"] = {"post": _operation(dialect, tool, schemas)}
         paths.update(_method_paths(dialect, partial(_share, schemas=schemas)))
+    tags = [{"name": dialect.name, "description": dialect.about} for dialect in dialects]
+    if commands:
+        tags.append({"name": _MEMORIES, "description": "The commands for memories, as on the command line."})
+        responses[_COMMAND_FAILED] = _http_response("The command failed; the message says why.")
+        paths.update((f"/memories/{command.name}", {"post": _command(command, schemas)}) for command in commands)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Quipu", "version": version, "summary": "A memory server for AI agents."},
-        "tags": [{"name": dialect.name, "description": dialect.about} for dialect in dialects],
+        "tags": tags,
         "paths": paths,
         "components": {"schemas": schemas, "responses": _used(responses, paths)},
+    }
+
+
+def _command(command: Command, schemas: Schema) -> Schema:
+    name = f"{_MEMORIES}.{command.name}"
+    arguments, line = object_schema(command.request), object_schema(command.result)
+    body: Schema = {_JSON: {"schema": _share(arguments, f"{name}.input", schemas)}}
+    answer: Schema = {_LINES: {"schema": _share(line, f"{name}.output", schemas)}}
+    return {
+        "operationId": name,
+        "tags": [_MEMORIES],
+        "description": command.about,
+        "requestBody": {"required": bool(arguments.get("required")), "content": body},
+        "responses": {
+            "200": {"description": "One object a line.", "content": answer},
+            "default": {"$ref": f"#/components/responses/{_COMMAND_FAILED}"},
+        },
     }
 
 

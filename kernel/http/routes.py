@@ -1,7 +1,7 @@
 """The GET routes, through Starlette: home page, tool list, OpenAPI document, health probes and metrics."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from kernel.http.access import AccessControl
 from kernel.http.edge import HttpResponse, access_refusal
 from kernel.http.fast_path import HEALTHY
 from kernel.http.home import home
-from kernel.http.openapi import document
+from kernel.http.openapi import Command, document
 from kernel.http.rest import Ready
 from kernel.security.permissions import Forbidden, Grant, Permission
 
@@ -31,9 +31,9 @@ _READY = {"status": "ready"}
 _AWAY = Fault("storage", "The database does not answer.")
 
 
-def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
+def routes(dispatch: Dispatch, ready: Callable[[], Ready], commands: Sequence[Command] = ()) -> list[Route]:
     """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant."""
-    pages = _ToolPages(dispatch)
+    pages = _ToolPages(dispatch, commands)
 
     return [
         Route("/", pages.index),
@@ -47,8 +47,9 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
 class _ToolPages:
     """The pages that list tools, encoded once for each grant."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
+    def __init__(self, dispatch: Dispatch, commands: Sequence[Command]) -> None:
         self._dispatch = dispatch
+        self._commands = commands
         self._tool_list = cache(self._encode_tool_list)
         self._openapi = cache(self._encode_openapi)
 
@@ -80,7 +81,8 @@ class _ToolPages:
         return msgspec.json.encode({"tools": [_listed(entry) for entry in self._visible(grant)]})
 
     def _encode_openapi(self, grant: Grant) -> bytes:
-        return msgspec.json.encode(document(self._documented(grant), VERSION))
+        commands = [command for command in self._commands if command.least <= grant.permission]
+        return msgspec.json.encode(document(self._documented(grant), VERSION, commands))
 
 
 class _Readiness:

@@ -1,33 +1,38 @@
 """Erases forgotten memories for good: their history, undo data and kept answers, and their bytes in the file."""
 
 import hashlib
-import mmap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kernel.calls.dialect import Dialect
-from kernel.engines.sqlite.connection import open_writer
-from kernel.engines.yielding import Turns
+from kernel.calls.dispatch import catch_faults
+from kernel.core.config import Config
+from kernel.core.data_dir import MAIN, TENANTS
+from kernel.engines.sqlite.file_bytes import holds_any
+from kernel.engines.sqlite.log_file import log_of
+from kernel.operations.backup import DATABASE
 from kernel.operations.compact import Choice, compact
+from kernel.search.ann import VectorIndex
+from kernel.search.cache import SearchCache
 from kernel.store import audit, history
-from kernel.store.context import CallContext, StoreContext
+from kernel.store.context import StoreContext
 from kernel.store.transaction import Tx
 
 Place = tuple[str, str]  # space and key
-_ORIGIN = CallContext("kernel", "erase")
 _LEAST_BYTES = 8  # of a text that is looked for in the file: shorter texts stand in others
 
 
-class Erased(NamedTuple):
+class Erased(Struct):
     """A memory that is erased: its id, and the SHA-256 of its text, which proves to its owner which text was erased."""
 
     id: str
     sha256: str
 
 
-class Receipt(NamedTuple):
+class Receipt(Struct):
     """The proof of an erasure: the memories, the row of the audit that names them, with its time and hash, the erased
     texts of which bytes are left in the file (none as a rule), and the copies that still hold them.
     """
@@ -40,35 +45,10 @@ class Receipt(NamedTuple):
     copies: list[str]
 
 
-def erase(
-    file: Path,
-    context: StoreContext,
-    dialects: Sequence[Dialect],
-    texts: Mapping[Place, str],
-    report: Callable[[str], None],
-    copies: Iterable[Path] = (),
-    *,
-    alone: bool = True,
-) -> Receipt:
-    """Erase memories that are deleted already, and return the receipt; `texts` are the texts that they had.
-
-    The file is rewritten, which writes of others wait for. All answers that are kept for retries are dropped.
+def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) -> audit.Entry:
+    """Delete the history, undo data and kept versions of memories that are deleted already, and all answers that are
+    kept for retries. Return the row of the audit that names the memories.
     """
-    with open_writer(file, context) as db:
-        Turns(db, _ORIGIN, alone=alone).write(partial(_drop_traces, dialects=dialects, places=[*texts]))
-        entry = db.read(_ORIGIN, lambda tx: audit.read(tx, 1))[0]
-    compact(file, context, report, Choice(full=True), alone=alone)
-    return Receipt(
-        [Erased(f"{space}/{key}", _digest(text)) for (space, key), text in texts.items()],
-        entry.id,
-        entry.at,
-        entry.hash,
-        [f"{space}/{key}" for (space, key), text in texts.items() if _holds(file, key, text)],
-        [str(copy) for copy in copies if any(_holds(copy, key, text) for (_, key), text in texts.items())],
-    )
-
-
-def _drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Sequence[Place]) -> None:
     by_name = {dialect.name: dialect.memories.erase for dialect in dialects}
     for space, key in places:
         history.drop_undo(tx, space, key)
@@ -79,6 +59,45 @@ def _drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Sequence[Place]) -
         tx.add_target((space, key, "erased"))
     tx.run("kernel.retries.clear")
     audit.record(tx)
+    return audit.read(tx, 1)[0]
+
+
+def overwrite(context: StoreContext, texts: Mapping[Place, str], entry: audit.Entry) -> Receipt:
+    """Rewrite the file, which writes of others wait for, and return the receipt; `texts` are those that the memories
+    had, `entry` is their row of the audit. Texts of which bytes are left after a failure are in the receipt.
+    """
+    assert context.data is not None
+    file = context.data / DATABASE
+    # The cache of the store is for its own writer.
+    own = context._replace(search_cache=SearchCache(VectorIndex(lambda: context.search_cache.vectors.sketcher)))
+    catch_faults(partial(compact, file, own, lambda _line: None, Choice(full=True), alone=False))
+    return Receipt(
+        [Erased(f"{space}/{key}", _digest(text)) for (space, key), text in texts.items()],
+        entry.id,
+        entry.at,
+        entry.hash,
+        [f"{space}/{key}" for (space, key), text in texts.items() if _holds(file, key, text)],
+        [str(copy) for copy in context.copies() if any(_holds(copy, key, text) for (_, key), text in texts.items())],
+    )
+
+
+def copies_of(config: Config) -> Sequence[Path]:
+    """Return the copies of a tenant's database that backups of this machine have made."""
+    tenant = () if config.tenant == MAIN else (TENANTS, config.tenant)
+    folders: list[tuple[Path, tuple[str, ...]]] = [(config.home, ())]
+    if config.backup_to:
+        folders.append((config.backup_to, tenant))
+    return [
+        file
+        for folder, owner in folders
+        for file in sorted(folder.rglob("*.db"))
+        if file != config.file and _owner(file.relative_to(folder).parts) == owner
+    ]
+
+
+def _owner(parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the part of a path in a backup or a data directory that names its tenant; empty for the main tenant."""
+    return tuple(parts[parts.index(TENANTS) :][:2]) if TENANTS in parts else ()
 
 
 def _holds(file: Path, key: str, text: str) -> bool:
@@ -88,13 +107,8 @@ def _holds(file: Path, key: str, text: str) -> bool:
     """
     longest = max((line.strip() for line in text.splitlines()), key=len, default="")
     pieces = [part.encode() for part in {text.strip(), longest} - {key}]
-    files = (part for part in (file, file.with_name(f"{file.name}-wal")) if part.is_file() and part.stat().st_size)
-    return any(_contains(part, [piece for piece in pieces if len(piece) >= _LEAST_BYTES]) for part in files)
-
-
-def _contains(file: Path, pieces: Sequence[bytes]) -> bool:
-    with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        return any(whole.find(part) >= 0 for part in pieces)
+    whole = [piece for piece in pieces if len(piece) >= _LEAST_BYTES]
+    return any(holds_any(part, whole) for part in (file, log_of(file)))
 
 
 def _digest(text: str) -> str:

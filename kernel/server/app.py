@@ -23,6 +23,7 @@ from kernel.engines.sqlite.log_file import check_log, size_of
 from kernel.memories.briefing import HookSessions
 from kernel.operations.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
 from kernel.operations.data_access import DataAccess, open_shared
+from kernel.operations.erase import copies_of
 from kernel.operations.replica import open_replica, refuse_replica
 from kernel.operations.scheduled_backup import BackupLoop, Schedule
 from kernel.operations.shared_store import in_database, open_shared_store, prepare_tenant
@@ -137,6 +138,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
             (dialect.memories.keep_handoff for dialect in dialects if dialect.memories.keep_handoff), None
         ),
         hook_sessions=HookSessions(),
+        copies=partial(copies_of, config),
     )
     return in_database(config, context)
 

@@ -171,9 +171,10 @@ class Application:
         # Imported at the first GET: the first tool call must not wait for it.
         from starlette.applications import Starlette
 
+        from handlers.console.command_routes import documented
         from kernel.http.routes import metrics_route, routes
 
-        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
+        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel), documented())
         if self.kernel.metrics is not None:
             from kernel.observe.metrics import MEDIA
 

@@ -1,6 +1,6 @@
 """The state that all transactions of one store share, and the provenance of a call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -43,7 +43,7 @@ class StoreContext(NamedTuple):
     pairs, `expired` those of some memories that are past their validity, and `past` is how to read the history, by
     dialect (see `kernel/store/history.py`). `connect` opens a connection to another database than the file; None for
     SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients (see
-    `kernel/memories/briefing.py`).
+    `kernel/memories/briefing.py`). `copies` finds the copies of the file that backups of this machine have made.
     """
 
     statements: Mapping[str, str]
@@ -62,3 +62,4 @@ class StoreContext(NamedTuple):
     briefs: "Mapping[str, Brief]" = _NONE
     keep_handoff: "KeepHandoff | None" = None
     hook_sessions: "HookSessions | None" = None
+    copies: Callable[[], Iterable[Path]] = tuple

@@ -1,11 +1,19 @@
-"""`quipu forget --about` leaves no byte of a text behind, and its receipt stands in the audit."""
+"""What is erased, on the command line, over HTTP or in the console, leaves no byte of its text behind, and its receipt
+stands in the audit.
+"""
 
+import base64
 import hashlib
+import http.client
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 
@@ -84,10 +92,10 @@ def test_a_backup_that_holds_an_erased_text_is_named(tmp_path: Path) -> None:
     [
         (["--about", ABOUT], "--about needs --yes"),
         (["--about", "nothing of that kind", "--yes"], "nothing found"),
-        (["--about", " ", "--yes"], "--about: is empty"),
+        (["--about", " ", "--yes"], "about: is empty"),
         ([], "the id of a memory, or --about TEXT"),
         (["paths/item", "--about", ABOUT], "and not both"),
-        (["--about", ABOUT, "--url", "http://127.0.0.1:1"], "without --url"),
+        (["--about", ABOUT, "--url", "http://127.0.0.1:1", "--yes"], "No answer"),
     ],
 )
 def test_an_erasure_that_is_not_meant_changes_nothing(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -96,3 +104,115 @@ def test_an_erasure_that_is_not_meant_changes_nothing(tmp_path: Path, arguments:
     refused = terminal.run("forget", *arguments)
     assert (refused.returncode > 0, said in refused.stderr) == (True, True), refused.stderr
     assert text_of("paths") in terminal.run("show", kept).stdout
+
+
+class Keyed(NamedTuple):
+    """A running server that asks for keys, and one of each scope."""
+
+    terminal: Terminal
+    port: int
+    keys: dict[str, str]
+    ids: dict[str, str]  # of a memory by its dialect
+
+    def ask(self, method: str, path: str, body: bytes, key: str, **headers: str) -> tuple[int, str]:
+        """The status and the body of an answer."""
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            line.request(method, path, body, {**headers, **({"authorization": f"Bearer {key}"} if key else {})})
+            answer = line.getresponse()
+            self_cookie = answer.getheader("set-cookie") or ""
+            return answer.status, self_cookie + answer.read().decode()
+        finally:
+            line.close()
+
+    def command(self, name: str, scope: str, **asked: Any) -> tuple[int, Any]:
+        given = {"content-type": "application/json"}
+        status, body = self.ask("POST", f"/memories/{name}", json.dumps(asked).encode(), self.keys[scope], **given)
+        return status, json.loads(body)
+
+    def form(self, action: str, **fields: str) -> tuple[int, str]:
+        """A form of the console, sent by an admin."""
+        same = {"origin": f"http://127.0.0.1:{self.port}", "content-type": "application/x-www-form-urlencoded"}
+        login = urlencode({"key": self.keys["admin"]}).encode()
+        cookie = self.ask("POST", "/ui/do/login", login, "", **same)[1].partition(";")[0]
+        return self.ask("POST", f"/ui/do/{action}", urlencode(fields).encode(), "", **same, cookie=cookie)
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Iterator[Keyed]:
+    """With a memory of each dialect about the same thing."""
+    terminal = Terminal(tmp_path / "data")
+    ids = {dialect: terminal.add(text_of(dialect), dialect, f"item {dialect}") for dialect in DIALECTS}
+    terminal.add(BYSTANDER, "paths", "bread")
+    scopes = ("write", "admin", "operator")
+    keys = {
+        scope: json.loads(terminal.run("key", "create", "--scope", scope, "--json").stdout)["secret"]
+        for scope in scopes
+    }
+    with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
+        yield Keyed(terminal, server.port, keys, ids)
+
+
+def test_an_admin_erases_over_http_and_the_server_keeps_its_locks(keyed: Keyed) -> None:
+    terminal = keyed.terminal
+    assert keyed.command("erase", "write", ids=[keyed.ids["paths"]])[0] == 403
+    status, meant = keyed.command("erasable", "admin", about=ABOUT)
+    ids = [memory["id"] for memory in meant["memories"]]
+    assert (status, len(ids), meant["others"]) == (200, len(DIALECTS), 0)
+    status, receipt = keyed.command("erase", "admin", ids=ids)
+    assert (status, receipt["left"], receipt["copies"]) == (200, [], [])
+    digests = {memory["id"]: memory["sha256"] for memory in receipt["memories"]}
+    assert {*digests} == {*keyed.ids.values()}
+    assert digests[keyed.ids["paths"]] == hashlib.sha256(text_of("paths").encode()).hexdigest()
+    for dialect in DIALECTS:
+        assert terminal.holding(text_of(dialect)) == []
+    export = terminal.data.parent / "export.jsonl"
+    assert terminal.run("export", "jsonl", str(export)).returncode == 0
+    assert ABOUT not in export.read_text(encoding="utf-8")
+    if sys.platform != "win32":
+        lock = "fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB, 510, (1 << 30) + 2)"
+        take = f"import fcntl, sys; {lock}"
+        taken = subprocess.run([sys.executable, "-c", take, str(terminal.data / "quipu.db")], capture_output=True)
+        assert b"BlockingIOError" in taken.stderr  # the bytes that SQLite locks while a file is open
+    entries = [json.loads(line) for line in terminal.run("audit", "--limit", "2", "--json").stdout.splitlines()]
+    entry = next(entry for entry in entries if entry["id"] == receipt["audit"])
+    assert (entry["tool"], entry["at"], entry["hash"]) == ("erase", receipt["at"], receipt["hash"])
+    assert terminal.run("check").returncode == 0
+
+
+def test_a_memory_that_was_forgotten_before_is_erased_by_its_id(keyed: Keyed) -> None:
+    keyed.command("forget", "admin", id=keyed.ids["paths"])
+    assert keyed.terminal.holding(text_of("paths"))
+    status, receipt = keyed.command("erase", "admin", ids=[keyed.ids["paths"]])
+    digest = hashlib.sha256(text_of("paths").encode()).hexdigest()
+    assert (status, receipt["memories"], receipt["left"]) == (200, [{"id": keyed.ids["paths"], "sha256": digest}], [])
+    assert keyed.terminal.holding(text_of("paths")) == []
+    assert keyed.command("history", "admin", id=keyed.ids["paths"])[0] == 404
+
+
+def test_nothing_is_erased_if_a_memory_cannot_be_forgotten(keyed: Keyed) -> None:
+    terminal = keyed.terminal
+    for ids in (["paths/bread", "paths/absent"], [], ["paths/bread"] * 101):
+        assert keyed.command("erase", "admin", ids=ids)[0] in (400, 404)
+    assert BYSTANDER in terminal.run("show", "paths/bread").stdout
+
+
+def test_an_admin_is_told_the_names_of_copies_without_their_folders(keyed: Keyed) -> None:
+    assert keyed.terminal.run("backup", str(keyed.terminal.data / "copy.db")).returncode == 0
+    assert keyed.command("erase", "admin", ids=[keyed.ids["paths"]])[1]["copies"] == ["copy.db"]
+    copies = keyed.command("erase", "operator", ids=[keyed.ids["brain"]])[1]
+    assert copies["copies"] == [str(keyed.terminal.data / "copy.db")], copies
+
+
+def test_the_console_shows_what_it_would_erase_then_a_receipt_to_download(keyed: Keyed) -> None:
+    picked = {"pick1": keyed.ids["paths"], "pick2": keyed.ids["graph"]}
+    status, page = keyed.form("erase", **picked)
+    assert (status, page.count(ABOUT), "Erase for good" in page) == (200, 2, True)
+    assert text_of("paths") in keyed.terminal.run("show", keyed.ids["paths"]).stdout
+    status, page = keyed.form("erase", **picked, sure="1")
+    assert (status, "<h1>Erased</h1>" in page) == (200, True), page
+    download = re.search(r'download="receipt.json" href="data:application/json;base64,([^"]+)"', page)
+    assert download is not None
+    receipt = json.loads(base64.b64decode(download[1]))
+    assert ([memory["id"] for memory in receipt["memories"]], receipt["left"]) == ([*picked.values()], [])
+    assert keyed.terminal.holding(text_of("paths")) == []

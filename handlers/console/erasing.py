@@ -1,0 +1,146 @@
+"""Erasing: memories about a text are shown, then forgotten with all their traces, and a receipt proves it."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.console.actions import (
+    Action,
+    Done,
+    Fields,
+    Forget,
+    Id,
+    Named,
+    forget_as_asked,
+    require_forgettable,
+    selected,
+    write,
+)
+from handlers.console.memory import State, no_memory, place_meant, state_of, version_of
+from handlers.console.reading import Place, Site, read, require
+from handlers.console.requests import Visit
+from handlers.console.search import ask_recall
+from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.core.errors import Fault
+from kernel.core.text import one_line
+from kernel.operations import erase as traces
+from kernel.operations.erase import Receipt
+from kernel.search.confidence import Verdict
+from kernel.security.permissions import Permission
+from kernel.store import history
+from kernel.store.transaction import Tx
+
+_MOST = 100  # memories looked at
+_SHOWN_CHARS = 100
+_NO_FILE = "To erase rewrites the database file, and these memories are in PostgreSQL: forget them there."
+
+
+class About(Struct, forbid_unknown_fields=True):
+    """A text, of which it is asked which memories are about it."""
+
+    about: Annotated[str, Meta(min_length=1)]
+
+
+class Erase(Struct, forbid_unknown_fields=True):
+    """Memories to erase for good, with `immutable` even those that are protected."""
+
+    ids: Annotated[list[Id], Meta(min_length=1, max_length=_MOST)]
+    immutable: bool = False
+
+
+class Erasable(Struct):
+    """The memories about a text, with the beginnings of their texts, and how many others are less near."""
+
+    memories: list[Named]
+    others: int
+
+
+class _Hit(Struct):
+    id: str
+    text: str
+    verdict: Verdict = "none"
+
+
+class _Page(Struct):
+    memories: list[_Hit]
+
+
+async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable:
+    """Return the memories about a text: the strong hits of a recall, and memories that hold each of its words."""
+    if not request.about.strip():
+        raise Fault("invalid", "about: is empty.")
+    asking = {"query": request.about, "limit": _MOST, "detail": "text", "max_tokens": 100_000, "expired": True}
+    hits = (await ask_recall(dispatch, visit, asking, _Page)).memories
+    words = request.about.casefold().split()
+    about = [hit for hit in hits if hit.verdict == "strong" or all(word in hit.text.casefold() for word in words)]
+    return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], len(hits) - len(about))
+
+
+async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
+    """Forget memories by the tools of their dialects, erase their traces, and return the receipt; none is forgotten if
+    one cannot be. A memory that was forgotten before has its traces erased.
+    """
+    _require_may_erase(dispatch, visit)
+    texts = dict[Place, str]()
+    for memory_id in request.ids:
+        place = await place_meant(dispatch, visit, memory_id)
+        state = await read(dispatch, visit, lambda tx, place=place: state_of(tx, dispatch, place))
+        texts[place] = await read(dispatch, visit, lambda tx, place=place, state=state: _last_text(tx, place, state))
+        if state is not None:
+            await require_forgettable(dispatch, visit, Forget(place.id, request.immutable))
+    for place in texts:  # of which one may go with another
+        if await read(dispatch, visit, lambda tx, place=place: version_of(tx, dispatch, place)):
+            await forget_as_asked(dispatch, visit, Forget(place.id, request.immutable))
+    entry = await write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
+    rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry)
+    receipt = await asyncio.to_thread(catch_faults, rewrite)
+    if isinstance(receipt, Fault):
+        raise receipt
+    if visit.caller.grant.permission < Permission.operator:  # for whom the folders of the machine are none
+        receipt.copies = [Path(copy).name for copy in receipt.copies]
+    return receipt
+
+
+async def erase_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Show the selected memories, and erase them once the browser sends the form of that page."""
+    _require_may_erase(dispatch, visit)
+    places = selected(visit, fields)
+    if fields.get("sure"):
+        request = Erase([place.id for place in places], bool(fields.get("immutable")))
+        return Done("", receipt=await erase(dispatch, visit, request))
+
+    def look(tx: Tx) -> list[Named]:
+        states = {place: state_of(tx, dispatch, place) for place in places}
+        return [
+            Named(
+                place.id,
+                one_line(_last_text(tx, place, state), _SHOWN_CHARS),
+                state.curation.lock if state else "",
+            )
+            for place, state in states.items()
+        ]
+
+    return Done("", erasable=await read(dispatch, visit, look))
+
+
+ACTIONS: Mapping[str, Action] = {"erase": erase_selected}
+
+
+def _require_may_erase(dispatch: Dispatch, visit: Visit) -> None:
+    require(visit, "Erase", Permission.admin)
+    if dispatch.store.context.connect is not None:
+        raise Fault("disabled", _NO_FILE)
+
+
+def _last_text(tx: Tx, place: Place, state: State | None) -> str:
+    """Return the text of a memory, or the last that it had; raises Fault if it never was there."""
+    if state is not None:
+        return state.curation.text or state.document.text
+    past = history.read(tx, *place)
+    if not past:
+        raise no_memory(place)
+    return next((text for event in reversed(past) for text in (event.after, event.before) if text), "")
