@@ -27,6 +27,7 @@ _WORD = regex(r"\w+")
 _SHORTEST_MARKED = 2  # letters of a word of the query
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
+_HEAD_CHARS, _TITLE_CHARS = 2000, 90
 _RADIUS, _MIDDLE_X, _MIDDLE_Y = 90, 160, 120
 
 
@@ -114,6 +115,12 @@ def _beginning_with(query: str) -> re.Pattern[str] | None:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
 
 
+def title(text: str) -> str:
+    """Return the first line of a text that says something, without the marks of Markdown; empty for none."""
+    first = next((line for line in text[:_HEAD_CHARS].splitlines() if line.strip(" #*_`-")), "")
+    return one_line(first, _TITLE_CHARS).strip(" #*_`")
+
+
 def ago(at: str, now: str) -> str:
     """Return how long before `now` a time was, in words."""
     try:
@@ -178,6 +185,7 @@ class Renderer:
             "ago": ago,
             "markdown": markdown,
             "line": one_line,
+            "title": title,
             "moment": moment,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,

@@ -2,13 +2,15 @@
 
 import pytest
 
-from handlers.console.rendering import Spot, bars, circle, strip
+from handlers.console.rendering import Spot, bars, circle, strip, title
 
 
 def test_strip_has_a_column_for_each_week_from_monday_on() -> None:
     names = [f"2026-01-{day:02}" for day in range(1, 13)]  # the first is a Thursday
     drawn = strip(names, [0, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0])
     assert drawn.width == 18
+    assert drawn.months == [(0, "Jan")]
+    assert strip(["2026-01-31", "2026-02-01", "2026-02-02"], [0, 0, 0]).months == [(0, "Feb")]
     assert drawn.weeks == [("2026-01-01", 1), ("2026-01-05", 9), ("2026-01-12", 0)]
     assert drawn.paths[4] == "M6 2.5h5"
     assert drawn.paths[1] == "M0 26.5h5"
@@ -32,3 +34,16 @@ def test_neighbours_are_around_the_middle(count: int) -> None:
 def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
     assert bars([0, 1, 4, 0, 1000], 6, 32) == "M6 32v-0.5h5v0.5zM12 32v-0.1h5v0.1zM24 32v-32h5v32z"
     assert (bars([]), bars([0, 0])) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# Ports\n\n1. Take 8080.", "Ports"),
+        ("\n---\n**Bold** first", "Bold** first"),
+        ("One\u202eline", "Oneline"),
+        (" \n ", ""),
+    ],
+)
+def test_title_is_the_first_line_that_says_something(text: str, shown: str) -> None:
+    assert title(text) == shown
