@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from kernel.core.lazy_numpy import Floats, Ids, np
 from kernel.search.confidence import strengths
 from kernel.search.hits import Candidates, Hit, candidates, positions
+from kernel.search.replies import Turns, reply_scores, turn_factors
 
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
@@ -88,13 +89,15 @@ def fuse_candidates(
     windows: Ids | None = None,
     neighbours: float = 0.0,
     languages: Ids | None = None,
+    turns: Turns | None = None,
 ) -> Fused:
     """Return candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
     A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
     added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
-    after it in its partition, by insertion; 0 for none. `languages` are those of `strengths`.
+    after it in its partition, by insertion; 0 for none. `languages` are those of `strengths`; the documents of
+    windows are `turns` in a conversation.
     """
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
     unknown = np.isnan(matches.late)
@@ -105,11 +108,16 @@ def fuse_candidates(
         part[:] = _scaled(values, weight)
     if languages is not None:
         parts[:, languages == 1] *= _OTHER_LANGUAGE
+    if turns and windows is not None:
+        parts[:, matches.docs.searchsorted(windows[:, 2])] *= turn_factors(turns.sizes)
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
     own = parts[:3].sum(axis=0) / total
     if neighbours > 0 and windows is not None and len(windows):
         extra = neighbours * _neighbour_scores(matches.docs, own, windows)
-        parts[3] = total * _with_a_clear_first(own, extra)
+        extra = _with_a_clear_first(own, extra)
+        if turns:
+            extra += neighbours * reply_scores(matches.docs, own, windows, turns.replies)
+        parts[3] = total * extra
     scores = own + parts[3] / total
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)

@@ -10,6 +10,7 @@ from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_or
 from kernel.search.hits import Candidates, positions
 from kernel.search.lexical import knows_word
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
+from kernel.search.replies import Turns, turns_of
 from kernel.search.semantic import unit_vectors
 from kernel.search.spellings import Value, value_of
 from kernel.search.vectors import Question, embed_question, model_id
@@ -54,12 +55,14 @@ class Ranking(NamedTuple):
 
 class _Pool(NamedTuple):
     """The documents to rerank, each between its neighbours (see `fuse_candidates`), their tokens, none without a
-    vector, the bytes of their text and of the words beside it, and their near-duplicates.
+    vector, the bytes of their text and of the words beside it, their near-duplicates, and those
+    of texts in a conversation as turns.
     """
 
     windows: Ids
     tokens: list[bytes]
-    sizes: list[tuple[int, int]]
+    sizes: Ids
+    turns: Turns | None
     duplicates: NearDuplicates
 
 
@@ -99,7 +102,7 @@ def rerank(
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
     matches = _with_value(tx, value, matches)
-    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages)
+    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages, pool.turns)
     return Ranking(ranking, pool.duplicates.leaders)
 
 
@@ -190,7 +193,7 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     high = words >= _HIGH_SHARE * words.max(initial=0.0)
     left, picks = passages.MOST_BYTES, list[int]()
     for number in np.flatnonzero(mask).tolist():
-        size, beside = pool.sizes[number]
+        size, beside, _ = pool.sizes[number].tolist()
         is_unseen = size > passages.READ_CHARS or (beside and high[number])
         if is_unseen and size + beside <= left and len(picks) < passages.MOST:
             left -= size + beside
@@ -227,7 +230,9 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool
         long = embedder.counts([row[5] for row in embedded_rows]) > LONG_TEXT_TOKENS
         duplicates.add([row[2] for row in embedded_rows], units, long)
         pool_rows += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
-    return _Pool(_windows(pool_rows), [row[5] for row in pool_rows], [row[8:] for row in pool_rows], duplicates)
+    sizes = np.array([row[8:] for row in pool_rows], np.int64).reshape(-1, 3)
+    turns = turns_of(sizes[:, 0], sizes[:, 2])
+    return _Pool(_windows(pool_rows), [row[5] for row in pool_rows], sizes, turns, duplicates)
 
 
 def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:

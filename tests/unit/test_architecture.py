@@ -107,6 +107,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.near_duplicates",
         "kernel.search.passages",
         "kernel.memories.as_of",
+        "kernel.search.replies",
         "kernel.search.rerank",
         "kernel.search.semantic",
         "kernel.search.confidence",

@@ -291,7 +291,7 @@ def test_partitions_of_spaces_dialects_and_scopes_are_listed(store: IndexedStore
     def listed(
         spaces: list[str] | None, scope: str | None, dialects: list[str] | None = None
     ) -> set[tuple[str, str | None]]:
-        return set(store.reader.read(CALLER, lambda tx: index.partitions_of(tx, spaces, dialects, scope)))
+        return set(store.reader.read(CALLER, lambda tx: index.partitions_of(tx, spaces, dialects, scope and [scope])))
 
     assert listed(None, None) == {("x", "a"), ("x", "b"), ("y", "a"), ("y", "b")}
     assert listed(["x", "z"], None) == {("x", "a"), ("x", "b")}
