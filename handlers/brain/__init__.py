@@ -145,6 +145,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     memories=Memories(
+        places="DATABASE",
         sources=sources,
         sources_of=sources_of,
         curate=curation.curate,

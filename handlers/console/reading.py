@@ -63,7 +63,7 @@ async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:
     """Return the provenance of the console's own calls."""
-    return CallContext("kernel", tool, visit.caller.actor)
+    return CallContext("kernel", tool, visit.caller.actor, reach=visit.caller.grant.reach)
 
 
 def allowed_dialects(visit: Visit) -> list[str] | None:

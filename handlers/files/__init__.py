@@ -61,7 +61,13 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     memories=Memories(
-        sources=sources, sources_of=sources_of, curate=curate, erase=erase, compose=compose, past=Past(past_sources)
+        places="/memories/FOLDER",
+        sources=sources,
+        sources_of=sources_of,
+        curate=curate,
+        erase=erase,
+        compose=compose,
+        past=Past(past_sources),
     ),
     files=Files(after_undo=check_restored),
     rest=METHODS,

@@ -30,6 +30,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     memories=Memories(
+        places="PROJECT",
         sources=sync.sources,
         sources_of=sync.sources_of,
         curate=curation.curate,

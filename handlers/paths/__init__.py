@@ -64,6 +64,7 @@ DIALECT = Dialect(
     fail=fail,
     offers=Offers(resources=RESOURCES, complete=complete),
     memories=Memories(
+        places="FOLDER",
         sources=sources,
         sources_of=sources_of,
         curate=curate,

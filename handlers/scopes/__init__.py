@@ -87,6 +87,7 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     memories=Memories(
+        places="project:ID",
         sources=entries.sources,
         sources_of=entries.sources_of,
         curate=curation.curate,

@@ -72,6 +72,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     memories=Memories(
+        places="SESSION",
         sources=sources,
         sources_of=sources_of,
         curate=removal.curate,

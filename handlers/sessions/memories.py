@@ -102,7 +102,7 @@ def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) 
     mentions = entity_extraction.extract_mentions(row.content)
     if mentions:
         tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentions)
-    if mentions and option(tx, "ENABLE_GRAPH"):
+    if mentions and option(tx, "ENABLE_GRAPH") and tx.may_write_all_of("sessions"):  # entities are of all sessions
         graph.add_mentions(
             tx, [(mention.name, mention.entity_type) for mention in mentions], row.summary, number, row.created_at
         )

@@ -90,7 +90,8 @@ class Memories(NamedTuple):
     list has; `compose(text, name)` is the call that adds a memory; `erase(tx, space, key)` deletes what a deleted one
     leaves in tables of the dialect. `take(tx, records)` adds those of other programs.
     `brief(tx, project)` is for the start of a session in a project, and `keep_handoff(tx, handoff)` keeps the summary
-    of a compacted session. `session_space` is the space whose scopes are sessions.
+    of a compacted session. `session_space` is the space whose scopes are sessions. `places` is the form of
+    a place inside the dialect that a key can be held to (see `reach` in `sql/schema/tables.json`).
     """
 
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
@@ -106,6 +107,7 @@ class Memories(NamedTuple):
     brief: Brief | None = None
     keep_handoff: KeepHandoff | None = None
     session_space: str | None = None
+    places: str = ""
 
 
 class Files(NamedTuple):

@@ -81,6 +81,7 @@ class Dispatch:
         self.observers = list(observers)  # one list for all stores
         self.tools: dict[str, ToolEntry] = {}
         self._unlisted: dict[str, ToolEntry] = {}
+        self._held: dict[str, ToolEntry] = {}  # for keys that are held to places, which follow no files
         for dialect in dialects:
             for tool in (*dialect.memories.curating, *(method.tool for method in dialect.rest)):
                 self._unlisted[tool.name] = ToolEntry(dialect, tool)
@@ -89,6 +90,8 @@ class Dispatch:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
                 whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
                 self.tools[tool.name] = ToolEntry(dialect, whole)
+                if whole is not tool:
+                    self._held[tool.name] = ToolEntry(dialect, tool)
 
     def entry(self, name: str) -> ToolEntry | None:
         return self.tools.get(name) or self._unlisted.get(name)
@@ -146,14 +149,14 @@ class Dispatch:
 
     async def read(self, dialect: Dialect, work: Callable[[Tx], R], caller: Caller) -> R:
         """Return `work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
-        context = CallContext(dialect.name, "", caller.actor)
+        context = CallContext(dialect.name, "", caller.actor, reach=caller.grant.reach)
         answer = await self._queued(partial(self.store.begin_read, work, context))
         if isinstance(answer, Fault):
             raise answer
         return answer
 
     def _submit(self, call: Call, done: Done) -> Answer | Pending:
-        entry, arguments, caller, interaction = call
+        entry, arguments, caller, interaction = call = self._in_reach(call)
         try:
             request = entry.decode(arguments)
         except (*UNREADABLE, MemoryError) as error:
@@ -162,7 +165,7 @@ class Dispatch:
             self._check_permission(call, request)
         if isinstance(request, Fault):
             return fail(entry, request)
-        context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key)
+        context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key, caller.grant.reach)
         precheck = entry.tool.hooks.precheck
         if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
             return _finish_task(entry, self._stepwise(call, request, context), done)
@@ -182,6 +185,12 @@ class Dispatch:
         job = catch_faults(self._enqueue, call, request, work, context, deliver)
         return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
 
+    def _in_reach(self, call: Call) -> Call:
+        """Return the call, of a tool that follows no files if the caller is held to places."""
+        if call.caller.grant.reach is None:
+            return call
+        return call._replace(entry=self._held.get(call.entry.tool.name, call.entry))
+
     def _enqueue(self, call: Call, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
         entry, tool = call.entry, call.entry.tool
         if tool.mode == "read" or type(request) in tool.read_arms:
@@ -192,7 +201,7 @@ class Dispatch:
             context,
             deliver,
             texts=partial(texts, request) if texts else (),
-            merge=Merge(entry.batch, request) if entry.batch and call.caller.idempotency_key is None else None,
+            merge=Merge(entry.batch, request) if entry.batch and _merges(call.caller) else None,
             exclusive=tool.mode == "exclusive",
             audited=True,
             undoable=tool.hints.destructive or type(request) in tool.kept_arms,
@@ -327,6 +336,11 @@ class Dispatch:
             context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
             self.store.write_later(partial(audit.record, outcome="denied"), context)
             raise
+
+
+def _merges(caller: Caller) -> bool:
+    """Return whether a call may share statements with those of others."""
+    return caller.idempotency_key is None and caller.grant.reach is None
 
 
 def _finish_task(entry: ToolEntry, work: Coroutine[None, None, Answer], done: Done) -> Pending:

@@ -104,8 +104,8 @@ def _path(name: str, about: str, metavar: str | None = None, **settings: Any) ->
     return _option(name, about, metavar, type=Path, **settings)
 
 
-def _names(name: str, about: str) -> Option:
-    return _option(name, f"{about}; may be repeated", action="append", default=[])
+def _names(name: str, about: str, metavar: str | None = None) -> Option:
+    return _option(name, f"{about}; may be repeated", metavar, action="append", default=[])
 
 
 def _number(low: int, high: int, kind: str = "a number") -> Callable[[str], int]:
@@ -296,8 +296,10 @@ COMMANDS: Mapping[str, Command] = {
             *_STORE,
             _option("--tenant", f"tenant of the key ({MAIN})", default=MAIN),
             _option("--tenants", "file with a tenant a line, for a key each; - is standard input", "FILE"),
-            _option("--scope", "permission", choices=[scope.name for scope in Permission], required=True),
+            _option("--scope", "permission", choices=[scope.name for scope in Permission]),
             _names("--dialect", "allow only this dialect"),
+            _names("--read", "let it read this place alone, such as brain:core or paths:work", "PLACE"),
+            _names("--write", "let it read and write this place alone", "PLACE"),
             _option("--expires", "90d, 12h, 30m or an ISO 8601 time (never)", "WHEN"),
             _option("--name", "label in `quipu key list`", default=""),
         ),

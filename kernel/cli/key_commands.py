@@ -56,17 +56,31 @@ def _draft(arguments: argparse.Namespace) -> api_keys.Key:
         if name in app.READING_ALL:
             raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
     app.select_dialects(tuple(arguments.dialect))
+    read, write, dialects = _places(arguments)
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
     return api_keys.Key(
         "",
-        arguments.scope,
+        arguments.scope or ("write" if arguments.write else "read"),
         now,
         tenant=data_dir.tenant_name(arguments.tenant),
         name=_key_name(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))),
+        dialects=dialects,
+        read=read,
+        write=write,
         expires=end,
     )
+
+
+def _places(arguments: argparse.Namespace) -> app.Places:
+    """Return the places of a key, and its dialects; raises Fault("invalid")."""
+    if not (arguments.read or arguments.write):
+        if arguments.scope is None:
+            raise Fault("invalid", "A key needs --scope, or the places that it may --read or --write.")
+        return app.Places((), (), tuple(sorted(set(arguments.dialect))))
+    if arguments.scope is not None or arguments.dialect:
+        raise Fault("invalid", "--read and --write are instead of --scope and --dialect.")
+    return app.places(arguments.read, arguments.write)
 
 
 def _create_batch(arguments: argparse.Namespace, config: Config, draft: api_keys.Key) -> None:
@@ -147,9 +161,15 @@ def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
 
 def _key_line(key: api_keys.Key, now: str) -> str:
     dialects = ",".join(key.dialects) or "all dialects"
+    if key.read or key.write:
+        dialects = " ".join(f"{verb} {','.join(places)}" for verb, places in _verbs(key) if places)
     end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
     line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
     return f"{line}  {key.name}" if key.name else line
+
+
+def _verbs(key: api_keys.Key) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("reads", key.read), ("writes", key.write)
 
 
 def _key_name(name: str) -> str:

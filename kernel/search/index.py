@@ -88,6 +88,7 @@ __all__ = [
 ]
 
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
+_OVER = 4  # times as many for a key that is held to places, since some are not in them
 
 
 class _Put(NamedTuple):
@@ -240,6 +241,7 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
+    limit *= _OVER if tx.is_limited else 1
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
@@ -254,6 +256,9 @@ def find(
             ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
+    if tx.is_limited:  # a folder is a part of a partition
+        seen = {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*{*ranks, *near}])}
+        ranks, near = ({doc: value for doc, value in each.items() if doc in seen} for each in (ranks, near))
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
     return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical))
@@ -264,6 +269,8 @@ def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None
     tx.flush_deferred()
     if not text.strip():
         return []
+    if within is None and tx.is_limited:
+        within = partitions_of(tx, None, None, None)
     return None if within is None else matching_partitions(tx, within)
 
 

@@ -291,8 +291,8 @@ def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Ter
 
 def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[str, Sequence[Near]]:
     """For each word that looks misspelt the words of the index that are near."""
-    if all(map(frequency.get, (term.stem for term in terms))):
-        return {}
+    if tx.is_limited or all(map(frequency.get, (term.stem for term in terms))):
+        return {}  # the words of the index are those of every place
     words = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
     cache: SearchCache = tx.context.search_cache
     find = partial(near_words, stems=partial(_stems, tx), count=partial(_count, tx))

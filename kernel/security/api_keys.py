@@ -32,7 +32,7 @@ _NO_HASH = "0" * 64  # equals no SHA-256 that occurs
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     """One stored key: `hash` is the SHA-256 of the whole key in hex, empty once it is revoked; times are ISO UTC.
 
-    Without `dialects` it allows all of them.
+    Without `dialects` it allows all of them. `read` and `write` are the places that it is held to, if any.
     """
 
     id: str
@@ -42,6 +42,8 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     tenant: str = MAIN
     name: str = ""
     dialects: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
     expires: str = ""
     revoked: str = ""
 

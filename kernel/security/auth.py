@@ -13,6 +13,7 @@ from kernel.core.ids import utc_now
 from kernel.core.lazy_regex import regex
 from kernel.security import api_keys
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, grant
+from kernel.security.reach import Reach
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
@@ -203,8 +204,8 @@ class Auth:
 
 
 def _caller(key: api_keys.Key) -> Caller:
-    granted_rights = grant(Permission[key.scope], frozenset(key.dialects), True)
-    return Caller(key.id, granted_rights, key.tenant, key.id)
+    reach = Reach(frozenset(key.read), frozenset(key.write)) if key.read or key.write else None
+    return Caller(key.id, grant(Permission[key.scope], frozenset(key.dialects), True, reach), key.tenant, key.id)
 
 
 class Challenge(NamedTuple):

@@ -10,6 +10,7 @@ import msgspec
 
 from kernel.core.data_dir import MAIN
 from kernel.core.text import RawJson
+from kernel.security.reach import Reach
 
 ANONYMOUS = "anonymous"
 _CACHED_GRANTS = 4096
@@ -33,19 +34,27 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     """The grant of a caller: its permission, and the dialects it may call, all of them for none.
 
     Equal grants are one object, made by `grant`, so that lists of tools can be cached by it. `by_key` says that it
-    comes from a key or token, so that other callers may have other grants.
+    comes from a key or token, so that other callers may have other grants. `reach` holds it to places in dialects.
     """
 
     permission: Permission
     dialects: frozenset[str]
     by_key: bool
+    reach: Reach | None = None
 
     def allows_dialect(self, dialect: str) -> bool:
         """Return whether the tools of a dialect can be called."""
         return not self.dialects or dialect in self.dialects
 
 
-grant = lru_cache(maxsize=_CACHED_GRANTS)(Grant)
+_grant = lru_cache(maxsize=_CACHED_GRANTS)(Grant)
+
+
+def grant(permission: Permission, dialects: frozenset[str], by_key: bool, reach: Reach | None = None) -> Grant:
+    """Return the grant of these rights, the same object each time."""
+    return _grant(permission, dialects, by_key, reach)
+
+
 FULL_ACCESS = grant(Permission.operator, frozenset[str](), False)
 
 

@@ -1,6 +1,7 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.semantic import load_all_vectors
 from kernel.search.vectors import COMMON_TEXT
-from kernel.security import api_keys
+from kernel.security import api_keys, reach
 from kernel.server import logs, process
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
@@ -150,6 +151,22 @@ def select_dialects(names: tuple[str, ...], available: tuple[Dialect, ...] = DIA
         if name not in by_name:
             raise Fault("invalid", f"There is no dialect {name}: choose from {', '.join(by_name)}")
     return tuple(by_name[name] for name in names) if names else available
+
+
+class Places(NamedTuple):
+    """The places that a key is held to, none for all of its dialects."""
+
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    dialects: tuple[str, ...]
+
+
+def places(read: Sequence[str], write: Sequence[str]) -> Places:
+    """Return the places of a key by its options; raises Fault("invalid") naming the option."""
+    forms = {dialect.name: dialect.memories.places for dialect in DIALECTS if not dialect.reads_all_dialects}
+    readable, writable = reach.parse(read, forms, "--read"), reach.parse(write, forms, "--write")
+    dialects = {place.partition(":")[0] for place in (*readable, *writable)}
+    return Places(readable, writable, tuple(sorted({*dialects, *READING_ALL})))
 
 
 def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:

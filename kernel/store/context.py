@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernel.core.limits import CallLimits
 from kernel.embed.model import Embedder
+from kernel.security.reach import Reach
 
 if TYPE_CHECKING:
     from kernel.memories.briefing import Brief, HookSessions, KeepHandoff
@@ -18,13 +19,14 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class CallContext(NamedTuple):
     """The provenance of a call: its dialect and tool, and the actor that the transport has authenticated.
 
-    `key` is the id of the caller's key, empty without a key.
+    `key` is the id of the caller's key, empty without a key; `reach` holds the statements of the call to its places.
     """
 
     dialect: str = "kernel"
     tool: str = "kernel"
     actor: str = "local"
     key: str = ""
+    reach: Reach | None = None
 
     @property
     def writer(self) -> tuple[str, str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from kernel.security.reach import Reach
 from kernel.store.context import StoreContext
 
 Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
@@ -115,6 +116,13 @@ class Engine(Protocol):
     @property
     def budget(self) -> StatementBudget:
         """Return the cost limit of the call."""
+        ...
+
+    def limit(self, reach: Reach | None) -> Mapping[str, str]:
+        """Return the statements for a reach, which sees and changes rows of its places alone, until the next call.
+
+        Raises Fault("disabled") if the engine cannot hold them to it.
+        """
         ...
 
     def tokenize(self, text: str) -> list[Token]:

@@ -377,7 +377,8 @@ class Store:
         Slices that it returns follow behind the waiting jobs.
         """
         results: list[object] = []
-        follower = Job(lambda tx: results.extend(work(tx) for work in works), group[0].context, discard)
+        context = group[0].context._replace(reach=None)  # it completes the calls of all
+        follower = Job(lambda tx: results.extend(work(tx) for work in works), context, discard)
         left = self._commit(db, [follower])
         if len(results) < len(works):
             fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))

@@ -2,16 +2,18 @@
 
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
 from kernel.core.text import json_text
+from kernel.security.reach import Reach
 from kernel.store.context import CallContext
 from kernel.store.engine_types import TOO_LONG, Engine, Params, Tables, Token
+from kernel.store.statements import table_facts
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
@@ -50,8 +52,10 @@ class Tx:
         "_last_moment",
         "_now",
         "_on_rollback",
+        "_reach",
         "_rollback_start",
         "_run",
+        "_statements",
         "_targets",
         "_touched",
         "_vectors",
@@ -68,6 +72,8 @@ class Tx:
         self._run = engine.execute
         self._budget = engine.budget
         self.context = engine.context
+        self._statements = self.context.statements
+        self._reach: Reach | None = None
         self.call_context = call_context  # tool and actor of the current call, for provenance
         self.readonly = readonly  # a snapshot of the committed state, on a connection that cannot write
         self.progress: Progress | None = None  # set for long work if the caller wants progress
@@ -95,9 +101,39 @@ class Tx:
         """
         self._deadline, self._last_moment = time.monotonic() + seconds, time.thread_time() + seconds
         try:
-            return work(self)
+            if self.call_context.reach is None:
+                return work(self)
+            with self.held_to(self.call_context.reach):
+                return work(self)
         finally:
             self._deadline = math.inf
+
+    @contextmanager
+    def held_to(self, reach: Reach | None) -> Generator[None]:
+        """Hold the statements of the block to the rows of some places; None ends that for work of the kernel."""
+        before, self._reach = self._reach, reach
+        if before is reach:
+            yield
+            return
+        try:
+            self._statements = self._engine.limit(reach)
+            yield
+        finally:
+            self._reach = before
+            self._statements = self._engine.limit(before)
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the call sees some places alone."""
+        return self._reach is not None
+
+    def may_write_all_of(self, dialect: str) -> bool:
+        """Return whether the call may write to every place of a dialect."""
+        return self._reach is None or self._reach.writable.whole(dialect)
+
+    def _check_unlimited(self) -> None:
+        if self._reach is not None:
+            raise Fault("blocked", "This key is held to places: whole tables are out of its reach.")
 
     def check_time(self) -> None:
         """Raise Fault("invalid") if the call has used up its processor time; for loops that run no statement."""
@@ -120,6 +156,7 @@ class Tx:
     @property
     def tables(self) -> Tables:
         """Return whole rows of any table, for an export of everything and its import."""
+        self._check_unlimited()
         self._take_snapshot()
         return self._engine.tables
 
@@ -164,16 +201,19 @@ class Tx:
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
         """Return whether the undo data of a call, the last part first, can be reverted, as far as a read can see."""
+        self._check_unlimited()
         self._take_snapshot()
         return self._engine.can_revert(parts)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts the undo data of a call; False, with nothing changed, if a row has changed since."""
+        self._check_unlimited()
         self.flush_deferred()
         return self._engine.revert_changes(changes)
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the committed state to a file, without the writes of this transaction."""
+        self._check_unlimited()
         self._engine.backup_committed(target, progress)
 
     @property
@@ -214,7 +254,8 @@ class Tx:
         if self._deferred_bytes > SLICE_BYTES:
             self.flush_deferred()
             if self.after_slice is not None:
-                self.after_slice()
+                with self.held_to(None):
+                    self.after_slice()
 
     def flush_deferred(self) -> None:
         """Runs deferred work now, so that later statements of the transaction see it."""
@@ -228,6 +269,13 @@ class Tx:
         by_flush: dict[Flush, list[Any]] = {}
         for flush, item in pending:
             by_flush.setdefault(flush, []).append(item)
+        if self._reach is not None:
+            with self.held_to(None):
+                self._flush(by_flush)
+        else:
+            self._flush(by_flush)
+
+    def _flush(self, by_flush: Mapping[Flush, list[Any]]) -> None:
         steps = [step for flush, items in by_flush.items() if (step := flush(self, items)) is not None]
         while steps:  # each in turn, so that what they ask for comes together
             steps = [step for step in steps if next(step, _END) is not _END]
@@ -313,7 +361,10 @@ class Tx:
             self._take_snapshot()
         self.check_time()
         self._budget.new_statement = True
-        return run(self.context.statements[query], params)
+        if self._reach is not None and query in table_facts().whole:
+            with self.held_to(None):
+                return run(self._statements[query], params)
+        return run(self._statements[query], params)
 
     def _take_snapshot(self) -> None:
         if self._begin_pending:

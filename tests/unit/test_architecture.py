@@ -34,6 +34,7 @@ SPEAKING_SQL = {
     "kernel.engines.sqlite.changesets",
     "kernel.engines.sqlite.connection",
     "kernel.engines.sqlite.integrity",
+    "kernel.engines.sqlite.limited",
     "kernel.engines.sqlite.copy_end",
     "kernel.engines.sqlite.full_text",
     "kernel.engines.sqlite.schema_tables",

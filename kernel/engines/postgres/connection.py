@@ -4,7 +4,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,6 +21,7 @@ from kernel.engines.postgres.tenants.placement import TenantPlace
 from kernel.engines.postgres.together import Sent, Together
 from kernel.engines.postgres.word_index import Seen, WordIndex
 from kernel.engines.sqlite.tokenizers import Tokenizers
+from kernel.security.reach import Reach
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine_types import Cursor, Params, Rows, Token
 from kernel.store.long_work import Steps
@@ -217,6 +218,12 @@ class Connection:
         """Return the words as a transaction that reads sees them."""
         assert self._seen is not None
         return self._seen
+
+    def limit(self, reach: Reach | None) -> Mapping[str, str]:
+        """Return the statements; raises Fault("disabled") for a key that is held to places."""
+        if reach is not None:
+            raise Fault("disabled", "A key that is held to places needs a store in a file, not PostgreSQL.")
+        return self.context.statements
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the full-text tokens of `text`."""

@@ -13,12 +13,14 @@ from kernel.core.ids import now_ns
 from kernel.engines.sqlite import changesets, full_text
 from kernel.engines.sqlite.errors import DAMAGED
 from kernel.engines.sqlite.integrity import integrity_errors
+from kernel.engines.sqlite.limited import Limits
 from kernel.engines.sqlite.online_backup import copy_database
 from kernel.engines.sqlite.query_budget import apply_limits
 from kernel.engines.sqlite.schema_tables import schema_tables
 from kernel.engines.sqlite.table_rows import TableRows
 from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.engines.sqlite.vector_functions import add_vector_functions
+from kernel.security.reach import Reach
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine_types import TOO_LONG, Cursor, Params, Token
 from kernel.store.long_work import Steps
@@ -69,6 +71,8 @@ class Connection:
             self._db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, int(full_text.has_own_triggers_only(self)))
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = self._large = False
+        self._limits: Limits | None = None
+        self._readonly = readonly
         self._open_tx: Tx | None = None
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
@@ -97,6 +101,20 @@ class Connection:
         """Return the tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
         tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
         return cast("list[Token]", tokens)
+
+    def limit(self, reach: Reach | None) -> Mapping[str, str]:
+        """Return the statements for a reach, None for all rows; raises Fault("disabled") if writes cannot be held."""
+        if self._limits is None:
+            if reach is None:
+                return self.context.statements
+            self._limits = Limits(self._db, self.context.statements)
+        self._limits.reach = None
+        if reach is None:
+            return self.context.statements
+        if not self._readonly:
+            self._limits.guard()
+        self._limits.reach = reach
+        return self._limits.statements
 
     def load_vectors(self) -> None:
         """Adds the vector functions, which databases without an index do not need."""

@@ -133,3 +133,26 @@ def test_a_bad_file_of_tenants_makes_no_key(
     with pytest.raises(Fault, match=told):
         commands.run(parser().parse_args(["key", "create", "--scope", "read", "--tenants", str(file), *words]), config)
     assert api_keys.read(config.data) == []
+
+
+def test_a_key_for_places_has_their_dialects_and_recall(said: Said, config: Config) -> None:
+    told = said("create", "--read", "brain:work", "--read", "graph", "--write", "paths:work/")
+    key = api_keys.read(config.data)[0]
+    assert (key.scope, key.dialects) == ("write", ("brain", "common", "graph", "paths"))
+    assert (key.read, key.write) == (("brain:work", "graph"), ("paths:work",))
+    assert "  write  reads brain:work,graph writes paths:work  " in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "A key needs --scope, or the places that it may --read or --write."),
+        (["--scope", "admin", "--read", "brain"], "--read and --write are instead of --scope and --dialect."),
+        (["--dialect", "paths", "--write", "paths:a"], "--read and --write are instead of --scope and --dialect."),
+        (["--write", "common"], "--write: 'common' must begin with one of "),
+    ],
+)
+def test_a_key_for_places_is_no_key_for_more(said: Said, options: list[str], message: str) -> None:
+    with pytest.raises(Fault) as caught:
+        said("create", *options)
+    assert caught.value.message.startswith(message)

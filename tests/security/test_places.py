@@ -1,0 +1,300 @@
+"""A key that is held to places sees nothing of any other: what is not granted does not exist for it."""
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from kernel.core.config import Config
+from kernel.server import app
+from tests.catalogue import Catalogue
+from tests.security.authenticated_server import Answer, House, house
+from tests.security.calls import CALLS, REST_CALLS
+
+AREAS = (  # databases of brain, and names of places elsewhere
+    "core",
+    "therapy",
+    "dnd",
+    "hlg",
+)
+PAGES = ("overview", "search?q=plan", "timeline", "calls", "review", "audit", "connect", "health", "keys")
+URIS = ("memory://paths/{area}/plan", "memory://paths", "memory://brain/{area}", "quipu://recall", "{id}")
+IDS = re.compile(r'"(?:id|\w+_id|\w+Id)": ?"?([\w-]+)')
+RUNS = [pytest.param(1, 400, id="some"), pytest.param(2, 20_000, id="many", marks=pytest.mark.slow)]
+
+
+def canary(area: str) -> str:
+    """A word that the memories of an area hold, and no others."""
+    return f"canary{area}bird"
+
+
+class Town(NamedTuple):
+    """A server with memories of four areas in each dialect, their ids, and four keys."""
+
+    house: House
+    admin: str
+    ids: Mapping[str, Sequence[str]]
+    keys: Mapping[str, tuple[str, frozenset[str]]]  # by name the secret, and the areas whose words it may see
+
+
+class Held(NamedTuple):
+    """A key as the tests describe it: the areas that it reads, and those that it writes, by dialect."""
+
+    read: Mapping[str, Sequence[str]]
+    write: Mapping[str, Sequence[str]]
+
+
+FORMS = {"paths": "{}", "files": "/memories/{}", "brain": "{}", "sessions": "{}", "scopes": "project:{project}"}
+KEYS: Mapping[str, Held] = {
+    "reads all of core": Held({dialect: ["core"] for dialect in FORMS}, {}),
+    "writes all of therapy": Held({}, {dialect: ["therapy"] for dialect in FORMS}),
+    "reads dnd and writes a folder": Held({"brain": ["dnd"], "scopes": ["dnd"]}, {"paths": ["dnd"]}),
+    "reads two": Held({"paths": ["core", "hlg"], "sessions": ["hlg"]}, {"brain": ["hlg"], "files": ["hlg"]}),
+}
+
+
+def text(answer: Answer) -> str:
+    assert answer.status < 300, answer.body
+    return answer.body.decode()
+
+
+def filled(house: House, key: str, area: str) -> list[str]:
+    """Stores memories of an area in every dialect; their ids, the project first."""
+    word = canary(area)
+
+    def tool(name: str, /, **arguments: Any) -> str:
+        return text(house.tool(name, arguments, key))
+
+    made = [tool("memory_project", action="create", name=area)]
+    project = IDS.findall(made[0])[0]
+    scope = {"scopeType": "project", "scopeId": project}
+    tool("add_memory", path=f"{area}/plan", content=f"The plan is {word}.")
+    tool("add_memory", path=f"{area}/inner/plan", content=f"The inner plan is {word}.")
+    tool("memory", command="create", path=f"/memories/{area}/plan.txt", file_text=f"The plan is {word}.")
+    made += [
+        tool("save_memory", db=area, content=f"The plan is {word}.", category="decision", tags=[word]),
+        tool("create_entity", db=area, name=f"Plan {word}", type="system"),
+        tool("save_note", db=area, title=f"Plan {word}", content=f"At ten {word}."),
+        tool("save_resource", db=area, title=f"Plan {word}"),
+        tool("remember", content=f"The plan `{word}.py` is {word}.", session_id=area, tags=word),
+        tool("memory_tool", action="add", name=f"plan-{word}", description=word, **scope),
+        tool("memory_guideline", action="add", name=f"plan-{word}", content=f"Plan {word}", **scope),
+        tool("memory_knowledge", action="add", title=f"plan {word}", content=f"Plan {word}", **scope),
+    ]
+    entry = IDS.findall(made[-1])[0]
+    tool("memory_tag", action="attach", entryType="knowledge", entryId=entry, tagName=f"tag-{word}")
+    return list(dict.fromkeys(IDS.findall("".join(made))))
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    data = tmp_path_factory.mktemp("town") / "data"
+    with house(Config(data=data, model=None)) as running:
+        admin = running.key()
+        running.told()
+        ids = {area: filled(running, admin, area) for area in AREAS}
+        running.tool("remember", {"content": "`canaryplainbird` of none", "session_id": "none"}, admin)
+        keys = {name: (key(running, held, ids), areas(held)) for name, held in KEYS.items()}
+        running.told()
+        yield Town(running, admin, ids, keys)
+
+
+def areas(held: Held) -> frozenset[str]:
+    return frozenset(area for side in held for each in side.values() for area in each)
+
+
+def key(running: House, held: Held, ids: Mapping[str, Sequence[str]]) -> str:
+    """Makes a key of these places; its secret."""
+
+    def places(side: Mapping[str, Sequence[str]]) -> list[str]:
+        return [
+            f"{dialect}:{FORMS[dialect].format(area, project=ids[area][0])}"
+            for dialect, each in side.items()
+            for area in each
+        ]
+
+    found = app.places(places(held.read), places(held.write))
+    return running.key("write" if held.write else "read", **found._asdict())
+
+
+def changed(value: Any, pool: Sequence[Any], by: random.Random) -> Any:
+    """The same arguments with some of their texts from the pool."""
+    if isinstance(value, dict):
+        return {
+            name: changed(each, pool, by) if name not in {"action", "command"} else each for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [changed(each, pool, by) for each in value]
+    return by.choice(pool) if isinstance(value, str) and by.random() < 0.6 else value
+
+
+def asked(town: Town, secret: str, by: random.Random) -> tuple[str, bytes]:
+    """One random request of a key: its description and the answer."""
+    area = by.choice(AREAS)
+    pool = [
+        area,
+        f"{area}/plan",
+        f"/memories/{area}",
+        f"/memories/{area}/plan.txt",
+        "plan",
+        *town.ids[area],
+        "/memories",
+    ]
+    match by.randrange(10):
+        case 0:
+            page = by.choice((*PAGES, f"memory?id=paths/{area}/plan", f"memory?id=brain:{area}/{by.choice(pool)}"))
+            return f"/ui/{page}", town.house.ask("GET", f"/ui/{page}", secret, headers={"accept": "text/html"}).body
+        case 1:
+            verb, path = by.choice(list(REST_CALLS))
+            body = changed(REST_CALLS[verb, path], pool, by)
+            path = path.replace("absent", by.choice(["memstore_memories", *pool]).strip("/"))
+            raw = None if body is None else json.dumps(body).encode()
+            headers = {"content-type": "application/json"}
+            return f"{verb} {path} {body}", town.house.ask(verb, path, secret, raw, headers).body
+        case 2:
+            method, params = by.choice(
+                [
+                    ("resources/list", {}),
+                    ("resources/read", {"uri": by.choice(URIS).format(area=area, id=by.choice(pool))}),
+                    ("prompts/list", {}),
+                    ("prompts/get", {"name": "recall", "arguments": {"query": "plan"}}),
+                    (
+                        "completion/complete",
+                        {
+                            "ref": {"type": "ref/resource", "uri": "memory://paths/{path}"},
+                            "argument": {"name": "path", "value": by.choice(["", area, area[:2]])},
+                        },
+                    ),
+                    (
+                        "completion/complete",
+                        {
+                            "ref": {"type": "ref/prompt", "name": "recall"},
+                            "argument": {"name": "scope", "value": by.choice(["", area])},
+                        },
+                    ),
+                ]
+            )
+            return f"{method} {params}", town.house.mcp(method, params, secret).body
+        case 3:
+            more = by.choice(
+                [
+                    {},
+                    {"as_of": "2100-01-01T00:00:00Z"},
+                    {"dialects": ["paths"]},
+                    {"detail": "text"},
+                    {"quarantined": True},
+                ]
+            )
+            arguments = {"query": by.choice(["plan", "the plan is", "inner plan ten", "bird", area]), **more}
+            return f"recall {arguments}", town.house.call("recall", arguments, secret).body
+        case _:
+            (tool, action), given = by.choice(list(CALLS.items()))
+            arguments = changed(given, pool, by)
+            return f"{tool} {action} {arguments}", town.house.call(tool, arguments, secret).body
+
+
+@pytest.mark.parametrize(("seed", "times"), RUNS)
+def test_no_answer_holds_a_word_of_a_place_that_was_not_granted(
+    town: Town, seed: int, times: int, catalogue: Catalogue
+) -> None:
+    by = random.Random(seed)
+    everything = {*map(canary, AREAS), "canaryplainbird"}
+    leaks, seen = list[str](), dict.fromkeys(town.keys, 0)
+    for _ in range(times):
+        name = by.choice(list(town.keys))
+        secret, allowed = town.keys[name]
+        request, body = asked(town, secret, by)
+        words = {word for word in everything if word.encode() in body}
+        seen[name] += bool(words)
+        if words - set(map(canary, allowed)):
+            leaks.append(f"{name}: {request}: {body[:300]!r}")
+        assert b"Internal error" not in body, (request, body)
+    assert leaks == []
+    assert min(seen.values()) > times // 100
+    catalogue("S30", injected="calls of keys held to places", times=times, outcome="no word of another place")
+
+
+def told(town: Town, name: str, tool: str, /, **arguments: Any) -> tuple[int, str]:
+    """Calls a tool with a key: status and body."""
+    answer = town.house.tool(tool, arguments, town.keys[name][0])
+    return answer.status, answer.body.decode()
+
+
+WRITER = "writes all of therapy"
+WRITES: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("add_memory", {"path": "{}/new", "content": "new"}),
+    ("replace_memory", {"path": "{}/new", "content": "newer"}),
+    ("drop_memory", {"path": "{}/new"}),
+    ("memory", {"command": "create", "path": "/memories/{}/new.txt", "file_text": "new"}),
+    ("memory", {"command": "delete", "path": "/memories/{}/new.txt"}),
+    ("save_memory", {"db": "{}", "content": "new", "category": "decision"}),
+    ("create_entity", {"db": "{}", "name": "new", "type": "system"}),
+    ("save_note", {"db": "{}", "title": "new", "content": "new"}),
+    ("remember", {"content": "The `new.py` is new.", "session_id": "{}"}),
+    ("memory_guideline", {"action": "add", "name": "new", "content": "new", "scopeType": "project", "scopeId": "{id}"}),
+)
+
+
+def at(arguments: Mapping[str, Any], town: Town, area: str) -> dict[str, Any]:
+    return {name: value.format(area, id=town.ids[area][0]) for name, value in arguments.items()}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), WRITES, ids=[f"{tool}-{number}" for number, (tool, _) in enumerate(WRITES)]
+)
+def test_a_key_writes_to_its_places_and_is_refused_elsewhere(
+    town: Town, tool: str, arguments: Mapping[str, Any]
+) -> None:
+    assert told(town, WRITER, tool, **at(arguments, town, "therapy"))[0] == 200
+    status, body = told(town, WRITER, tool, **at(arguments, town, "dnd"))
+    assert status in {403, 404}
+    assert "This key may not write to" in body or "not" in body.lower()
+
+
+def test_a_write_outside_is_refused_by_name(town: Town) -> None:
+    status, body = told(town, WRITER, "add_memory", path="dnd/secret", content="x")
+    assert (status, "message: This key may not write to paths:dnd/secret." in body) == (403, True)
+    status, body = told(town, "reads all of core", "read_memory", path="core/plan")
+    assert status == 200
+    assert told(town, "reads dnd and writes a folder", "save_memory", db="dnd", content="x", category="decision") == (
+        403,
+        "BLOCKED: This key may not write to brain:dnd.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read_memory", {"path": "{}"}),
+        ("replace_memory", {"path": "{}", "content": "x"}),
+        ("drop_memory", {"path": "{}"}),
+        ("delete_memory", {"db": "therapy", "id": "{}"}),
+        ("get_memory_history", {"memory_id": "{}"}),
+        ("memory_knowledge", {"action": "get", "id": "{}"}),
+        ("memory_knowledge", {"action": "deactivate", "id": "{}"}),
+        ("memory_project", {"action": "get", "id": "{}"}),
+        ("memory", {"command": "view", "path": "/memories/{}"}),
+        ("memory", {"command": "delete", "path": "/memories/{}"}),
+    ],
+)
+def test_a_memory_elsewhere_is_as_one_that_never_was(town: Town, tool: str, arguments: Mapping[str, str]) -> None:
+    def answers(key: str) -> tuple[int, str]:
+        given = {name: value.format(key) for name, value in arguments.items()}
+        status, body = told(town, WRITER, tool, **given)
+        return status, body.replace(key, "KEY")
+
+    for key in ("dnd/plan", "dnd", *town.ids["dnd"]):
+        assert answers(key) == answers("absent" + key), key
+
+
+def test_a_recall_sees_its_places_alone_and_those_in_full(town: Town) -> None:
+    def hits(key: str) -> set[str]:
+        answer = town.house.tool("recall", {"query": "plan", "limit": 50}, key)
+        return set(re.findall(r"canary(\w+)bird", answer.body.decode()))
+
+    seen = {name: hits(secret) for name, (secret, _) in town.keys.items()}
+    assert seen == {name: set(allowed) for name, (_, allowed) in town.keys.items()}
+    assert hits(town.admin) >= set(AREAS)
