@@ -16,7 +16,7 @@ from kernel.core.limits import BOUNDS, Limits
 from kernel.core.limits import PREFIX as LIMIT_PREFIX
 from kernel.core.times import span
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 FIRST_DIALECTS = ("paths", "common")  # whose tools a client gets, unless others are chosen
 DEFAULT_PORT = 7847
 PREFIX = "QUIPU_"
