@@ -31,8 +31,13 @@ _READY = {"status": "ready"}
 _AWAY = Fault("storage", "The database does not answer.")
 
 
-def routes(dispatch: Dispatch, ready: Callable[[], Ready], commands: Sequence[Command] = ()) -> list[Route]:
-    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant."""
+def routes(
+    dispatch: Dispatch, ready: Callable[[], Ready], commands: Callable[[], Sequence[Command]] = tuple
+) -> list[Route]:
+    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant.
+
+    The `commands` are asked for with the first document.
+    """
     pages = _ToolPages(dispatch, commands)
 
     return [
@@ -47,7 +52,7 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready], commands: Sequence[Co
 class _ToolPages:
     """The pages that list tools, encoded once for each grant."""
 
-    def __init__(self, dispatch: Dispatch, commands: Sequence[Command]) -> None:
+    def __init__(self, dispatch: Dispatch, commands: Callable[[], Sequence[Command]]) -> None:
         self._dispatch = dispatch
         self._commands = commands
         self._tool_list = cache(self._encode_tool_list)
@@ -81,7 +86,7 @@ class _ToolPages:
         return msgspec.json.encode({"tools": [_listed(entry) for entry in self._visible(grant)]})
 
     def _encode_openapi(self, grant: Grant) -> bytes:
-        commands = [command for command in self._commands if command.least <= grant.permission]
+        commands = [command for command in self._commands() if command.least <= grant.permission]
         return msgspec.json.encode(document(self._documented(grant), VERSION, commands))
 
 

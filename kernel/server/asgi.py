@@ -37,6 +37,7 @@ from kernel.store.store_state import note_keys
 
 if TYPE_CHECKING:
     from handlers.console.guide import GuideOf
+    from kernel.http.openapi import Command
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.operations.scheduled_backup import BackupLoop
@@ -171,10 +172,9 @@ class Application:
         # Imported at the first GET: the first tool call must not wait for it.
         from starlette.applications import Starlette
 
-        from handlers.console.command_routes import documented
         from kernel.http.routes import metrics_route, routes
 
-        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel), documented())
+        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel), _commands)
         if self.kernel.metrics is not None:
             from kernel.observe.metrics import MEDIA
 
@@ -252,6 +252,13 @@ def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastR
         return route(headers, body, finish)
 
     return noting
+
+
+def _commands() -> "Sequence[Command]":
+    """Return the commands for memories as the OpenAPI document has them, whose modules most servers never import."""
+    from handlers.console.command_routes import documented
+
+    return documented()
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:
