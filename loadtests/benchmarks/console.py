@@ -21,7 +21,7 @@ _QUESTIONS = 100
 _WARMING = 10
 _PAGES = ("overview", "timeline", "audit", "calls", "connect", "health", "memory", "search", "review", "keys")
 _MOST_MS, _MOST_OVER_RECALL_MS, _FIRST_BYTE_MS = 50.0, 10.0, 5.0
-_PAGE_BYTES, _STATIC_BYTES = 30_000, 20_000
+_PAGE_BYTES, _STATIC_BYTES = 40_000, 30_000
 _AT_SIZE = 1_000_000
 _STARTS = 7
 

@@ -20,6 +20,8 @@ _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the name of an element in We
 _UNPACKED = ROOT / ".venv-chromium"
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _PATIENCE = 30.0
+_MOST_TABS = 150
+TAB, ENTER, DOWN, CONTROL = "\ue004", "\ue007", "\ue015", "\ue009"  # as WebDriver names keys
 _PASSING = {"stale element reference", "no such element"}
 _GONE = "Node with given id does not belong to the document"  # chromedriver's unknown error for the same
 
@@ -91,6 +93,14 @@ class Browser:
     def act(self, actions: Any) -> None:
         """Performs actions of WebDriver."""
         self._send("POST", "/actions", {"actions": actions})
+
+    def tab_to(self, selector: str) -> None:
+        """Presses Tab until an element has the focus."""
+        wanted, pressed = self._find(selector), 0
+        while self._send("GET", "/element/active")[_ELEMENT] != wanted:
+            assert pressed < _MOST_TABS, f"Tab does not reach {selector}"
+            self.press(TAB)
+            pressed += 1
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script of the test returns; its promise is awaited."""

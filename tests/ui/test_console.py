@@ -16,7 +16,7 @@ from tests.security.authenticated_server import House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
 from tests.support.security_console import memories_of
 from tests.support.ui_console import FOREIGN_ELEMENTS, fill
-from tests.ui.browser import Browser
+from tests.ui.browser import CONTROL, DOWN, ENTER, Browser
 from tests.unit.sql.code import ROOT
 
 pytestmark = pytest.mark.ui
@@ -123,9 +123,6 @@ def test_keys_of_the_keyboard(browser: Browser, stores: dict[str, House]) -> Non
     assert browser.run("return document.activeElement.id") == "edited"
 
 
-CONTROL, ENTER, DOWN = "\ue009", "\ue007", "\ue015"
-
-
 def press_with_control(browser: Browser, key: str) -> None:
     kinds = [("keyDown", CONTROL), ("keyDown", key), ("keyUp", key), ("keyUp", CONTROL)]
     steps = [{"type": kind, "value": value} for kind, value in kinds]
@@ -186,6 +183,68 @@ data.items.add(new File(['{"type":"entity","name":"Zoe","entityType":"person","o
 document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
 """)
     browser.wait("main", "memory.jsonl is taken for server-memory")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "width"), [(True, 1280), (False, 1280), (True, 390)], ids=["desk", "no scripts", "phone"]
+)
+def test_walk_with_the_keyboard_alone(
+    browser: Browser, empty: House, tmp_path: Path, scripts: bool, width: int
+) -> None:
+    fill(empty)
+    file = tmp_path / "memory.jsonl"
+    file.write_text('{"type":"entity","name":"Zoe","entityType":"person","observations":["Zoe plays the cello."]}\n')
+    browser.look(scripts=scripts, width=width)
+
+    def enter(selector: str) -> None:
+        browser.tab_to(selector)
+        browser.press(ENTER)
+
+    browser.open(at(empty, "/ui"))
+    browser.tab_to("#find")
+    browser.press("when is the automobil in the garrage" + ENTER)
+    browser.wait(".hits", "My automobile goes to the garage in May.")
+    enter(".hits .id")
+    browser.wait("h1", "My automobile goes to the garage")
+    enter("#edit summary")
+    browser.tab_to("#edited")
+    browser.press(" Really.")
+    enter("#edit form button")
+    browser.wait(".notice", "Saved.")
+    enter("form:has(#from) button")
+    browser.wait("form:has(#from) + .diff", "Really.")
+
+    enter("nav a[href='/ui/search']")
+    browser.wait("h1", "Search")
+    for number in (1, 2, 3):
+        browser.tab_to(f".hits li:nth-child({number}) input")
+        browser.press(" ")
+    enter("button[formaction='/ui/do/forget-selected']")
+    browser.wait("main", "Undo all 3")
+    enter("form[action='/ui/do/undo-several'] button")
+    browser.wait(".notice", "Undone.")
+
+    enter(".brand")
+    browser.wait("h1", "Overview")
+    enter(".title a[href='/ui/import']")
+    browser.wait("h1", "Import")
+    browser.tab_to("#file")
+    browser.choose("#file", file)
+    enter("form[action='/ui/do/import'] button")
+    browser.wait("main", "memory.jsonl is taken for server-memory")
+    enter("form[action='/ui/do/import-kept'] button")
+    browser.wait(".notice", "Imported.")
+
+    enter("nav a[href='/ui/connect']")
+    browser.wait("main", "quipu setup --client claude-code")
+    enter("nav a[href='/ui/keys']")
+    browser.wait("h1", "Keys")
+    browser.tab_to("#name")
+    browser.press("laptop")
+    enter("form[action='/ui/do/create-key'] button")
+    browser.wait("main", "From now on every client needs a key")
+    browser.look()
+    check_quiet(browser, empty)
 
 
 def test_a_dismissed_banner_stays_away(browser: Browser, empty: House) -> None:
