@@ -1,21 +1,25 @@
 """Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import UNSET, Struct
 
-from handlers.common import as_of
+from handlers.common import as_of, hooks
 from handlers.common.filters import SETTINGS
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
 from handlers.common.prompts import PROMPTS, complete
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
+from handlers.common.scoring import ScoredDocument
 from handlers.common.skill import SKILL
 from handlers.common.view import RESOURCES, URI
 from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.tools import Hints, Reply, Tool, read
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
+from kernel.memories import witness
 from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
@@ -34,7 +38,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         items, count = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now), count), whole)
+        answer = page(RankedResults(_witnessed(tx, items, request), [], "", SeenPage(0, tx.now), count), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
@@ -44,8 +48,16 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     start = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
     filters = search_query.filters
     count = as_of.count_unrecorded(tx, filters) if filters.at else UNSET
-    results = RankedResults(ranking.items, _signals(candidates), sought, start, count, ranking.below, ranking.expired)
+    items = _witnessed(tx, ranking.items, request)
+    results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired)
     return page(results, request)
+
+
+def _witnessed(tx: Tx, items: Sequence[ScoredDocument], request: Recall) -> Sequence[ScoredDocument]:
+    """Return hits with what has changed of the places that they name; of a time in the past nothing is said."""
+    if request.as_of or not (stale := witness.stale(tx, [item.document.doc for item in items])):
+        return items
+    return [item._replace(stale=stale.get(item.document.doc, "")) for item in items]
 
 
 def _signals(candidates: Candidates | None) -> list[str]:
@@ -82,7 +94,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     offers=Offers(resources=RESOURCES, prompts=PROMPTS, complete=complete, skills=(SKILL,)),
-    settings=SETTINGS,
+    settings=(*SETTINGS, *hooks.SETTINGS),
     rest=METHODS,
     reads_all_dialects=True,
 )

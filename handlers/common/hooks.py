@@ -16,16 +16,20 @@ from handlers.common.prime import (
     LEAST_TOKENS,
     MOST_HITS,
     PROMPT_FLOOR,
+    Mark,
     Prime,
     compose,
     hit_lines,
     hits_above,
+    marked,
     prime,
     primed,
 )
 from kernel.calls.dialect import RestMethod
+from kernel.calls.settings import Setting, flag, setting
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
+from kernel.memories import witness
 from kernel.memories.briefing import Handoff, HookSessions, Project
 from kernel.security.rules.secrets import find_secret
 from kernel.store.transaction import Tx
@@ -41,6 +45,8 @@ _NAMES: Mapping[Client, Mapping[Event, str]] = {
     "gemini": {"session-start": "SessionStart", "first-prompt": "BeforeAgent"},
 }
 
+RECORD_SHOWN = "QUIPU_RECORD_SHOWN"
+SETTINGS = (Setting(RECORD_SHOWN, True, flag, "record which memories hooks add to a session, by id"),)
 MOST_BODY_BYTES = 65_536
 _PROMPT_TOKENS = 400
 _LEAST_PROMPT_CHARS = 15
@@ -56,7 +62,8 @@ Text = Annotated[str, Meta(max_length=MOST_BODY_BYTES)] | None
 class HookInput(Struct):
     """The fields of an event, under the clients' own names; all others are dropped at once.
 
-    `root` and `intro` are added by `quipu hook`: the root of the repository, and the text of its `.quipu/prime.md`.
+    `root`, `intro` and `mark` are added by `quipu hook`: the root of the repository, the text of its `.quipu/prime.md`,
+    and digits between which it gets the places to compare.
     """
 
     client: Client
@@ -69,15 +76,17 @@ class HookInput(Struct):
     compact_summary: Text = None
     root: Text = None
     intro: Text = None
+    mark: Mark = ""
     budget: Annotated[int, Meta(ge=LEAST_TOKENS, le=DEFAULT_TOKENS)] = DEFAULT_TOKENS
 
 
 class HookOutput(Struct):
-    """An addition to the conversation; empty for nothing."""
+    """An addition to the conversation, empty for nothing, and the ids of the memories in it."""
 
     client: Client
     event: Event
     text: str = ""
+    ids: list[str] = []
 
 
 def session_start(tx: Tx, request: HookInput) -> HookOutput:
@@ -90,11 +99,11 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
         return answer
     # A session that was compacted has the summary in its context.
     left_out = ("handoff",) if request.source == "compact" else ()
-    prime_request = Prime(_folder(request), budget=request.budget, intro=request.intro or "")
+    prime_request = Prime(_folder(request), budget=request.budget, intro=request.intro or "", mark=request.mark)
     lines = primed(tx, prime_request, left_out)
     if session:
         sessions.start(session, tx.now, prime_request.root, lines.ids)
-    answer.text = lines.text
+    answer.text, answer.ids = lines.text, lines.ids
     return answer
 
 
@@ -110,8 +119,15 @@ def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
     if ids is None:
         return answer
     hits = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, ids)
-    answer.text = compose(_ABOUT_PROMPT, hit_lines(hits), _PROMPT_TOKENS).text
+    lines = compose(_ABOUT_PROMPT, marked(tx, hit_lines(hits), request.mark), _PROMPT_TOKENS)
+    answer.text, answer.ids = lines.text, lines.ids
     return answer
+
+
+def _record_shown(tx: Tx, request: HookInput, answer: HookOutput) -> None:
+    session = _session(request)
+    if session and answer.ids and setting(tx, RECORD_SHOWN):
+        witness.record_shown(tx, session, answer.event, answer.ids)
 
 
 def post_compact(tx: Tx, request: HookInput) -> HookOutput:
@@ -173,9 +189,10 @@ def _method(event: Event, tool: Tool) -> RestMethod:
     return RestMethod("POST", f"/hook/{{client}}/{event}", hook_tool, client="client", body=MOST_BODY_BYTES)
 
 
+_SHOWN = Hooks(after_read=_record_shown)
 METHODS: tuple[RestMethod, ...] = (
-    _method("session-start", read(session_start, permission="read")),
-    _method("first-prompt", read(first_prompt, permission="read")),
+    _method("session-start", read(session_start, permission="read", hooks=_SHOWN)),
+    _method("first-prompt", read(first_prompt, permission="read", hooks=_SHOWN)),
     _method(
         "post-compact",
         write(post_compact, Hints(destructive=True), permission="write", hooks=Hooks(texts=_texts_to_embed)),

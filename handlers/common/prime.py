@@ -10,6 +10,7 @@ from handlers.common.filters import is_left_out
 from handlers.common.retrieval import find, prepare
 from handlers.common.schemas import Floor, Recall
 from kernel.core.checkout import has_controls
+from kernel.memories import witness
 from kernel.memories.briefing import Part, Project, Remark
 from kernel.search import index
 from kernel.search.index import Document
@@ -33,6 +34,13 @@ _TITLES: dict[str, str] = {
 }
 
 
+# Around what a client replaces by two words on the places that a memory names, see kernel.cli.witness.
+Mark = Annotated[
+    str, Meta(description="Random digits, between which the client gets what to compare", pattern="^([0-9a-f]{32})?$")
+]
+_MARK_BYTES = 48  # for the words in the place of a mark
+
+
 class Prime(Struct, forbid_unknown_fields=True):
     """A project, and what else to look for."""
 
@@ -40,6 +48,7 @@ class Prime(Struct, forbid_unknown_fields=True):
     query: Annotated[str, Meta(description="A question whose answers are shown too", max_length=4096)] = ""
     budget: Annotated[int, Meta(description="Most tokens", ge=LEAST_TOKENS, le=MOST_TOKENS)] = DEFAULT_TOKENS
     intro: Annotated[str, Meta(description="Text of .quipu/prime.md in that folder", max_length=65_536)] = ""
+    mark: Mark = ""
 
 
 class Primed(Struct):
@@ -60,6 +69,8 @@ class _Line(NamedTuple):
     part: str
     id: str
     text: str
+    document: Document | None = None
+    mark: str = ""
 
 
 def prime(tx: Tx, request: Prime) -> Primed:
@@ -74,7 +85,16 @@ def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
     project = Project.at(request.root)
     remarks = [line for line in _remarks(tx, project) if line.part not in left_out]
     lines = [*remarks, *_hits(tx, request.query, {line.id for line in remarks})]
+    lines = marked(tx, lines, request.mark)
     return compose(_intro(project), [*_note(tx, request), *lines], request.budget) if lines else Primed("", 0, [])
+
+
+def marked(tx: Tx, lines: Sequence[_Line], mark: str) -> Sequence[_Line]:
+    """Return lines with the marks of the places that their memories name, if the client has sent one."""
+    if not mark:
+        return lines
+    marks = witness.marks(tx, [line.document for line in lines if line.document], mark)
+    return [line._replace(mark=marks.get(line.document.doc, "")) if line.document else line for line in lines]
 
 
 def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
@@ -86,10 +106,11 @@ def compose(intro: str, lines: Sequence[_Line], budget: int) -> Primed:
         return Primed("", 0, [])
     body: list[str] = []
     for part, title in _TITLES.items():
-        texts = [line.text for line in fitting if line.part == part]
+        texts = [line.text + line.mark for line in fitting if line.part == part]
         body += [title, *texts] if texts else []
     text = "\n".join([intro, fence.NOTICE, fence.OPEN, *body, fence.CLOSE]) + "\n"
-    return Primed(text, fence.tokens(text), [line.id for line in fitting if line.id])
+    surplus = sum(len(line.mark) - _MARK_BYTES for line in fitting if line.mark)
+    return Primed(text, fence.tokens(text) - surplus // fence.BYTES_PER_TOKEN, [line.id for line in fitting if line.id])
 
 
 def hits_above(tx: Tx, query: str, floor: Floor, limit: int, seen_ids: Collection[str] = ()) -> list[Document]:
@@ -111,7 +132,7 @@ def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
     rules = int(room * _RULES_SHARE)
     for line in lines:
         title = 0 if line.part in titled_parts else len(_TITLES[line.part]) + 1
-        size = len(line.text.encode()) + 1 + title
+        size = len(line.text.encode()) + 1 + title + (_MARK_BYTES if line.mark else 0)
         if size > room or (line.part == "rule" and size > rules):
             continue
         fitting.append(line)
@@ -175,12 +196,12 @@ def _documents(tx: Tx, remarks: Sequence[Remark]) -> dict[tuple[str, str], Docum
 def _remark(remark: Remark, document: Document) -> _Line:
     if remark.whole:
         text = fence.harmless(fence.without_private(remark.text).strip())[:_WHOLE_CHARS].replace("\n", "\n  ")
-        return _Line(remark.part, f"{document.space}/{document.key}", _item(text, document))
+        return _Line(remark.part, f"{document.space}/{document.key}", _item(text, document), document)
     return _line(remark.part, document, remark.text, _CHARS[remark.part])
 
 
 def _line(part: Part | str, document: Document, text: str, limit: int) -> _Line:
-    return _Line(part, f"{document.space}/{document.key}", _item(fence.line(text, limit), document))
+    return _Line(part, f"{document.space}/{document.key}", _item(fence.line(text, limit), document), document)
 
 
 def _item(text: str, document: Document) -> str:

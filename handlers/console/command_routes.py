@@ -33,7 +33,7 @@ from kernel.security.permissions import Caller, Permission, with_client_name
 PREFIX = "/memories/"
 _STYLES: Mapping[str, Style] = {style: style for style in get_args(Style)}
 _MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8", "colour": b"text/plain; charset=utf-8"}
-_WRITING = ("add", "edit", "forget", "undo")
+_WRITING = ("add", "edit", "forget", "undo", "witness")
 _LEAST = {
     **dict.fromkeys(COMMANDS, Permission.read),
     **dict.fromkeys(_WRITING, Permission.write),
@@ -81,6 +81,7 @@ class CommandRoutes:
             return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
         options = parse_qs(scope["query_string"].decode("latin-1"))
         style, in_seconds = _STYLES.get(options.get("as", ["json"])[-1]), options.get("times") == ["seconds"]
+        mark = options.get("mark", [""])[-1]
         if style is None:
             raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
         body = await read_arguments(headers, receive, self._limits)
@@ -91,7 +92,7 @@ class CommandRoutes:
         if name == "add":  # one call; others make several
             caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
         async with self._access.dispatch_of(caller) as dispatch:
-            result = await run_command(dispatch, caller, name, body)
+            result = await run_command(dispatch, caller, name, body, mark, plain=style == "json")
         output = printed(name, result, style, in_seconds=in_seconds)
         return HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
 

@@ -1,8 +1,8 @@
 """The commands for memories, `quipu recall` and its like: they run in a server, or on the file."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -18,11 +18,12 @@ from handlers.console.actions import (
     forget_as_asked,
     take_back,
     with_until,
+    write,
 )
 from handlers.console.erasing import About, Erase, erasable, erase
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
-from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read
+from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read, require
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
@@ -32,9 +33,12 @@ from kernel.calls.dispatch import Dispatch
 from kernel.calls.retries import first_targets
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
+from kernel.memories import witness
+from kernel.search import index
 from kernel.search.confidence import Verdict
-from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
 
@@ -43,7 +47,12 @@ _PAGE = 100  # the most that recall answers at once
 _LIMIT = {"max_tokens": 100_000}
 _NAME_CHARS = 60
 _UNCHANGED = "unchanged"
+_MARK = regex("[0-9a-f]{32}")
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
+Number = Annotated[int, Meta(ge=0, le=2**53)]
+Part = Annotated[str, Meta(max_length=320)]
+State = Annotated[str, Meta(pattern=r"^(changed since|gone now|moved to [\w@.+~/-]{1,300})?$")]
+Seen = tuple[Number, Part, Part, Number, Part, State]
 
 
 class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -87,6 +96,13 @@ class One(Struct, forbid_unknown_fields=True):
     id: Id
 
 
+class Witness(Struct, forbid_unknown_fields=True):
+    """The places in a project that a client has seen: document, path, symbol, line, digest and state of each."""
+
+    project: Annotated[str, Meta(min_length=1, max_length=256)]
+    seen: Annotated[list[Seen], Meta(max_length=1024)]
+
+
 class Undo(Struct, forbid_unknown_fields=True):
     """A call by its number in the audit."""
 
@@ -115,6 +131,8 @@ class Hit(Struct, omit_defaults=True):
     scope: str | UnsetType = UNSET
     provenance: Origin = msgspec.field(default_factory=Origin)
     flag: str | UnsetType = UNSET
+    stale: str | UnsetType = UNSET
+    witness: str = ""
 
 
 class _Page(Struct):
@@ -154,6 +172,12 @@ class Changed(Struct):
     done: str
     call: int
     version: str
+
+
+class Kept(Struct):
+    """How many places were kept."""
+
+    kept: int
 
 
 class Undone(Struct):
@@ -248,6 +272,29 @@ async def undo(dispatch: Dispatch, visit: Visit, request: Undo) -> Undone:
     return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
 
 
+async def keep_seen(dispatch: Dispatch, visit: Visit, request: Witness) -> Kept:
+    """Keeps what a client has seen of the places that memories name."""
+    require(visit, "witness", Permission.write)
+    if allowed_dialects(visit) is not None:
+        raise Forbidden("witness", None)
+    kept = await write(dispatch, visit, lambda tx: witness.keep(tx, request.project, request.seen), "witness")
+    return Kept(kept)
+
+
+async def mark_places(dispatch: Dispatch, visit: Visit, hits: Sequence[Hit], mark: str, *, plain: bool) -> None:
+    """Adds to hits what their client compares with its checkout, between two copies of its mark."""
+
+    def marks(tx: Tx) -> dict[str, str]:
+        keys = [(space, key) for space, _, key in (hit.id.partition("/") for hit in hits)]
+        memories = index.documents(tx, index.doc_ids(tx, keys))
+        by_doc = witness.marks(tx, memories.values(), mark, plain=plain)
+        return {f"{memories[doc].space}/{memories[doc].key}": text for doc, text in by_doc.items()}
+
+    by_id = await read(dispatch, visit, marks)
+    for hit in hits:
+        hit.witness = by_id.get(hit.id, "")
+
+
 async def stats(dispatch: Dispatch, visit: Visit, _request: Nothing) -> Stats:
     """Return the counts of the memories the caller may see."""
     dialects, sizes = allowed_dialects(visit), dispatch.store.load()
@@ -269,6 +316,7 @@ COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
     "erasable": (About, erasable),
     "erase": (Erase, erase),
     "undo": (Undo, undo),
+    "witness": (Witness, keep_seen),
     "stats": (Nothing, stats),
 }
 
@@ -280,14 +328,19 @@ def local_caller(data: Path, tenant: str) -> Caller:
     return Caller(TERMINAL, FULL_ACCESS, tenant)
 
 
-async def run_command(dispatch: Dispatch, caller: Caller, name: str, arguments: bytes) -> Result:
-    """Return the result of a command; raises Fault, and Forbidden."""
+async def run_command(
+    dispatch: Dispatch, caller: Caller, name: str, arguments: bytes, mark: str = "", *, plain: bool = False
+) -> Result:
+    """Return the result of a command, that of recall with the marks of its client; raises Fault, and Forbidden."""
     request, command = COMMANDS[name]
     try:
         values: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
     except UNREADABLE as error:
         raise Fault("invalid", f"{name}: {error}") from None
-    return await command(dispatch, Visit(caller, {}), values)
+    result = await command(dispatch, Visit(caller, {}), values)
+    if isinstance(values, Recall) and not values.as_of and _MARK.fullmatch(mark):
+        await mark_places(dispatch, Visit(caller, {}), cast("list[Hit]", result), mark, plain=plain)
+    return result
 
 
 def _fields(request: Struct) -> dict[str, Any]:

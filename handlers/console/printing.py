@@ -82,7 +82,7 @@ class _Lines:
         origin = row.provenance
         about = f"{self._minute(origin.updated_at)}  {one_word(origin.actor)}"
         answers = "" if row.verdict is UNSET else self._paint(_COLOURS[row.verdict], ANSWERS[row.verdict]) + "  "
-        yield f"{self._id(row.id)}  {answers}{self._paint(_DIM, about)}"
+        yield f"{self._id(row.id)}  {answers}{self._paint(_DIM, about)}{row.witness}"
         if row.flag is not UNSET:
             yield self._paint(_YELLOW, f"  looks written to steer agents: {row.flag}")
         lines = _lines(row.text)

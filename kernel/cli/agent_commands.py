@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernel.cli import hook_client
+from kernel.cli import hook_client, witness
 from kernel.cli.output import note, show
 from kernel.core.config import Config
 from kernel.core.errors import Fault
@@ -20,7 +20,8 @@ _PRIVACY = """What hooks do:
   sent before the server has proved that it can read your data directory, or knows your key.
   They send the folder and the id of a session, and of a prompt the first 2,000 characters, to search for it. Prompts,
   tool calls, files and transcripts are never stored.
-  Stored is one thing: the summary that Claude Code makes when it compacts a session, as a memory of kind handoff.
+  Stored is the summary that Claude Code makes when it compacts a session, as a memory of kind handoff; the ids of the
+  memories that a session got, unless QUIPU_RECORD_SHOWN=0; and digests of the places in files that memories name.
   <private> passages are cut out of it, and what holds keys or passwords is not stored at all.
   What a hook has added to a conversation stands between tags, and is never stored again.
 Switch them off: an empty file .quipu/off in a project, QUIPU_HOOKS_OFF=FOLDER for all below, QUIPU_HOOKS=0 for all.
@@ -38,6 +39,7 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
         "query": arguments.query,
         "budget": arguments.budget,
         "intro": intro or None,
+        "mark": (mark := os.urandom(16).hex()),
     }
     tool = next(method.tool for dialect in app.DIALECTS for method in dialect.rest if method.path == "/prime")
     try:
@@ -59,6 +61,7 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     access, *_ = app.open_data(config, context)
     with closing(access), open_reader(config.file, context) as db:
         answer: Any = db.read(CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
+    answer.text = witness.judged(answer.text.encode(), mark, str(arguments.project))[0].decode()
     if answer.text:
         show(answer, answer.text.removesuffix("\n"), as_json=arguments.json)
     return 0

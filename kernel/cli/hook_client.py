@@ -11,14 +11,15 @@ from time import monotonic, sleep
 
 TYPE_CHECKING = False  # `typing` takes as long as the rest
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from socket import socket
 
-    from kernel.cli import local_client
+    from kernel.cli import local_client, witness
     from kernel.core import checkout
 elif __name__ == "quipu_memory.hook_client":  # in the wheel, if another package may be called `kernel`
-    from quipu_memory import checkout, local_client
+    from quipu_memory import checkout, local_client, witness
 else:
-    from kernel.cli import local_client
+    from kernel.cli import local_client, witness
     from kernel.core import checkout
 
 # Seconds for each event, the start of the interpreter not included.
@@ -27,6 +28,7 @@ CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode")
 DEFAULT_URL = "http://127.0.0.1:7847"
 OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "prime.md")
 PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.proof
+WITNESS_PATH = "/memories/witness"
 _MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
 _MOST_INTRO = 8192
 # Of the fields of a client only these leave the process, cut to so many characters.
@@ -47,9 +49,10 @@ def main(words: list[str]) -> None:
     limit = EVENTS[words[0]]
     start_new_thread(_end_after, (limit,))
     try:
-        answer = run(words, dict(os.environ), monotonic() + limit)
+        answer, tell = run(words, dict(os.environ), monotonic() + limit)
         if answer:
             os.write(1, answer)
+        tell()  # afterwards: the client has its answer even if this takes longer than the time of the event
     finally:
         if debug and sys.exc_info()[0] is not None:
             import traceback
@@ -69,11 +72,13 @@ def option(words: list[str], name: str) -> str:
     return words[at + 1] if at + 1 < len(words) else ""
 
 
-def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes:
-    """Return the output of a hook; empty if there is nothing to say, or if it is switched off."""
+def run(words: list[str], environment: dict[str, str], deadline: float) -> "tuple[bytes, Callable[[], object]]":
+    """Return the output of a hook, and what tells the server which places of the checkout were seen; empty if there is
+    nothing to say, or if it is switched off.
+    """
     content = _read(0)
     if not content or environment.get("QUIPU_HOOKS") == "0":
-        return b""
+        return b"", bytes
     import json
 
     fields = json.loads(content)
@@ -81,9 +86,9 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes
     folder = fields.get("cwd") or roots[0] or os.getcwd()
     root = project_root(folder)
     if is_off(root, environment):
-        return b""
+        return b"", bytes
     body = {name: fields[name][:most] for name, most in _FIELDS.items() if isinstance(fields.get(name), str)}
-    body["root"] = root
+    body["root"], body["mark"] = root, os.urandom(16).hex()
     intro, problem = read_intro(root) if words[0] == "session-start" else ("", "")
     if problem:
         os.write(2, f"quipu: {problem}\n".encode(errors="replace"))
@@ -92,7 +97,10 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> bytes
     url = option(words, "--url") or environment.get("QUIPU_URL") or DEFAULT_URL
     path = f"/hook/{option(words, '--client')}/{words[0]}"
     data = option(words, "--data") or local_client.default_data(environment)
-    return post(url, path, _key(words, environment), json.dumps(body).encode(), data, deadline)
+    key = _key(words, environment)
+    answer = post(url, path, key, json.dumps(body).encode(), data, deadline)
+    shown, news = witness.judged(answer, body["mark"], folder)
+    return shown, lambda: news and post(url, WITNESS_PATH, key, news, data, deadline)
 
 
 def read_intro(root: str) -> tuple[str, str]:

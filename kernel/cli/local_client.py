@@ -61,7 +61,9 @@ def token(data: str) -> str:
     return words[2] if len(words) == 3 else ""
 
 
-def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "main") -> tuple[int, bytes] | None:
+def ask(
+    server: Server, command: str, body: bytes, style: str, tenant: str = "main", mark: str = ""
+) -> tuple[int, bytes] | None:
     """Return status and body of the answer; None if no process listens, and nothing was sent.
 
     Raises TimeoutError, ConnectionError or another OSError if it is not known whether the server has done it.
@@ -76,7 +78,7 @@ def ask(server: Server, command: str, body: bytes, style: str, tenant: str = "ma
             return None
         authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = (
-            f"POST {path(command, style)} HTTP/1.1",
+            f"POST {path(command, style, mark)} HTTP/1.1",
             f"host: {authority}",
             f"x-quipu-local: {token}",
             f"x-quipu-tenant: {tenant}",
@@ -95,8 +97,8 @@ def seconds_for(command: str) -> float:
     return _ERASING_SECONDS if command == "erase" else _SECONDS
 
 
-def path(command: str, style: str) -> str:
-    return f"/memories/{command}?as={style}&times=seconds"
+def path(command: str, style: str, mark: str) -> str:
+    return f"/memories/{command}?as={style}&times=seconds&mark={mark}"
 
 
 def in_local_time(output: bytes) -> bytes:

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from kernel.cli import client_entries, local_client, output
+from kernel.cli import client_entries, local_client, output, witness
 from kernel.cli.erasure import forget_about
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
@@ -30,8 +31,8 @@ _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _STDIN = "-"
 _PREFIX = "quipu-edit-"
-# Status and body of the answer to a command with a body and a style; it sends no request twice.
-Send = Callable[[str, bytes, "Style"], tuple[int, bytes]]
+# Status and body of the answer to a command with a body, a style and a mark; it sends no request twice.
+Send = Callable[[str, bytes, "Style", str], tuple[int, bytes]]
 
 
 class _Error(msgspec.Struct):
@@ -116,9 +117,14 @@ def _check_text(name: str, text: str) -> None:
 
 def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> str:
     """Return the output of a command; raises Fault."""
-    status, body = send(command, msgspec.json.encode(request), style)
+    mark = os.urandom(16).hex()
+    status, body = send(command, msgspec.json.encode(request), style, mark)
     if status == http.HTTPStatus.OK:
-        return local_client.in_local_time(body).decode("utf-8", "replace")
+        shown, news = witness.judged(body, mark, ".")
+        if news:
+            with suppress(Fault):  # the answer is there without it
+                send("witness", news, "json", "")
+        return local_client.in_local_time(shown).decode("utf-8", "replace")
     try:
         message = msgspec.json.decode(body, type=_Failed).error.message
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -154,21 +160,21 @@ def _sender(arguments: argparse.Namespace, config: Config) -> Send:
     server = None if config.store else local_client.find(str(config.data))
     on_file = _on_file(config)
 
-    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+    def send(command: str, body: bytes, style: "Style", mark: str) -> tuple[int, bytes]:
         if server is None:
-            return on_file(command, body, style)
+            return on_file(command, body, style, mark)
         try:
-            answer = local_client.ask(server, command, body, style, config.tenant)
+            answer = local_client.ask(server, command, body, style, config.tenant, mark)
         except OSError as error:
             reason = "has not answered in time" if isinstance(error, TimeoutError) else "has hung up"
             raise Fault("busy", f"The server on port {server[1]} {reason}. {_UNKNOWN}") from None
-        return on_file(command, body, style) if answer is None else answer
+        return on_file(command, body, style, mark) if answer is None else answer
 
     return send
 
 
 def _on_file(config: Config) -> Send:
-    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+    def send(command: str, body: bytes, style: "Style", mark: str) -> tuple[int, bytes]:
         from handlers.console.commands import local_caller, run_command
         from handlers.console.printing import printed
         from kernel.operations.replica import is_replica
@@ -179,7 +185,7 @@ def _on_file(config: Config) -> Send:
             app.require_database(config)
         kernel = app.open_kernel(config._replace(follow=is_replica(config.data)))
         try:
-            result = asyncio.run(run_command(kernel.dispatch, caller, command, body))
+            result = asyncio.run(run_command(kernel.dispatch, caller, command, body, mark, plain=style == "json"))
         finally:
             kernel.store.close()
         return 200, printed(command, result, style, in_seconds=True).encode("utf-8", "replace")
@@ -193,7 +199,7 @@ def _at_url(url: str, key: str) -> Send:
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
 
-    def send(command: str, body: bytes, style: "Style") -> tuple[int, bytes]:
+    def send(command: str, body: bytes, style: "Style", mark: str) -> tuple[int, bytes]:
         connection = connect(parts.hostname or "", parts.port, timeout=local_client.seconds_for(command))
         try:
             connection.connect()
@@ -201,7 +207,9 @@ def _at_url(url: str, key: str) -> Send:
             reason = getattr(error, "strerror", None) or error
             raise Fault("busy", f"No answer from {url}: {reason}.") from None
         try:
-            connection.request("POST", f"{parts.path.rstrip('/')}{local_client.path(command, style)}", body, headers)
+            connection.request(
+                "POST", f"{parts.path.rstrip('/')}{local_client.path(command, style, mark)}", body, headers
+            )
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
         except (OSError, ValueError, http.client.HTTPException) as error:

@@ -75,6 +75,13 @@ def read_text(root: str, name: str, most: int) -> str:
 def main_worktree(here: str) -> str:
     """Return the root of the repository of a linked worktree, from its `.git` file; empty if that repository does not
     say so.
+    """
+    own = linked_git(here)
+    return os.path.dirname(os.path.dirname(os.path.dirname(own)))
+
+
+def linked_git(here: str) -> str:
+    """Return the folder of a linked worktree in its repository; empty if that repository does not list it.
 
     Anybody can write into a `.git` file that it belongs to a repository; only the user's own lists its worktrees.
     """
@@ -90,7 +97,7 @@ def main_worktree(here: str) -> str:
             or not os.path.samefile(os.path.join(own, listed_file), os.path.join(here, ".git"))
         ):
             return ""
-        return os.path.dirname(real)
+        return own
     except (OSError, ValueError, Refused):
         return ""
 

@@ -184,7 +184,9 @@ def test_answer_is_printed_and_only_what_the_event_needs_is_sent(stub: Callable[
     sent = given(cwd=str(root / "src"), transcript_path="/secret", tool_input={"a": 1}, user_email="ada@example.com")
 
     assert run("session-start", sent, "--url", made.url, QUIPU_KEY="k-1") == (0, ANSWER, b"")
-    assert made.body == {**START, "cwd": str(root / "src"), "root": str(root), "intro": "Ask Ada."}
+    mark = made.body["mark"]
+    body = {**START, "cwd": str(root / "src"), "root": str(root), "intro": "Ask Ada.", "mark": mark}
+    assert (made.body, len(mark)) == (body, 32)
     assert b"authorization: Bearer k-1\r\n" in made.received[0]
     assert made.received[0].startswith(b"POST /hook/claude/session-start HTTP/1.1\r\n")
 
@@ -279,7 +281,7 @@ def test_neither_the_kernel_nor_slow_modules_are_imported(tmp_path: Path) -> Non
     """What `quipu hook` of the wheel imports: its own module, and of the library what the event needs."""
     package = tmp_path / "quipu_memory"
     package.mkdir()
-    for name in ("cli/hook_client.py", "cli/local_client.py", "core/checkout.py"):
+    for name in ("cli/hook_client.py", "cli/local_client.py", "cli/witness.py", "core/checkout.py"):
         shutil.copy(ROOT / "kernel" / name, package)
     code = (
         "import sys; before = set(sys.modules); from quipu_memory import hook_client; import time\n"

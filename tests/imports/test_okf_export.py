@@ -122,6 +122,7 @@ def test_every_table_is_exported_or_derived(shell: Shell) -> None:
     assert others == {
         "audit",
         "audit_answer",
+        "audit_shown",
         "doc",
         "doc_block",
         "doc_day",
@@ -133,6 +134,7 @@ def test_every_table_is_exported_or_derived(shell: Shell) -> None:
         "doc_dropped",
         "doc_release",
         "doc_vector",
+        "doc_witness",
         "history",
         "setting",
         "undo",

@@ -115,7 +115,7 @@ def hook(
         text = json.dumps({**given, "compact_summary": SUMMARY}).encode()
         monkeypatch.setattr(hook_client, "_read", lambda _: text)
         words = [event, "--client", client, "--url", "http://127.0.0.1:1"]
-        return (hook_client.run(words, {}, time.monotonic() + SECONDS), *sent)
+        return (hook_client.run(words, {}, time.monotonic() + SECONDS)[0], *sent)
 
     monkeypatch.setattr(hook_client, "post", post)
     return run

@@ -13,7 +13,7 @@ from kernel.server import app
 from kernel.store import statements
 from tests.unit.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
 
-KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit(_answer)?|undo(_part)?")
+KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit(_answer|_shown)?|undo(_part)?")
 ENGINE_TABLES = {"dbstat", "json_each", "json_tree", "jsonb_each", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "files", "graph", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in (*dialect.tools, *(method.tool for method in dialect.rest))]

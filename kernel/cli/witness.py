@@ -1,0 +1,371 @@
+"""Compares the places that memories name with a checkout: whether they are as they were when the memory was written.
+
+Hooks start with this module, so it imports nothing that takes time. It reads ordinary files inside the checkout alone.
+"""
+
+import os
+from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than the rest
+from binascii import Error, a2b_base64, crc32
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from hashlib import sha1
+
+    from kernel.core import checkout
+elif __name__ == "quipu_memory.witness":
+    from quipu_memory import checkout
+else:
+    from kernel.core import checkout
+if not TYPE_CHECKING:
+    from _sha1 import sha1
+
+FRESH, CHANGED, MOVED, GONE = "still fresh", "changed since", "moved to ", "gone now"
+SECONDS, MOST_FILES = 0.01, 64
+_ROOM = 48  # bytes for each mark, which a server leaves in its budget
+_MOST_BYTES = 1 << 20  # of a file that is looked at
+_MOST_INDEX = 64 << 20
+_MOST_CANDIDATES, _MOST_ENTRIES = 32, 256
+_DIGITS = 16  # of a digest
+_SKETCH_BYTES, _SKETCH_LINES, _LEAST_LINE = 1 << 16, 16, 6
+_ALIKE = 0.25  # of the lines of two files, from which on one counts as the other under a new name
+_MOST_COMPARED = 8
+# What may hold secrets is not looked at: of a short line a digest tells the text.
+_SECRET_STARTS, _SECRET_ENDS = (".git", ".env", "id_rsa", "id_ed25519"), (".pem", ".key", ".pfx", ".p12", ".env")
+_SIGNS = "_@.+~/-"
+_KEYWORDS = frozenset(
+    (
+        "actor async class const constructor def defp defmodule enum extension fn fun func function get impl interface "
+        "let macro macro_rules! mod module namespace object override proc protocol record set struct sub trait type "
+        "typedef union val var"
+    ).split()
+)
+_NO_TYPES = frozenset(("await", "case", "else", "in", "new", "not", "return", "raise", "throw", "yield"))
+_BRACKETS = ("}", ")", "]", "{", "end", "end;")
+_ENTRY_PATH, _ENTRY_HASH = 62, 40  # of an entry of git's index, from its start
+
+# A place: path, symbol, line, and the digest, state and project that the server knows of it.
+Place = tuple[str, str, int, str, str, str]
+News = list[tuple[int, str, str, int, str, str]]  # document, path, symbol, line, digest, state
+
+
+def checkout_root(folder: str) -> str:
+    """Return the root of the checkout that holds a folder, linked or not; empty outside of one."""
+    try:
+        here = os.path.realpath(folder)
+    except OSError:  # the folder of this process may be gone
+        return ""
+    while not os.path.lexists(os.path.join(here, ".git")):
+        here, below = os.path.dirname(here), here
+        if here == below:
+            return ""
+    return here
+
+
+def judged(answer: bytes, mark: str, folder: str, seconds: float = SECONDS) -> tuple[bytes, bytes]:
+    """Return an answer with two words in the place of each mark, and the body that tells a server the news, if any.
+
+    A mark stands between two copies of a random text that the client has sent, so that no memory can forge it.
+    """
+    parts = answer.split(mark.encode())
+    if len(parts) < 3 or len(parts) % 2 == 0:
+        return answer, b""
+    import json
+
+    root = checkout_root(folder)
+    is_main = os.path.isdir(os.path.join(root, ".git"))
+    project = os.path.basename(root if is_main else checkout.main_worktree(root) or root)
+    tree, room = Tree(root, project, seconds), len(parts) // 2 * _ROOM
+    for at in range(1, len(parts), 2):
+        try:
+            before, after, *memory = json.loads(a2b_base64(parts[at]))
+            words = tree.words(*memory) if root else ""
+        except (Error, ValueError, TypeError):
+            words = before = after = ""
+        parts[at] = f"{before}{words[: room - len(before + after)]}{after}".encode() if words else b""
+        room -= len(parts[at])
+    news = json.dumps({"project": project, "seen": tree.news}).encode() if tree.news else b""
+    return b"".join(parts), news
+
+
+class Tree:
+    """A checkout as it is, as far as there is time to look."""
+
+    def __init__(self, root: str, project: str, seconds: float = SECONDS, most_files: int = MOST_FILES) -> None:
+        self.news: News = []
+        self._root = root
+        self._project = project
+        self._end = monotonic() + seconds
+        self._left = most_files
+        self._index: bytes | None = None
+
+    def words(self, doc: int, written: float, places: "Sequence[Place]") -> str:
+        """Return the words for a memory; empty if nothing is to be said."""
+        stale: list[str] = []
+        is_fresh = False
+        for path, name, line, digest, state, project in places:
+            if project and project != self._project:
+                continue
+            try:
+                now = self._judge(path, name, line, digest)
+            except (checkout.Refused, OSError, ValueError, IndexError):
+                continue
+            if now is None:
+                continue
+            new_digest, new_state, changed_at = now
+            if (new_digest, new_state, self._project) != (digest, state, project):
+                self.news.append((doc, path, name, line, new_digest, new_state))
+            if new_state:
+                stale.append(f"{new_state}: {' '.join(filter(None, (path.rpartition('/')[2], name)))}")
+            else:
+                is_fresh = is_fresh or bool(digest) or changed_at <= written
+        return "; ".join(stale) or FRESH * is_fresh
+
+    def _judge(self, path: str, name: str, line: int, digest: str) -> tuple[str, str, float] | None:
+        """Return digest, state, and the time of the last change of a place; None if nothing can be said of it."""
+        inside = path.removeprefix(self._root.replace("\\", "/") + "/")
+        if not inside or inside[0] == "/" or inside[1:2] == ":":
+            return None  # a commit, or a file elsewhere
+        if not digest:
+            return self._first(inside, name, line)
+        blob, lines, sketch, elsewhere = digest.split(":", 3)
+        inside = elsewhere or inside
+        file = self._file(inside)
+        if file is None:
+            new_path = self._moved(inside, blob, sketch)
+            return digest, f"{MOVED}{new_path}" if new_path else GONE, 0.0
+        content, changed_at = file
+        if _blob(content) == blob:
+            return digest, "", changed_at
+        new_lines = _digest_of(content, name, line, lines) if name or line else ""
+        is_same = bool(lines) and new_lines == lines
+        return digest, "" if is_same else GONE if name and not new_lines else CHANGED, changed_at
+
+    def _first(self, path: str, name: str, line: int) -> tuple[str, str, float] | None:
+        """Return the same for a place that nothing is known of."""
+        file, elsewhere = self._file(path), ""
+        if file is None:
+            others = self._paths(path.encode())
+            if len(others) == 1:
+                elsewhere = others[0]
+                file = self._file(elsewhere)
+        if file is None:
+            first, slash, _ = path.partition("/")
+            return ("", GONE, 0.0) if slash and os.path.isdir(os.path.join(self._root, first)) else None
+        content, changed_at = file
+        lines = _digest_of(content, name, line, "") if name or line else ""
+        if (name or line) and not lines:
+            return None
+        return ":".join((_blob(content), lines, "".join(_sketch(content)), elsewhere)), "", changed_at
+
+    def _file(self, path: str) -> tuple[bytes, float] | None:
+        """Return content and time of a file; None if it is missing. Raises OSError if it is not to be looked at."""
+        parts = path.lower().split("/")
+        if any(part.startswith(_SECRET_STARTS) or part.endswith(_SECRET_ENDS) for part in parts) and not (
+            parts[0] == ".github" or parts[-1] in (".gitignore", ".gitattributes", ".gitmodules")
+        ):
+            raise PermissionError(path)
+        if self._left <= 0 or monotonic() > self._end:
+            raise TimeoutError
+        self._left -= 1
+        try:
+            with os.fdopen(checkout.open_file(self._root, path), "rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+                changed_at = os.fstat(file.fileno()).st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if len(content) > _MOST_BYTES:
+            raise ValueError(path)
+        return content, changed_at
+
+    def _moved(self, path: str, blob: str, sketch: str) -> str:
+        """Return where a file is now: the nearest of the same content, or else the likest of those of its name or
+        folder; empty if there is none.
+        """
+        index, key = self._entries(), bytes.fromhex(blob)
+        same: list[str] = []
+        at = index.find(key) if index else -1
+        while at >= 0 and len(same) < _MOST_CANDIDATES:
+            start = at + _ENTRY_PATH - _ENTRY_HASH
+            same.append(_text(index[start : index.find(b"\0", start)]))
+            at = index.find(key, at + 1)
+        if same := [other for other in same if other and os.path.lexists(os.path.join(self._root, other))]:
+            return max(same, key=lambda other: _near(path, other))
+        others = {*self._paths(path.rpartition("/")[2].encode()), *self._beside(path)} - {path}
+        likeness: dict[str, float] = {}
+        for other in sorted(others, key=lambda other: _near(path, other), reverse=True)[:_MOST_COMPARED]:
+            try:
+                file = self._file(other)
+            except (checkout.Refused, OSError, ValueError):
+                continue
+            likeness[other] = _alike(sketch, _sketch(file[0])) if file else 0.0
+        best = max(likeness, key=lambda other: likeness[other], default="")
+        return best if best and likeness[best] >= _ALIKE else ""
+
+    def _beside(self, path: str) -> "Iterator[str]":
+        """Yield the files of a folder with the stem or the extension of a file that was there, and those of a folder
+        of its stem.
+        """
+        folder, slash, name = path.rpartition("/")
+        stem, _, extension = name.partition(".")
+        for below in (folder, f"{folder}{slash}{stem}"):
+            here = os.path.join(self._root, below) if below else self._root
+            if os.path.realpath(here) != here or not os.path.isdir(here):
+                continue
+            with os.scandir(here) as entries:
+                for _, entry in zip(range(_MOST_ENTRIES), entries):  # noqa: B905
+                    other_stem, _, other_extension = entry.name.partition(".")
+                    if other_stem == stem or other_extension == extension:
+                        yield _text(f"{below}/{entry.name}".removeprefix("/").encode("utf-8", "replace"))
+
+    def _paths(self, name: bytes) -> list[str]:
+        """Return the paths in git's index that end with a name."""
+        index = self._entries()
+        paths: list[str] = []
+        end = index.find(name + b"\0")
+        while end >= 0 and len(paths) < _MOST_CANDIDATES:
+            path = _path_ending(index, end, end + len(name))
+            if path == name or path.endswith(b"/" + name):
+                paths.append(_text(path))
+            end = index.find(name + b"\0", end + 1)
+        return [path for path in paths if path]
+
+    def _entries(self) -> bytes:
+        """Return git's index, of version 2 or 3, whose entries hold whole paths; empty without one."""
+        if self._index is None:
+            self._index = b""
+            if monotonic() > self._end:
+                raise TimeoutError
+            is_plain = os.path.isdir(os.path.join(self._root, ".git"))
+            own = "" if is_plain else checkout.linked_git(self._root)
+            try:
+                place = (self._root, ".git/index") if is_plain else (own, "index")
+                index = checkout.read(*place, _MOST_INDEX) if own or is_plain else b""
+            except (OSError, checkout.Refused):
+                index = b""
+            if index[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"):
+                self._index = index
+        return self._index
+
+
+def _blob(content: bytes) -> str:
+    """Return the beginning of the hash that git has of a file."""
+    return sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()[:_DIGITS]
+
+
+def _path_ending(index: bytes, within: int, end: int) -> bytes:
+    """Return the path that ends there, by the length that the entry has before it; empty if none does."""
+    for start in range(within - within % 2, max(within - 4096, 0), -2):
+        length = int.from_bytes(index[start - 2 : start]) & 0xFFF
+        if start % 8 in (2, 4) and length == end - start:
+            path = index[start:end]
+            return b"" if b"\0" in path else path
+    return b""
+
+
+def _text(path: bytes) -> str:
+    """Return a path that can stand in an answer; empty for any other."""
+    text = path.decode("utf-8", "replace")
+    return text if len(text) < 300 and all(sign.isalnum() or sign in _SIGNS for sign in text) else ""
+
+
+def _near(path: str, other: str) -> tuple[int, int]:
+    """Return how many parts of two paths are the same, at their ends and at their beginnings."""
+    parts, others = path.split("/"), other.split("/")
+    return _common(parts[::-1], others[::-1]), _common(parts, others)
+
+
+def _common(left: "Sequence[str]", right: "Sequence[str]") -> int:
+    return next((at for at, pair in enumerate(zip(left, right)) if pair[0] != pair[1]), min(len(left), len(right)))  # noqa: B905
+
+
+def _sketch(content: bytes) -> list[str]:
+    """Return some of the lines of a file by number, always the same of the same lines."""
+    lines = {line.strip() for line in content[:_SKETCH_BYTES].splitlines()}
+    return sorted({f"{crc32(line) & 0xFFFF:04x}" for line in lines if len(line) >= _LEAST_LINE})[:_SKETCH_LINES]
+
+
+def _alike(before: str, now: "Sequence[str]") -> float:
+    """Return the share of the lines of two files that both have, by their sketches."""
+    both = {before[at : at + 4] for at in range(0, len(before), 4)}
+    least = sorted(both.union(now))[:_SKETCH_LINES]
+    return len(both.intersection(now, least)) / max(1, len(least))
+
+
+def _digest_of(content: bytes, name: str, line: int, before: str) -> str:
+    """Return the digest of the lines of a symbol, or of a line, which counts as the same at another place; empty if
+    there are none.
+    """
+    lines = content.decode("utf-8", "replace").splitlines()
+    if not name:
+        here = _digest(lines[line - 1 : line])
+        if here != before and before and any(_digest([other]) == before for other in lines):
+            return before
+        return here
+    if name.isdigit():
+        return _digest([text for text in lines if name in text])
+    start, end = 0, len(lines)
+    for part in name.split("."):
+        block = _block(lines, part, start, end) or _block(lines, part, 0, len(lines))
+        if block is None:
+            return ""
+        start, end = block
+    return _digest(lines[start:end])
+
+
+def _digest(lines: "Sequence[str]") -> str:
+    """Return the digest of lines, whatever their ends and the indent of all of them; empty for nothing."""
+    if not lines:
+        return ""
+    indent = _indent(lines[0])
+    text = "\n".join(line.rstrip()[min(indent, _indent(line)) :] for line in lines)
+    return blake2b(text.encode(), digest_size=_DIGITS // 2).hexdigest()
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _block(lines: "Sequence[str]", name: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the range of the lines that define a symbol: the likeliest of those that name it."""
+    best, best_at = 0, -1
+    for at in range(start, end):
+        rank = max((_rank(lines[at], place, name) for place in _places(lines[at], name)), default=0)
+        if rank > best:
+            best, best_at = rank, at
+    if not best:
+        return None
+    indent, stop = _indent(lines[best_at]), best_at + 1
+    last = stop
+    while stop < end:
+        text = lines[stop].strip()
+        if text and _indent(lines[stop]) <= indent and not text.startswith(_BRACKETS):
+            break
+        stop += 1
+        last = stop if text else last
+    return best_at, last
+
+
+def _places(line: str, name: str) -> "Iterator[int]":
+    """Yield where a line has a name as a word."""
+    at = line.find(name)
+    while at >= 0:
+        sides = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]
+        if not any(sign.isalnum() or sign == "_" for sign in sides):
+            yield at
+        at = line.find(name, at + 1)
+
+
+def _rank(line: str, at: int, name: str) -> int:
+    """Return how likely a line defines a symbol that it names at a place; 0 if it does not."""
+    before, after = line[:at].strip(), line[at + len(name) :].strip()
+    words = before.split()
+    if words and (words[-1] in _KEYWORDS or words[0] == "func"):
+        return 3
+    if before in ("", '"', "'") and after.lstrip("\"'").startswith((":", "=")) and after[:2] not in ("==", "=>"):
+        return 2
+    is_head = after.startswith("(") and not after.endswith((";", ","))
+    if is_head and not any(sign in before for sign in "=.(,;\"'#|&!?+/") and not _NO_TYPES.intersection(words):
+        return 2 if words or after.endswith("{") else 1 if not line[:at] else 0
+    return 0

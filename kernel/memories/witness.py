@@ -1,0 +1,129 @@
+"""What clients have seen of the places that memories name, and which memories they have shown to a session."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from kernel.memories.citations import Citation, citations_of
+from kernel.search.documents import Document, doc_ids, documents
+from kernel.store.transaction import Tx
+
+
+class Met(NamedTuple):
+    """A place that a memory names, with its digest of when a client met it first, its state, and the project."""
+
+    doc: int
+    path: str
+    name: str
+    line: int
+    digest: str
+    state: str
+    project: str
+
+
+class Stale(NamedTuple):
+    """A place in a project that is not as it was when a document named it."""
+
+    project: str
+    doc: int
+    path: str
+    name: str
+    line: int
+    state: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.state}: {' '.join(filter(None, (self.path, self.name or str(self.line or ''))))}"
+
+
+class Shown(NamedTuple):
+    """The memories that a hook added to a session, each as its id and the time of its last change."""
+
+    session: str
+    at: str
+    tool: str
+    memories: list[tuple[str, str]]
+
+
+def marks(tx: Tx, memories: Iterable[Document], mark: str, *, plain: bool = False) -> dict[int, str]:
+    """Return for each document that names places what a client puts two words in the place of."""
+    cited = {memory: places for memory in memories if (places := citations_of(memory.text))}
+    met = _met(tx, [memory.doc for memory in cited]) if cited else {}
+    before, after = ("", "") if plain else (" (", ")")
+    return {
+        memory.doc: f"{mark}{_packed((before, after, memory.doc, _seconds(memory.updated_at), rows))}{mark}"
+        for memory, places in cited.items()
+        if (rows := [met.get((memory.doc, place), (*place, "", "", "")) for place in places])
+    }
+
+
+def _packed(values: object) -> str:
+    return b64encode(msgspec.json.encode(values)).decode()
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
+
+
+def _met(tx: Tx, docs: Sequence[int]) -> dict[tuple[int, Citation], Sequence[object]]:
+    rows = tx.all("kernel.witness.of_documents", Met, docs=docs)
+    return {(row.doc, Citation(row.path, row.name, row.line)): row[1:] for row in rows}
+
+
+def stale(tx: Tx, docs: Sequence[int]) -> Mapping[int, str]:
+    """Return in words for each of these documents a place that it names and that is not as it was."""
+    words: dict[int, str] = {}
+    for row in tx.all("kernel.witness.of_documents", Met, docs=docs):
+        if row.state:
+            words.setdefault(row.doc, Stale(row.project, row.doc, row.path, row.name, row.line, row.state).words)
+    return words
+
+
+def stale_in(tx: Tx, project: str | None) -> list[Stale]:
+    """Return the stale places of a project, or of all."""
+    return tx.all("kernel.witness.stale", Stale, project=project)
+
+
+def in_project(tx: Tx, project: str) -> list[Document]:
+    """Return the documents that name a place which a client has met in a project."""
+    return [*documents(tx, tx.all("kernel.witness.in_project", int, project=project)).values()]
+
+
+def keep(tx: Tx, project: str, seen: Sequence[tuple[int, str, str, int, str, str]]) -> int:
+    """Keeps what a client has seen of places that documents name, and returns their number."""
+    by_id = documents(tx, [*{row[0] for row in seen}])
+    named = {doc: {*citations_of(memory.text)} for doc, memory in by_id.items()}
+    rows = [(*row, project, tx.now) for row in seen if row[0] in named and Citation(*row[1:4]) in named[row[0]]]
+    tx.run("kernel.witness.sweep")
+    tx.run("kernel.witness.keep", rows=rows)
+    return len(rows)
+
+
+def confirm(tx: Tx, space: str, key: str) -> None:
+    """Takes the places that a memory names as they are now, from when a client meets them next."""
+    tx.run("kernel.witness.confirm", docs=doc_ids(tx, [(space, key)]))
+
+
+def sweep(tx: Tx) -> None:
+    """Deletes what was seen of places that only deleted memories name."""
+    tx.run("kernel.witness.sweep")
+
+
+def record_shown(tx: Tx, session: str, tool: str, ids: Sequence[str]) -> None:
+    """Records the memories that a hook has added to a session, in the state they are in."""
+    keys = [(space, key) for space, _, key in (id_.partition("/") for id_ in ids)]
+    memories = documents(tx, doc_ids(tx, keys)).values()
+    versions = [(f"{memory.space}/{memory.key}", memory.updated_at) for memory in memories]
+    tx.run("kernel.witness.add_shown", session=session, now=tx.now, tool=tool, memories=versions)
+
+
+def shown_in(tx: Tx, sessions: Sequence[str]) -> list[Shown]:
+    """Return what hooks have added to these sessions."""
+    return tx.all("kernel.witness.shown", _shown, sessions=sessions)
+
+
+def _shown(session: str, at: str, tool: str, memories: str) -> Shown:
+    return Shown(session, at, tool, msgspec.json.decode(memories, type=list[tuple[str, str]]))
