@@ -84,7 +84,7 @@ IMPORTS = (
     _program(
         MEMORY_SERVICE, "its SQLite database, or the JSON of its export", "brain", "export_metadata", "exporter_version"
     ),
-    _program(ENGRAM, "engram.db, or the JSON of its export", "sessions", "topic_key", "normalized_hash"),
+    _program(ENGRAM, "engram.db, or the JSON of its export", "sessions", "topic_key", "normalized_hash", "sync_id"),
     _import(
         "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
     ),

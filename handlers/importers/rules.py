@@ -1,5 +1,6 @@
 """Rules files of agents in a project and its folders: CLAUDE.md, AGENTS.md, Cursor, Copilot and others, by section."""
 
+import fnmatch
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -21,11 +22,24 @@ SYSTEM = "rules"
 FILES = (
     *("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md"),
     *(".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints", ".github/copilot-instructions.md"),
+    *(
+        "AGENT.md",
+        "WARP.md",
+        "CRUSH.md",
+        "CODEBUDDY.md",
+        "replit.md",
+        ".rules",
+        ".augment-guidelines",
+        ".idx/airules.md",
+    ),
+    *(".cursor/BUGBOT.md", ".gemini/styleguide.md", ".kilocoderules", ".openhands_instructions"),
 )
+_OF_MODES = (".roorules-*", ".clinerules-*", ".kilocoderules-*")  # further files, for the modes that people name
 _FOLDERS = (
     *(".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions", ".kiro/steering"),
-    *(".amazonq/rules", ".roo/rules", ".roo/rules-code", ".roo/rules-architect", ".roo/rules-ask", ".roo/rules-debug"),
-    *(".junie", ".kilocode/rules", ".continue/rules", ".augment/rules", ".trae/rules", ".aiassistant/rules"),
+    *(".amazonq/rules", ".roo/rules", ".roo/rules-*", ".junie", ".kilocode/rules", ".kilocode/rules-*"),
+    *(".continue/rules", ".augment/rules", ".trae/rules", ".aiassistant/rules", ".qoder/rules", ".lingma/rules"),
+    *(".codebuddy/rules", ".tabnine/guidelines", ".openhands/microagents"),
 )
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
@@ -67,8 +81,10 @@ class _Waiting(NamedTuple):
 def is_rules(path: Path) -> bool:
     """Return whether a path is a rules file by its name, or a project that has a rules file."""
     if path.is_file():
-        return path.name in FILES or path.suffix == ".mdc"
-    return any((path / name).exists() for name in (*FILES, *_FOLDERS))
+        return (
+            path.name in FILES or path.suffix == ".mdc" or any(fnmatch.fnmatch(path.name, name) for name in _OF_MODES)
+        )
+    return any(next(path.glob(name), None) for name in (*FILES, *_OF_MODES, *_FOLDERS))
 
 
 def open_rules(source: Source, _stack: ExitStack) -> Read:
@@ -112,8 +128,8 @@ def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
 
 def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
     files, folders = (
-        [f"{folder.prefix}{name}" for name in names if name.partition("/")[0] in folder.names]
-        for names in (FILES, _FOLDERS)
+        [f"{folder.prefix}{name}" for pattern in patterns for name in _matching(root, folder, pattern)]
+        for patterns in ((*FILES, *_OF_MODES), _FOLDERS)
     )
     links = dict.fromkeys(link for name in (*files, *folders) if (link := _first_link(root, name)))
     yield from (LeftOut(LINK, name) for name in links)  # such as CLAUDE.md, if it leads to AGENTS.md
@@ -127,6 +143,17 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
                     yield name
                 else:
                     yield from file_items(root, f"{rules}/{name}", owner, folder.prefix)
+
+
+def _matching(root: Path, folder: _Folder, pattern: str) -> list[str]:
+    """Return the paths in a folder that a path or pattern means, if the first part of it is there."""
+    top = pattern.partition("/")[0]
+    if "*" in top:
+        return sorted(fnmatch.filter(folder.names, pattern))
+    if "*" not in pattern or top not in folder.names:
+        return [pattern] if top in folder.names else []
+    below = root / folder.prefix
+    return sorted(path.relative_to(below).as_posix() for path in below.glob(pattern))
 
 
 def _first_link(root: Path, name: str) -> str:

@@ -246,7 +246,9 @@ class _Reader:
                     self._at += 1
                     yield from self._list(name, of_rows=name in members)
                 else:
-                    yield Element(name, decoded(self._value()), place)
+                    value = decoded(self._value())
+                    if value is not None:  # as Go writes a list without elements
+                        yield Element(name, value, place)
             except _Damaged as damage:
                 yield self._damage(damage, place, _NEXT_MEMBER)
         self._at += 1

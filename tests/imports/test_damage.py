@@ -20,7 +20,7 @@ from handlers.importers import archives, text_files
 from kernel.core.errors import Fault
 from kernel.store import long_work
 from tests.imports.harness import Shell
-from tests.imports.sources import ROWS, SOURCES, json_file, written
+from tests.imports.sources import MEMBERS, ROWS, SOURCES, json_file, written
 from tests.imports.sources import text_files as folder_of
 
 CUTS, FLIPS = 8, 32
@@ -230,6 +230,23 @@ def test_a_row_that_is_none_costs_no_other_in_any_export(kind: str, shell: Shell
         if done["remarks"]:
             with pytest.raises(Fault, match=r"^export\.json: near byte \d+: .*\. Nothing was imported\.$"):
                 shell.run("import", kind, str(path), "--strict")
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        ("engram", "prompts"),
+        ("engram", "user_prompts"),
+        ("claude-mem", "summaries"),
+        ("mem0", "items"),
+        ("letta", "blocks"),
+    ],
+)
+def test_a_list_that_is_null_is_no_row(kind: str, other: str, shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps({MEMBERS.get(kind, "results"): ROWS[kind], other: None}), encoding="utf-8")
+    done = shell.bring_kind(kind, path)
+    assert (done["counts"]["memories"], done["counts"]["left out"], done["remarks"]) == (3, 0, [])
 
 
 def test_lines_of_objects_are_rows_of_mem0(shell: Shell, tmp_path: Path) -> None:

@@ -120,6 +120,20 @@ def test_the_folder_of_engram_is_read_with_all_its_chunks(shell: Shell, tmp_path
     assert (one["kind"], one["counts"]["already there"]) == ("engram", 2)
 
 
+@pytest.mark.parametrize("topic", [{}, {"topic_key": None}, {"topic_key": "t"}])
+@pytest.mark.parametrize("form", ["chunk.jsonl.gz", "export.json"])
+def test_an_observation_of_engram_shows_the_program_without_a_topic(
+    topic: dict[str, Any], form: str, shell: Shell, tmp_path: Path
+) -> None:
+    row = observation(1, "o1", "Use tabs.", "2026-02-01 10:00:00")
+    row.pop("topic_key")
+    data = chunk({**row, **topic})
+    path = tmp_path / form
+    path.write_bytes(data if form.endswith(".gz") else gzip.decompress(data))
+    done = shell.bring(path)
+    assert (done["kind"], done["counts"]["memories"]) == ("engram", 1)
+
+
 def test_a_later_version_of_an_observation_takes_the_place_of_the_earlier_and_is_taken_back(
     shell: Shell, tmp_path: Path
 ) -> None:

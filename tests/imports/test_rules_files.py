@@ -33,6 +33,17 @@ def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
         ".clinerules/a.md",
         ".continue/rules/a.md",
         "QWEN.md",
+        ".roo/rules-reviewer/a.md",
+        "web/.kilocode/rules-test/a.md",
+        ".roorules-docs",
+        ".rules",
+        "AGENT.md",
+        "WARP.md",
+        ".cursor/BUGBOT.md",
+        ".idx/airules.md",
+        ".openhands/microagents/repo.md",
+        ".qoder/rules/a.md",
+        ".augment-guidelines",
     ],
 )
 def test_rules_are_read_in_each_folder_and_of_each_program(name: str, shell: Shell, tmp_path: Path) -> None:
