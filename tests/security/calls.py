@@ -168,3 +168,10 @@ CALLS: Mapping[Call, Arguments] = {
         for action, given in actions.items()
     },
 }
+TAKES_AWAY = ("delete", "forget", "drop", "clear", "purge", "reset", "maintenance")
+
+
+def is_end(call: tuple[Call, Arguments]) -> bool:
+    """Whether a call takes away what others read, so that it comes after them."""
+    (name, action), _ = call
+    return name.startswith(TAKES_AWAY) or action in TAKES_AWAY

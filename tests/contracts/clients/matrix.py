@@ -3,7 +3,8 @@
 Usage: python -m tests.contracts.clients.matrix [CLIENT ...]. `make clients` builds their environments first.
 Each client is a folder beside this file: what to install, by hash, and `tour.py` or `tour.mjs`, which takes the
 address and prints what it saw: the tools, the answer to adding a memory, a search that finds it, the memory as a
-resource, and an error. Exit status 0 means that every client saw everything on both transports.
+resource, and an error. The official clients then call every tool over stdio. Exit status 0 means that every client
+saw everything on both transports.
 """
 
 import json
@@ -17,14 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernel.calls.schema import input_schema
 from kernel.server import app
 from tests.contracts.clients.relay import relaying
 from tests.reliability.server_process import ROOT, serving
+from tests.security.calls import CALLS, is_end
 
 HERE = Path(__file__).resolve().parent
 PATIENCE = 120
 CONTENT = "The quokka of {} sleeps under the verandah until dusk."
 QUERY = "where does the animal of {} rest"
+DIALECTS = {"QUIPU_DIALECTS": ",".join(dialect.name for dialect in app.DIALECTS)}
 TOOLS = [tool.name for dialect in app.DIALECTS for tool in dialect.tools]
 QUIET = {
     "MCP_USE_ANONYMIZED_TELEMETRY": "false",
@@ -97,8 +101,16 @@ def judged(seen: dict[str, Any], path: str) -> str:
         "recalled": f"paths/{path}" in seen["recalled"],
         "resource": seen["resource"] == CONTENT.format(path),
         "refused": "MEMORY_NOT_FOUND" in seen["refused"],
+        "failed": not seen.get("failed"),
     }
-    return "; ".join(f"{part}: {seen[part]!r}"[:400] for part, fits in right.items() if not fits)
+    return "; ".join(f"{part}: {seen.get(part)!r}"[:400] for part, fits in right.items() if not fits)
+
+
+def every_call() -> list[tuple[str, dict[str, Any]]]:
+    """Each action of each tool, as it is and with null for what it leaves out; what deletes comes last."""
+    schemas = {tool.name: input_schema(tool)["properties"] for dialect in app.DIALECTS for tool in dialect.tools}
+    ordered = sorted(CALLS.items(), key=is_end)
+    return [(name, {**nulls, **given}) for (name, _), given in ordered for nulls in ({}, dict.fromkeys(schemas[name]))]
 
 
 def row(client: str, port: int, scratch: Path) -> Row:
@@ -106,7 +118,8 @@ def row(client: str, port: int, scratch: Path) -> Row:
     with relaying(port) as relay:
         http = toured(client, scratch, url=f"http://127.0.0.1:{relay.port}/mcp")
     own = [sys.executable, "-m", "kernel", "stdio", "--data", str(scratch / "data" / client)]
-    stdio = toured(client, scratch, command=own, env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]})
+    environment = {**DIALECTS, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    stdio = toured(client, scratch, command=own, env=environment, calls=every_call())
     return Row(*package(client), relay.versions[-1] if relay.versions else "-", http, stdio)
 
 
@@ -124,7 +137,7 @@ def main(wanted: Sequence[str]) -> int:
     clients = list(wanted) or sorted(tour.parent.name for tour in HERE.glob("*/tour.*"))
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder) / "server") as server,
+        serving(Path(folder) / "server", **DIALECTS) as server,
         ThreadPoolExecutor(2) as pool,
     ):
         rows = list(pool.map(partial(row, port=server.port, scratch=Path(folder)), clients))

@@ -27,12 +27,19 @@ async def tour(task: dict[str, Any]) -> dict[str, Any]:
         resource = await client.read_resource(AnyUrl(task["uri"]))
         refused = await client.call_tool("read_memory", {"path": task["missing"]})
         assert refused.isError
+        failed = list[str]()
+        for name, arguments in task.get("calls", ()):
+            try:
+                await client.call_tool(name, arguments)
+            except Exception as error:  # the tour goes on, and tells all
+                failed.append(f"{name}: {error}")
         return {
             "tools": tools,
             "added": added.content[0].text,
             "recalled": found.content[0].text,
             "resource": resource.contents[0].text,
             "refused": refused.content[0].text,
+            "failed": failed,
         }
 
 

@@ -17,6 +17,10 @@ const added = await call("add_memory", task.memory);
 const found = await call("recall", { query: task.query });
 const resource = await client.readResource({ uri: task.uri });
 const refused = await call("read_memory", { path: task.missing });
+const failed = [];
+for (const [name, args] of task.calls ?? []) {
+  await call(name, args).catch((error) => failed.push(`${name}: ${error}`));
+}
 await client.close();
 console.log(
   JSON.stringify({
@@ -25,5 +29,6 @@ console.log(
     recalled: found.content[0].text,
     resource: resource.contents[0].text,
     refused: refused.isError ? refused.content[0].text : "",
+    failed,
   }),
 );
