@@ -39,6 +39,14 @@ _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
 _MEMBERS = ("entities", "relations")  # of an answer of `read_graph`, which some keep as a file
 _KINDS = {"entity", "entities", "relation", "relations"}
+# The names that forks and other programs give to members.
+_ALIASES = {
+    "name": ("name", "entityName", "id"),
+    "entityType": ("entityType", "entity_type"),
+    "from": ("from", "from_id", "from_entity", "source"),
+    "to": ("to", "to_id", "to_entity", "target"),
+    "relationType": ("relationType", "relation_type"),
+}
 _OBSERVATION_TEXTS = ("content", "text", "observation")
 
 
@@ -219,10 +227,11 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
 
 def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:
     """Return the texts of a row, or their fault."""
-    missing = [name for name in names if not isinstance(value.get(name), str)]
+    members = {name: [value[alias] for alias in _ALIASES[name] if isinstance(value.get(alias), str)] for name in names}
+    missing = [name for name in names if not members[name]]
     if missing:
         return f"no {' and no '.join(missing)}"
-    texts = [value[name] for name in names]
+    texts = [members[name][0] for name in names]
     return f"a name or type of more than {MAX_NAME} characters" if max(map(len, texts)) > MAX_NAME else texts
 
 

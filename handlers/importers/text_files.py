@@ -1,6 +1,7 @@
 """Reads the files of a source: text without a link on the way, folders in a fixed order, all within bounds."""
 
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,11 +88,11 @@ def _text(file: BinaryIO, name: str) -> TextFile:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Return UTF-8 text; raises Fault naming the byte that is none."""
+    """Return UTF-8 text, or UTF-16 with a byte order mark; raises Fault naming the byte that is none."""
     if len(data) > MAX_TEXT_BYTES:
         raise damaged(name, f"has more than {MAX_TEXT_BYTES >> 20} MB of text")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise damaged(name, f"is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
     if "\0" in text:

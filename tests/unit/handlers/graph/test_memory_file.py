@@ -207,3 +207,26 @@ def test_an_export_leaves_what_is_there(run: Run, theirs: Path) -> None:
         run("export", "other", theirs.parent / "x")
     with pytest.raises(Fault, match="cannot be read"):
         run("import", "server-memory", theirs.parent / "missing")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ({"entityName": "Ada", "entityType": "person"}, {"from_id": "Ada", "to_id": "Bern", "relation_type": "in"}),
+        ({"id": "Ada", "entity_type": "person"}, {"from_entity": "Ada", "to_entity": "Bern", "relationType": "in"}),
+        (
+            {"name": "Ada", "id": "e1", "entityType": "person"},
+            {"source": "Ada", "target": "Bern", "relationType": "in"},
+        ),
+    ],
+)
+def test_other_names_of_members_are_read(run: Run, lines: tuple[dict[str, str], ...], tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    kinds = ("entity", "relation")
+    rows = [{"type": kind, **line} for kind, line in zip(kinds, lines, strict=True)]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert run("import", file) == 0
+    assert exported(run, tmp_path) == (
+        '{"type":"entity","name":"Ada","entityType":"person","observations":[]}\n'
+        '{"type":"relation","from":"Ada","to":"Bern","relationType":"in"}'
+    )
