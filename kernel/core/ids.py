@@ -11,6 +11,7 @@ from kernel.core.times import EPOCH, iso
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
 _counter = itertools.count()
+_START = os.urandom(6).hex()  # a process in a container has the same number after each start
 # The id of the call under way, if it has one already: each log line of a call names it.
 current_call: ContextVar[str] = ContextVar("current_call", default="")
 
@@ -50,8 +51,8 @@ def shared_call_id() -> str:
 
 
 def new_call_id() -> str:
-    """Return a short id that this process has not used."""
-    return f"{os.getpid():x}-{next(_counter):x}"
+    """Return an id that no process has used, of this start or another."""
+    return f"{_START}-{os.getpid():x}-{next(_counter):x}"
 
 
 def now_ns() -> int:

@@ -25,7 +25,7 @@ from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.request_log import GONE, Report, RequestLog, request_id
 from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines
 from kernel.http.write_backpressure import Unsent
-from kernel.security.rate_limit import Bucket, RateLimiter, client_address
+from kernel.security.rate_limit import Bucket, RateLimiter, client_address, told_address
 
 Done = Callable[[HttpResponse], None]
 # The response to a POST, Pending if `done` gets it later, None if it takes the ASGI application. A body of None
@@ -92,7 +92,8 @@ class FastPathProtocol(LimitedProtocol):
     _target: FastRoute | None = None
     _body: bytes | bytearray = b""
     _call: _PendingCall | None = None
-    _address, _local = "", True
+    _address, _local = "", True  # of the client, which a proxy tells with each request
+    _connected_from = ""
     _retry_after = 0.0
     _probes: Bucket | None = None
 
@@ -100,9 +101,11 @@ class FastPathProtocol(LimitedProtocol):
         """Accepts the connection, or rejects it with 503 if there are too many, of all or of its address."""
         super().connection_made(transport)
         self._address, self._local = client_address(self.client)
+        self._connected_from = self._address
         self.addresses[self._address] += 1
         too_many = self.addresses[self._address] > self.limits.connections_of_an_address
-        if len(self.connections) > self.limits.connections or (too_many and self._address and self._is_of_others()):
+        is_limited = self._address and self.peer not in self.proxies and self._is_of_others()
+        if len(self.connections) > self.limits.connections or (too_many and is_limited):
             self.reject(503)
 
     def on_incomplete(self, received: int) -> None:
@@ -138,6 +141,8 @@ class FastPathProtocol(LimitedProtocol):
         if self._target is None:
             self.check_header_size()
             self._target = _healthy if self._asks_for_health() else None
+        if self.peer in self.proxies:
+            self._address, self._local = client_address((told_address(self.peer, self.proxies, self.headers), 0))
         if self._is_counted():
             self._count()
         plain = self._target is not None and self._is_plain()
@@ -187,15 +192,16 @@ class FastPathProtocol(LimitedProtocol):
             self._respond(call, _INTERNAL_ERROR if isinstance(response, Fault) else response)
         if self._retry_after:
             self._retry_after = 0.0
-            self.throttle(_THROTTLE_SECONDS)
+            if self.peer not in self.proxies:  # others come by the same connection
+                self.throttle(_THROTTLE_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancels the call, if its route allows that."""
         super().connection_lost(exc)
         self._target, self._body = None, b""
-        self.addresses[self._address] -= 1
-        if self.addresses[self._address] <= 0:
-            del self.addresses[self._address]
+        self.addresses[self._connected_from] -= 1
+        if self.addresses[self._connected_from] <= 0:
+            del self.addresses[self._connected_from]
         call = self._call
         if call is not None:
             call.disconnected = True
@@ -341,12 +347,14 @@ def protocol(
     limits: Limits = Limits(),
     rate_limiter: RateLimiter | None = None,
     log: RequestLog | None = None,
+    proxies: frozenset[str] = frozenset(),
 ) -> type[FastPathProtocol]:
     """Return the protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
     shared = {
         "fast_routes": fast_routes,
         "limits": limits,
         "log": log,
+        "proxies": proxies,
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
         "wheel": DeadlineWheel(),
         "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),

@@ -17,7 +17,7 @@ GONE = 499  # the client has left before its answer; of nginx
 _log = logging.getLogger("quipu.requests")
 _NAME = b"x-request-id"
 _MOST_ID = 128
-_MOST_CHARS = 200  # of a path, and of `X-Forwarded-For`
+_MOST_CHARS = 200  # of a path
 _TRACE = slice(3, 35)  # of `traceparent`: 00-TRACE-SPAN-FLAGS
 
 
@@ -38,16 +38,13 @@ def id_header(id_: str) -> Header:
 class RequestLog:
     """Writes a line for each request: who asked, what for, and the answer; no query and no body."""
 
-    def __init__(self, proxies: frozenset[str] = frozenset()) -> None:
-        self._proxies = proxies
-
-    def begin(self, id_: str, peer: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
+    def begin(self, id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
         """Return the report that writes the line."""
         since, values = monotonic(), dict(headers)
         path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
         fields: dict[str, object] = {
             "request": id_,
-            "client": self._client(peer, values.get(b"x-forwarded-for", b"")),
+            "client": client,
             "method": method,
             "path": path if len(path) <= _MOST_CHARS else f"{path[:_MOST_CHARS]}…",
         }
@@ -58,14 +55,6 @@ class RequestLog:
             _log.info("request", extra={"fields": {**fields, "trace": trace} if trace else fields})
 
         return report
-
-    def _client(self, peer: str, addresses: bytes) -> str:
-        """Return the address next to the trusted proxies: any before it was written by someone else."""
-        for address in reversed(addresses[-_MOST_CHARS:].decode("latin-1").split(",")):
-            if peer not in self._proxies or not address.strip():
-                break
-            peer = address.strip()
-        return peer
 
 
 def observed(app: ASGIApp, report: Report | None) -> ASGIApp:

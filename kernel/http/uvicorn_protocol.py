@@ -16,6 +16,7 @@ from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
 from kernel.http.read_flow import ReceiveFlow
 from kernel.http.request_log import Report, RequestLog, id_header, observed, request_id
 from kernel.http.write_backpressure import Unsent
+from kernel.security.rate_limit import told_address
 
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
 _CHUNKING_BYTES = 65536
@@ -52,6 +53,8 @@ class LimitedProtocol(ParsingProtocol):
     wheel = DeadlineWheel()
     unsent = Unsent(0)
     log: RequestLog | None = None
+    proxies: frozenset[str] = frozenset()  # whose word about the address of a client is taken
+    peer = ""
 
     # The initial state of one connection.
     slot = 0
@@ -67,6 +70,7 @@ class LimitedProtocol(ParsingProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.peer = self.client[0].removeprefix("::ffff:") if self.client else ""  # of IPv4 on a socket of IPv6
         self.flow = ReceiveFlow(transport, self.loop, self._parse_piece, self.pipeline)
         self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
@@ -206,7 +210,7 @@ class LimitedProtocol(ParsingProtocol):
         """Return the report of a request's answer to the log, None without a log."""
         if self.log is None:
             return None
-        return self.log.begin(id_, self.client[0] if self.client else "", method, url, headers)
+        return self.log.begin(id_, told_address(self.peer, self.proxies, headers), method, url, headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Starts the application on a request that has an id, which its response names however it comes about."""

@@ -1,7 +1,7 @@
 """The rate limit: a token bucket for each key, and for each address without one."""
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Protocol
 
@@ -9,6 +9,8 @@ from kernel.security.shared_buckets import Bucket, SharedBuckets
 
 Header = tuple[bytes, bytes]
 _MAX_BUCKETS = 4096
+_FORWARDED = b"x-forwarded-for"
+_MOST_TOLD = 200  # bytes of it
 _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
 
@@ -69,6 +71,22 @@ class RateLimiter:
         buckets = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
         spare = max(0, len(buckets) - _MAX_BUCKETS // 2) if len(buckets) >= _MAX_BUCKETS else 0
         self._buckets = dict([*buckets.items()][spare:])
+
+
+def told_address(peer: str, proxies: Set[str], headers: Sequence[Header]) -> str:
+    """Return the address next to the trusted proxies, which they tell: any before it was written by someone else."""
+    told = dict(headers).get(_FORWARDED, b"") if peer in proxies else b""
+    for address in reversed(told[-_MOST_TOLD:].decode("latin-1").split(",")):
+        if peer not in proxies or not address.strip():
+            break
+        peer = _without_port(address.strip())
+    return peer
+
+
+def _without_port(address: str) -> str:
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:

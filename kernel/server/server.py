@@ -328,13 +328,13 @@ def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseExc
 
 def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:
     unix = sys.platform != "win32"
-    log = RequestLog(frozenset(config.proxies)) if config.log_requests else None
+    log = RequestLog() if config.log_requests else None
     return uvicorn.Config(
         gate,
         host=config.host,
         port=config.port,
         loop="uvloop" if unix else "asyncio",
-        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter, log),
+        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter, log, frozenset(config.proxies)),
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -337,7 +337,7 @@ def test_id_that_could_not_stand_in_a_line_is_replaced(watching: Watching, id_: 
     for request in requests:
         status, (answered,) = exchanged(watching.server.port, request)
         assert status == 200
-        assert re.fullmatch("[0-9a-f]+-[0-9a-f]+", answered)
+        assert re.fullmatch("[0-9a-f]+-[0-9a-f]+-[0-9a-f]+", answered)
 
 
 def test_line_of_a_request_says_who_asked_for_what_and_the_answer(watching: Watching) -> None:

@@ -79,6 +79,25 @@ def test_requests_from_this_machine_are_not_counted_without_keys(tmp_path: Path)
     assert statuses == [200] * 5
 
 
+def test_clients_of_a_proxy_are_counted_each_and_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    proxy, stranger = "127.0.5.1", "127.0.5.2"
+    limits = {"QUIPU_LIMIT_RATE": 1, "QUIPU_LIMIT_BURST": 3, "QUIPU_LIMIT_ADDRESS_CONNECTIONS": 1}
+    with serving(tmp_path / "data", QUIPU_PROXIES=proxy, QUIPU_MODEL="none", **limits) as server:
+
+        def status(peer: Peer, told: str) -> int:
+            peer.send(request(X_Forwarded_For=told))
+            return peer.answer()[0]
+
+        with Peer(server.port, host=proxy) as one, Peer(server.port, host=proxy) as other:
+            while status(one, "9.9.9.1") != 429:
+                pass
+            begun = time.monotonic()
+            assert [status(one, "9.9.9.2"), status(other, "9.9.9.3"), status(one, "127.0.0.1")] == [200] * 3
+            assert time.monotonic() - begun < 0.7  # for which a client that came by itself is not read
+        with Peer(server.port, host=stranger) as peer:
+            assert [status(peer, "9.9.9.4") for _ in range(9)] == [200] * 9
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_does_not_come_whole_and_what_is_no_call_are_counted_too(
     server: Server, secrets: Secrets, way: str

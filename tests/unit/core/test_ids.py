@@ -1,12 +1,14 @@
 """Ids sort by time and never meet; the clock says UTC with milliseconds."""
 
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
 
 from kernel.core import ids
-from kernel.core.ids import call_id, new_id, utc_now
+from kernel.core.ids import new_id, utc_now
 
 
 def test_id_is_its_prefix_and_22_letters() -> None:
@@ -49,5 +51,9 @@ def test_another_clock_may_tell_the_time() -> None:
     assert new_id("mem") < new_id("mem", nanoseconds) < new_id("mem", nanoseconds + 1_000_000)
 
 
-def test_call_ids_are_unique() -> None:
-    assert call_id() != call_id()
+def test_call_ids_are_unique_even_of_processes_with_the_same_number() -> None:
+    command = "import os; os.getpid = lambda: 1; from kernel.core.ids import call_id; print(call_id(), call_id())"
+    starts = [subprocess.check_output([sys.executable, "-c", command], text=True).split() for _ in range(2)]
+    ids = {id_ for start in starts for id_ in start}
+    assert len(ids) == 4
+    assert all(re.fullmatch(r"[0-9a-f]{12}-1-[01]", id_) for id_ in ids)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.security.rate_limit import RateLimiter, client_address
+from kernel.security.rate_limit import RateLimiter, client_address, told_address
 
 KEYS = {b"Bearer one": "1", b"Bearer two": "2"}
 
@@ -71,3 +71,22 @@ def test_client_address_is_the_address_or_the_ipv6_network(
     client: tuple[str, int] | None, found: tuple[str, bool]
 ) -> None:
     assert client_address(client) == found
+
+
+@pytest.mark.parametrize(
+    ("told", "client"),
+    [
+        ("9.9.9.9", "9.9.9.9"),
+        ("1.1.1.1, 9.9.9.9", "9.9.9.9"),
+        ("9.9.9.9, 10.0.0.7", "9.9.9.9"),
+        ("9.9.9.9:4711", "9.9.9.9"),
+        ("[2001:db8::1]:443", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("9.9.9.9, ", "10.0.0.1"),
+        ("", "10.0.0.1"),
+    ],
+)
+def test_client_is_the_address_next_to_the_proxies(told: str, client: str) -> None:
+    proxies, headers = frozenset({"10.0.0.1", "10.0.0.7"}), [(b"x-forwarded-for", told.encode())]
+    assert told_address("10.0.0.1", proxies, headers) == client
+    assert told_address("8.8.8.8", proxies, headers) == "8.8.8.8"
