@@ -40,6 +40,7 @@ from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.progress import with_progress
 from kernel.store.queue import Deliver, Job, Merge, Work
+from kernel.store.stages import current_stages
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
@@ -122,6 +123,7 @@ class Dispatch:
             raise
         finally:
             current_call.set("")
+            current_stages.set(None)
         if not isinstance(answer, Pending):
             report(answer)
         elif call.entry.stepwise:

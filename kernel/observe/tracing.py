@@ -9,6 +9,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import now_ns, shared_call_id
 from kernel.core.limits import Header
 from kernel.mcp.messages import Inbound
+from kernel.store.stages import Stages, current_stages
 
 _PARENT, _STATE = "traceparent", "tracestate"
 _NAMES = {_PARENT.encode(): _PARENT, _STATE.encode(): _STATE}
@@ -27,7 +28,7 @@ class Tracing:
             from opentelemetry.sdk.resources import Resource
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
-            from opentelemetry.trace import SpanKind, Status, StatusCode
+            from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
         except ModuleNotFoundError:
             raise Fault("disabled", "QUIPU_TRACES needs pip install 'quipu-memory[otel]'") from None
@@ -37,11 +38,14 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("quipu", VERSION)
         self._extract = TraceContextTextMapPropagator().extract
+        self._within = set_span_in_context
         self._kind = SpanKind.SERVER
         self._failed = Status(StatusCode.ERROR)
 
     def observe(self, call: Call) -> OnOutcome:
-        """Return an observer that makes the span of a call when it ends, so that none is left open."""
+        """Return an observer that makes the span of a call when it ends, so that none is left open, and its children:
+        one for each stage.
+        """
         entry, start, parent = call.entry, now_ns(), self._extract(_trace_context.get())
         about = {
             "mcp.method.name": "tools/call",
@@ -51,6 +55,8 @@ class Tracing:
             "quipu.tenant": call.caller.tenant,
             "quipu.call": shared_call_id(),
         }
+        stages = Stages()
+        current_stages.set(stages)
 
         def on_outcome(outcome: str, _seconds: float, _answer: Answer | None) -> None:
             name = f"tools/call {entry.tool.name}"
@@ -58,6 +64,10 @@ class Tracing:
             if outcome not in ("ok", "asked"):
                 span.set_attribute("error.type", outcome)
                 span.set_status(self._failed)
+            within, begun = self._within(span), start
+            for stage, end in stages:
+                self._tracer.start_span(stage, within, start_time=begun).end(end)
+                begun = end
             span.end()
 
         return on_outcome

@@ -13,7 +13,7 @@ from kernel.store import audit
 from kernel.store.context import StoreContext
 from kernel.store.engine import WriteConnection
 from kernel.store.long_work import MORE
-from kernel.store.queue import Job, Work, merge_runs
+from kernel.store.queue import Job, Work, end_stage, merge_runs
 from kernel.store.transaction import Tx
 
 _EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
@@ -31,13 +31,17 @@ class GroupRunner:
     def run(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:
         """Runs a group and commits it; returns the work that follows the commit."""
         vectors = self._embed_group(group)
+        if vectors:
+            end_stage(group, "embed")
         tx = db.begin(group[0].context, large=group[0].exclusive)
         tx.preload(vectors)
         for run in (group,) if len(group) == 1 else merge_runs(group):
             if len(run) == 1 or not self._run_batch(db, tx, run):
                 for job in run:
                     job.answer = self.run_audited(db, tx, job) if job.audited else self._call(db, tx, job)
+            end_stage(run, "work")
         db.commit(tx)
+        end_stage(group, "commit")
         return tx.work_after_commit
 
     def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:

@@ -13,6 +13,7 @@ from kernel.core.errors import Fault
 from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
+from kernel.store.stages import Stages
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -36,7 +37,8 @@ class Job:
 
     `texts`, or what they return, are embedded before the write lock is taken, an `exclusive` call has a transaction of
     its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
-    `earlier` is the audit's state of the slices of the call that have committed, and `size` the bytes of the call.
+    `earlier` is the audit's state of the slices of the call that have committed, `size` the bytes of the call, and
+    `stages` are those of a call that is traced.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Job:
         "queued",
         "running",
         "size",
+        "stages",
         "texts",
         "undoable",
         "work",
@@ -65,6 +68,7 @@ class Job:
         self.deliver = deliver
         self.loop = loop
         self.queued = 0.0
+        self.stages: Stages | None = None
         self.size = 0
         self.exclusive = False
         self.audited = False
@@ -218,6 +222,7 @@ class CallQueue:
             late.append(job)
         elif not job.cancelled or job.earlier is not None:
             jobs.append(job)
+            end_stage([job], "queue")
             return
         self._pool.bytes -= job.size
 
@@ -410,6 +415,13 @@ def _mergeable(last: Job, job: Job) -> bool:
     if last.merge is None or job.merge is None:
         return False
     return last.merge.batch is job.merge.batch and last.context == job.context
+
+
+def end_stage(jobs: Sequence[Job], name: str) -> None:
+    """Notes for the calls among these that are traced that a stage has ended."""
+    for job in jobs:
+        if job.stages is not None:
+            job.stages.end(name)
 
 
 def fail_all(jobs: Sequence[Job], fault: Fault) -> None:

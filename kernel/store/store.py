@@ -24,10 +24,12 @@ from kernel.store.queue import (
     answer_all,
     commit_groups,
     discard,
+    end_stage,
     fail_all,
     interrupt_lock,
     wait,
 )
+from kernel.store.stages import current_stages
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -206,6 +208,7 @@ class Store:
         `Job` explains the options.
         """
         job = Job(work, context, deliver, asyncio.get_running_loop())
+        job.stages = current_stages.get()
         job.texts = texts
         job.merge = merge
         job.exclusive = exclusive
@@ -218,6 +221,7 @@ class Store:
     def begin_read(self, work: Work, context: CallContext, deliver: Deliver, *, size: int = 0) -> Job:
         """Queues `work` for a reader thread; `deliver` gets the answered job on this event loop."""
         job = Job(work, context, deliver, asyncio.get_running_loop())
+        job.stages = current_stages.get()
         job.size = size
         self._reads.put(job)
         return job
@@ -277,6 +281,7 @@ class Store:
     def _read(self, jobs: list[Job]) -> None:
         job = jobs[0]
         job.answer = self._with_reader(lambda db: self._interruptible(db, job))
+        end_stage(jobs, "read")
         answer_all(jobs)
 
     def _with_reader(self, run: Callable[[ReadConnection], R]) -> R | Fault:

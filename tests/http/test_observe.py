@@ -229,6 +229,32 @@ def test_span_continues_the_trace_of_the_caller(watching: Watching) -> None:
     assert 0 < with_header.end_time_unix_nano - with_header.start_time_unix_nano < 30e9
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "stages"),
+    [
+        ("add_memory", {"path": "of/stages", "content": "x"}, ["queue", "work", "commit"]),
+        ("recall", {"query": "stages"}, ["queue", "read"]),
+        ("read_memory", {"path": "none"}, []),
+    ],
+)
+def test_span_has_a_child_for_each_stage_of_the_call(
+    watching: Watching, name: str, arguments: Mapping[str, str], stages: Sequence[str]
+) -> None:
+    id_ = f"stages-of-{name}"
+    tool(watching.server.port, name, {"x-request-id": id_}, **arguments)
+
+    def of_call() -> list[Span]:
+        return [span for span in watching.collector.spans if attributes(span).get("quipu.call") == id_]
+
+    until(lambda: of_call() != [], f"span of {id_}")
+    (span,) = of_call()
+    children = [child for child in watching.collector.spans if child.parent_span_id == span.span_id]
+    assert [child.name for child in children] == stages
+    ends = [span.start_time_unix_nano, *(child.end_time_unix_nano for child in children)]
+    assert [child.start_time_unix_nano for child in children] == ends[:-1]
+    assert [*ends, span.end_time_unix_nano] == sorted([*ends, span.end_time_unix_nano])
+
+
 def test_failed_call_is_a_failed_span(watching: Watching) -> None:
     tool(watching.server.port, "drop_memory", path="nowhere")
     (span,) = spans(watching, "drop_memory", 1)
