@@ -2,7 +2,9 @@
 
 import json
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 from kernel.core.errors import Fault
 from tests.imports.harness import Shell
 from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, text_files, written
+from tests.unit.handlers.brain import original
+from tests.unit.handlers.scopes import test_import_agent_memory
+from tests.unit.handlers.sessions import test_import_code_memory
 
 DATA_ROWS = {**ROWS, "cogx": COGX_ROWS}
 ROUNDS = 2  # of each importer; each is a store of its own steps
@@ -153,6 +158,117 @@ def test_torn_databases_and_archives_raise_nothing(name: str, shell: Shell, tmp_
             check_counts(done)
             shell.run("undo", str(shell.audit()[0]["id"]))
             assert shell.export().read_bytes() == before
+
+
+def code_memory(folder: Path) -> Path:
+    path = folder / "code_memory.db"
+    database = sqlite3.connect(path)
+    database.executescript(test_import_code_memory.SCHEMA + test_import_code_memory.ROWS)
+    database.close()
+    return path
+
+
+def agent_memory(folder: Path) -> Path:
+    path = folder / "memory.db"
+    database = sqlite3.connect(path)
+    for table, columns in test_import_agent_memory.TABLES.items():
+        database.execute(f'CREATE TABLE "{table}" ({", ".join(columns)})')
+        for row in test_import_agent_memory.ROWS[table]:
+            database.execute(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(row))})', row)
+    database.commit()
+    database.close()
+    return path
+
+
+def project_brain(folder: Path) -> Path:
+    return original.plain(folder / "theirs") / "core.db"
+
+
+ORIGINALS = {"code-memory": code_memory, "agent-memory": agent_memory, "project-brain": project_brain}
+
+
+@pytest.mark.parametrize("kind", ORIGINALS)
+def test_torn_databases_of_the_originals_raise_nothing(kind: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(kind)
+    path = ORIGINALS[kind](tmp_path)
+    whole, before = path.read_bytes(), shell.export().read_bytes()
+    for _ in range(ROUNDS * 3):
+        path.write_bytes(torn(whole, source))
+        if run(shell, kind, path.parent if kind == "project-brain" else path):
+            shell.run("undo", str(shell.audit()[0]["id"]))
+        assert shell.export().read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ORIGINALS)
+def test_odd_values_of_the_originals_raise_nothing(kind: str, shell: Shell, tmp_path: Path) -> None:
+    source = random.Random(kind)
+    path = ORIGINALS[kind](tmp_path)
+    whole, before = path.read_bytes(), shell.export().read_bytes()
+    for _ in range(ROUNDS * 2):
+        path.write_bytes(whole)
+        spoil(path, source)
+        if done := run(shell, kind, path.parent if kind == "project-brain" else path):
+            assert all(count >= 0 for count in done["counts"].values())
+            shell.run("undo", str(shell.audit()[0]["id"]))
+        assert shell.export().read_bytes() == before
+
+
+def spoil(path: Path, source: random.Random) -> None:
+    """Puts odd values into some row of each table, where its constraints allow them."""
+    odd = (None, "", "x" * 1_100_000, b"\xff\x00", -1, 1e300, "2026-13-40", "[" * 200, "\u0000", "null")
+    database = sqlite3.connect(path)
+    listed = database.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT wr AND schema = 'main'")
+    for (table,) in listed.fetchall():
+        columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+        rows = [row[0] for row in database.execute(f'SELECT rowid FROM "{table}"')]
+        for number in source.sample(rows, min(2, len(rows))):
+            with suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
+                value = source.choice(odd)
+                database.execute(
+                    f'UPDATE "{table}" SET "{source.choice(columns)}" = ? WHERE rowid = ?', (value, number)
+                )
+    database.commit()
+    database.close()
+
+
+GRAPH = [
+    *(
+        {"type": "entity", "name": f"Place {number}", "entityType": "place", "observations": ["opens"]}
+        for number in range(3)
+    ),
+    {"type": "relation", "from": "Place 0", "to": "Place 1", "relationType": "near"},
+]
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_damaged_lines_cost_no_entity_of_a_graph(form: str, shell: Shell, tmp_path: Path) -> None:
+    source, path = random.Random(form), tmp_path / "memory.jsonl"
+    before = shell.export().read_bytes()
+    for _ in range(ROUNDS):
+        bad = [change({**source.choice(GRAPH), "name": "Odd"}, source) for change in source.sample(DAMAGE, 5)]
+        rows = source.sample([*GRAPH, *bad], len(GRAPH) + len(bad))
+        path.write_text(json.dumps(rows) if form == "list" else "\n".join(map(json.dumps, rows)), encoding="utf-8")
+        done = run(shell, "server-memory", path)
+        assert done is not None
+        if "left out" in done["counts"]:
+            check_counts(done)
+        exported = [json.loads(line) for line in shell.export("graph").read_text(encoding="utf-8").splitlines()]
+        assert all(row in exported for row in GRAPH)
+        again = run(shell, "server-memory", path)
+        assert again is not None
+        assert not any(again["counts"][name] for name in ("entities", "observations", "relations"))
+        shell.run("undo", str(shell.audit()[0]["id"]))
+        assert shell.export().read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_mangled_graphs_raise_nothing(form: str, shell: Shell, tmp_path: Path) -> None:
+    source, path = random.Random(form), tmp_path / "memory.jsonl"
+    text = json.dumps(GRAPH) if form == "list" else "\n".join(map(json.dumps, GRAPH))
+    for _ in range(ROUNDS * 3):
+        path.write_bytes(mangled(text.encode(), source))
+        if run(shell, "server-memory", path):
+            shell.run("undo", str(shell.audit()[0]["id"]))
 
 
 PAGE = (
