@@ -4,12 +4,25 @@ import base64
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from handlers.console import actions, administration, connect, erasing, lists, live, memory, overview, search, transfers
+from handlers.console import (
+    actions,
+    administration,
+    connect,
+    consent,
+    erasing,
+    lists,
+    live,
+    memory,
+    overview,
+    search,
+    transfers,
+)
 from handlers.console.actions import Action, Done
 from handlers.console.guide import NO_GUIDE, Checks, GuideOf
 from handlers.console.reading import Site
@@ -47,6 +60,7 @@ _JSON = "application/json"
 _PREFIX = "/ui"
 _STREAM = "/ui/live"
 _CSV = "audit.csv"
+_POLICY = "content-security-policy"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _DOWNLOAD = {"content-disposition": 'attachment; filename="memories.jsonl"'}
 _WRONG_KEY = "This key is unknown, has expired or was revoked."
@@ -88,8 +102,14 @@ PAGES: Mapping[str, Page] = {
     "memory": Page("Memory", memory.load, in_menu=False),
     "new": Page("New memory", transfers.load_new, in_menu=False),
     "import": Page("Import", transfers.load_import, in_menu=False),
+    consent.NAME: Page("Let a program in", consent.load, in_menu=False),
 }
-ACTIONS: Mapping[str, Action] = {**actions.ACTIONS, **erasing.ACTIONS, **transfers.ACTIONS}
+ACTIONS: Mapping[str, Action] = {
+    **actions.ACTIONS,
+    **erasing.ACTIONS,
+    **transfers.ACTIONS,
+    consent.NAME: consent.decide,
+}
 _UPLOAD = "import"
 _ADMIN = {"health", "keys"}
 _MANAGING = {"admin", "operator"}
@@ -168,6 +188,9 @@ class Console:
                 return self._failure(request, 400, "invalid", problem)
             return Answer(200, msgspec.json.encode(model), _JSON)
         answer = self._html(name, page.title, visit, {"model": model}, request)
+        if isinstance(model, consent.Consent):  # Chromium asks for the target of the redirect after a form, too
+            policy = SECURITY[_POLICY].replace("form-action 'self'", f"form-action 'self' {_source(model.target)}")
+            return answer._replace(headers={_POLICY: policy})
         return answer._replace(status=400) if problem else answer
 
     async def _act(self, request: Request, name: str) -> Answer:
@@ -235,10 +258,12 @@ class Console:
         return Answer(303, b"", headers={"location": outcome.location})
 
     def _log_in(self, request: Request, fields: Mapping[str, str]) -> Answer:
-        cookie = self._visitors.log_in(request, fields)
+        cookie, wanted = self._visitors.log_in(request, fields), fields.get("next", "")
         if cookie is None:
-            return self._login_page(request, _WRONG_CODE if "code" in fields else _WRONG_KEY)._replace(status=401)
-        return Answer(303, b"", headers={"location": _PREFIX, "set-cookie": cookie})
+            wrong = _WRONG_CODE if "code" in fields else _WRONG_KEY
+            return self._login_page(request, wrong, wanted)._replace(status=401)
+        location = f"{_PREFIX}/{consent.NAME}?{urlencode(parameters(wanted.encode()))}" if wanted else _PREFIX
+        return Answer(303, b"", headers={"location": location, "set-cookie": cookie})
 
     def _log_out(self, request: Request, _fields: Mapping[str, str]) -> Answer:
         headers = {"location": f"{_PREFIX}/login?done=left", "set-cookie": self._visitors.log_out(request)}
@@ -247,10 +272,13 @@ class Console:
     def _make_code(self, request: Request, _fields: Mapping[str, str]) -> Answer:
         return Answer(200, msgspec.json.encode({"code": self._visitors.code(request), "seconds": SECONDS}), _JSON)
 
-    def _login_page(self, request: Request, wrong: str = "") -> Answer:
+    def _login_page(self, request: Request, wrong: str = "", wanted: str = "") -> Answer:
         """Return the page; with a link another site cannot log a browser in by a code, since that site names itself."""
         takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
-        return self._html("login", "Log in", None, {"wrong": wrong, "takes_code": takes_code}, request)
+        if request.path == f"{_PREFIX}/{consent.NAME}":
+            wanted = urlencode(request.query)
+        values = {"wrong": wrong, "takes_code": takes_code and not wanted, "wanted": wanted}
+        return self._html("login", "Log in", None, values, request)
 
     def _file(self, request: Request, name: str) -> Answer:
         file = self._renderer.static.get(name)
@@ -259,6 +287,8 @@ class Console:
         return Answer(200, file.body, file.media, _FOREVER)
 
     def _ask_for_key(self, request: Request, error: Unauthenticated) -> Answer:
+        if request.method == "GET" and request.path == f"{_PREFIX}/{consent.NAME}" and self._site.sign_in:
+            return self._login_page(request)
         if request.method == "GET" and not request.path.endswith(".json"):
             return Answer(303, b"", headers={"location": f"{_PREFIX}/login"})
         refusal = self._access.refusal(error, request.path, request.headers)
@@ -308,6 +338,12 @@ class Console:
         return Answer(200, self._renderer.page(f"{name}.html", {**common, **values}))
 
 
+def _source(target: str) -> str:
+    """Return the origin of a URI for a policy; of an app's own scheme the scheme alone."""
+    scheme, _, _ = target.partition("://")
+    return target if scheme in {"http", "https"} else f"{scheme}:"
+
+
 async def _send(send: Send, answer: Answer) -> None:
     fields = {**SECURITY, **answer.headers}
     head = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items())
@@ -325,5 +361,5 @@ def console_of(
     """Return the console of a server, or of a worker; all workers share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
     guide = guide_of(parts[0]) if guide_of else NO_GUIDE
-    site = Site(*parts, guide, Checks(guide), counters, transfers.Uploads())
+    site = Site(*parts, guide, Checks(guide), counters, transfers.Uploads(), access.sign_in)
     return Console(site, limits, access, Visitors(access.auth, secret, codes))

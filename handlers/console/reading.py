@@ -11,6 +11,7 @@ from kernel.core.errors import Fault
 from kernel.observe.call_log import CallLog
 from kernel.observe.metrics import Snapshot
 from kernel.security.permissions import Forbidden, Permission
+from kernel.security.sign_in import SignIn
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
 
@@ -25,7 +26,8 @@ SHOWN_CHARS = 20_000  # of a text, unless all of it is asked for
 class Site(NamedTuple):
     """The parts of the server that the pages show: settings, schema, calls, whether it needs keys and whether it ends.
 
-    `counted` are the counters of all workers, if metrics are on.
+    `counted` are the counters of all workers, if metrics are on; `sign_in` makes the authorization server, if there is
+    one.
     """
 
     config: Config
@@ -37,6 +39,7 @@ class Site(NamedTuple):
     checks: Checks
     counted: Callable[[], Awaitable[Snapshot | Fault]] | None
     uploads: "Uploads"
+    sign_in: Callable[[], SignIn] | None = None
 
 
 class Place(NamedTuple):

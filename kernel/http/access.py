@@ -1,13 +1,17 @@
 """Authentication and tenant selection for the HTTP endpoints, and the content of a refusal."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tenants import Tenants
 from kernel.core.limits import Headers
 from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, Permission
+
+if TYPE_CHECKING:
+    from kernel.security.sign_in import SignIn
 
 
 class AccessRefusal(NamedTuple):
@@ -20,11 +24,15 @@ class AccessRefusal(NamedTuple):
 
 
 class AccessControl(NamedTuple):
-    """The callers a server accepts, the challenge to others, and the stores of the tenants."""
+    """The callers a server accepts, the challenge to others, and the stores of the tenants.
+
+    `sign_in` makes the server's own authorization server, if it has one.
+    """
 
     auth: Auth
     challenge: Challenge
     tenants: Tenants
+    sign_in: "Callable[[], SignIn] | None" = None
 
     def caller(self, headers: Headers) -> Caller:
         """Return the caller by the Authorization header; raises Unauthenticated."""

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,10 +29,30 @@ _KEY = regex(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
 _NO_HASH = "0" * 64  # equals no SHA-256 that occurs
 
 
+class Login(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The OAuth client that a key was granted to, and the digests of its code and tokens (see `sign_in.py`).
+
+    `until` is the end of the code, `fresh` that of the access token; `spent` are codes and refresh tokens of before.
+    `by` is the id of the key that consented.
+    """
+
+    client: str
+    client_id: str
+    redirect: str
+    challenge: str = ""
+    code: str = ""
+    until: str = ""
+    fresh: str = ""
+    refresh: str = ""
+    spent: tuple[str, ...] = ()
+    by: str = ""
+
+
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     """One stored key: `hash` is the SHA-256 of the whole key in hex, empty once it is revoked; times are ISO UTC.
 
-    Without `dialects` it allows all of them. `read` and `write` are the places that it is held to, if any.
+    Without `dialects` it allows all of them. `read` and `write` are the places that it is held to, if any; with `login`
+    it is the grant of an OAuth client.
     """
 
     id: str
@@ -44,6 +64,7 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     dialects: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+    login: Login | None = None
     expires: str = ""
     revoked: str = ""
 
@@ -74,42 +95,45 @@ def create_all(data: Path, drafts: Sequence[Key]) -> list[tuple[Key, str]]:
     def add(keys: list[Key]) -> list[Key]:
         ids = {key.id for key in keys}
         for draft in drafts:
-            id_ = next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
+            id_ = fresh_id(ids)
             ids.add(id_)
-            secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+            secret = secret_of(id_)
             made.append((msgspec.structs.replace(draft, id=id_, hash=digest(secret)), secret))
         return [*keys, *(key for key, _ in made)]
 
-    _change(data, add)
+    change(data, add)
     return made
 
 
 def revoke(data: Path, id_: str, now: str) -> Key:
-    """Revokes a key, which stays listed as revoked; raises Fault("not_found")."""
+    """Revokes a key and the grants that it made, which stay listed as revoked; raises Fault("not_found")."""
 
     def take(keys: list[Key]) -> list[Key]:
         if id_ not in {key.id for key in keys}:
             raise Fault("not_found", _UNKNOWN_ID)
-        return [_revoked(key, now) if key.id == id_ and not key.revoked else key for key in keys]
+        return [revoked(key, now) if _is_of(key, id_) and not key.revoked else key for key in keys]
 
-    return next(key for key in _change(data, take) if key.id == id_)
+    return next(key for key in change(data, take) if key.id == id_)
 
 
 def delete(data: Path, id_: str) -> Key:
-    """Deletes a key; raises Fault("conflict") for the last one, without which no caller needs a key."""
+    """Deletes a key and the grants that it made; raises Fault("conflict") for the last one, without which no caller
+    needs a key.
+    """
     deleted: list[Key] = []
 
     def take(keys: list[Key]) -> list[Key]:
         deleted[:] = [key for key in keys if key.id == id_]
         if not deleted:
             raise Fault("not_found", _UNKNOWN_ID)
-        if len(keys) == 1:
+        left = [key for key in keys if not _is_of(key, id_)]
+        if not left:
             raise Fault(
                 "conflict", "This is the last key: `quipu key reset` deletes it and lets every local client in."
             )
-        return [key for key in keys if key.id != id_]
+        return left
 
-    _change(data, take)
+    change(data, take)
     return deleted[0]
 
 
@@ -127,12 +151,12 @@ def forget_tenant(data: Path, tenant: str) -> int:
             raise Fault("conflict", "These are the last keys, without which no caller needs one: make another first.")
         return left
 
-    return len(keys) - len(_change(data, take))
+    return len(keys) - len(change(data, take))
 
 
 def clear(data: Path) -> None:
     """Deletes every key; the file stays, so that it is known that there shall be none."""
-    _change(data, lambda _known: [])
+    change(data, lambda _known: [])
 
 
 def needed(data: Path) -> bool:
@@ -141,6 +165,16 @@ def needed(data: Path) -> bool:
         return bool(read(data))
     except Fault:
         return True
+
+
+def fresh_id(ids: Container[str]) -> str:
+    """Return an id that is none of these."""
+    return next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
+
+
+def secret_of(id_: str) -> str:
+    """Return a new secret for the key of an id."""
+    return f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def digest(secret: str) -> str:
@@ -174,15 +208,21 @@ def expiry(value: str, now: str) -> str:
     return expires
 
 
-def _revoked(key: Key, now: str) -> Key:
+def revoked(key: Key, now: str) -> Key:
+    """Return the key without its hash, as it stays listed."""
     return msgspec.structs.replace(key, hash="", revoked=now)
+
+
+def _is_of(key: Key, id_: str) -> bool:
+    """Return whether a key is that of an id, or a grant that it made."""
+    return key.id == id_ or (key.login is not None and key.login.by == id_)
 
 
 def _random_id() -> str:
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
-def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
+def change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
     """Replaces the file atomically, one change at a time."""
     make_private(data)
     new = data / _NEW

@@ -151,7 +151,10 @@ class Auth:
         key = self._keys.get(api_keys.parse(bearer))
         if not api_keys.matches(bearer, key) or key is None or key.state(now) != "active":
             raise Unauthenticated("invalid_token", "This key is unknown, has expired or was revoked")
-        return CachedCaller(_caller(key), key.expires)
+        if key.login is not None and not now < key.login.fresh:
+            raise Unauthenticated("invalid_token", "This token has expired")
+        ends = (end for end in (key.expires, key.login.fresh if key.login else "") if end)
+        return CachedCaller(_caller(key), min(ends, default=""))
 
     def _by_token(self, bearer: str) -> CachedCaller:
         if self._tokens is None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.operations.scheduled_backup import BackupLoop
     from kernel.security.local_access import LocalAccess
+    from kernel.security.sign_in import SignIn
     from kernel.server.worker import Worker
 
 
@@ -115,6 +116,8 @@ class Application:
             return self._tenant_routes
         if path == proof.PATH:
             return self._proof
+        if path.startswith(("/oauth/", "/.well-known/oauth-authorization-server")) and self.access.sign_in:
+            return self._oauth
         return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
@@ -162,6 +165,12 @@ class Application:
             return msgspec.json.encode(erase(self.kernel.config, tenant)._asdict())
 
         return TenantRoutes(limits_of(self.kernel.config), self.access, receipt)
+
+    @cached_property
+    def _oauth(self) -> ASGIApp:
+        from kernel.http.oauth_routes import OAuthRoutes
+
+        return OAuthRoutes(limits_of(self.kernel.config), self.access)
 
     @cached_property
     def _proof(self) -> ASGIApp:
@@ -299,7 +308,8 @@ def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> A
     issuer = config.oauth
     tokens = None if issuer is None else _tokens(config, issuer, paths)
     required = tokens is not None or not on_loopback(config.host)
-    issuers = () if issuer is None else (issuer.issuer,)
+    signs_in = issuer is None and config.ui and bool(config.public) and not config.open
+    issuers = (config.public,) if signs_in else () if issuer is None else (issuer.issuer,)
     auth = Auth(
         config.data,
         required=required,
@@ -308,7 +318,14 @@ def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> A
         had_keys=kernel.had_keys,
         on_keys=lambda: store.write_later(note_keys, CallContext()),
     )
-    return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
+    sign_in = partial(_sign_in, config, paths) if signs_in else None
+    return AccessControl(auth, Challenge(config.public, issuers, paths), tenants, sign_in)
+
+
+def _sign_in(config: Config, paths: frozenset[str]) -> "SignIn":
+    from kernel.security.sign_in import SignIn
+
+    return SignIn(config.data, config.public, paths)
 
 
 def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:

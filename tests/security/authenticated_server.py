@@ -115,12 +115,12 @@ class House:
 
 
 @contextmanager
-def house(config: Config) -> Iterator[House]:
+def house(config: Config, port: int = 0) -> Iterator[House]:
     """A server of this configuration on a port of its own, in this process."""
     application = Application(open_kernel(placed(config)))
     settings = uvicorn.Config(
         application,
-        port=0,
+        port=port,
         lifespan="off",
         ws="none",
         log_level="warning",
