@@ -24,7 +24,8 @@ _GUARD = (
     "CREATE TEMP TRIGGER held_{name}_{event} BEFORE {event} ON main.{name} "
     "WHEN is_held() AND NOT ({rule}) BEGIN SELECT may_write('{dialect}', NULL); END"
 )
-_DERIVED = frozenset({"doc", "doc_place", "doc_day", "history"})  # their rows follow those of the dialects
+# Their rows follow those of the dialects, or hold ids alone.
+_DERIVED = frozenset({"doc", "doc_day", "doc_place", "doc_witness", "history", "audit_shown"})
 _GUARDS = "SELECT count(*) FROM temp.sqlite_schema WHERE type = 'trigger'"
 _EVENTS: Mapping[str, tuple[str, ...]] = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
 _UNWRITABLE = "This key may not write to {}."
