@@ -111,11 +111,13 @@ class Auth:
         return cached.caller
 
     def caller_of_key(self, id_: str) -> Caller | None:
-        """Return the caller of a key that was authenticated before, if the key is still active."""
+        """Return the caller of a key that was authenticated before, if the key is still active, and no client's: its
+        tokens end within an hour, and open no session.
+        """
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         key = self._keys.get(id_)
-        return None if key is None or key.state(utc_now()) != "active" else _caller(key)
+        return None if key is None or key.login or key.state(utc_now()) != "active" else _caller(key)
 
     def hash_of_key(self, id_: str) -> str:
         """Return the stored hash of an active key, empty for any other id."""

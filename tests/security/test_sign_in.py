@@ -228,9 +228,12 @@ def test_a_resource_of_one_dialect_opens_that_dialect(site: Site) -> None:
     assert (site.status(token, "list_memories", prefix=""), site.status(token, "get_config")) == (200, 403)
 
 
-def test_a_token_grants_nothing_on(site: Site) -> None:
+def test_a_token_opens_no_session_and_grants_nothing_on(site: Site) -> None:
     token = site.tokens(write="yes")[1]["access_token"]
-    assert site.decide(site.wish(), site.cookie(token)).status == 403
+    assert site.form("/ui/do/login", {"key": token}, origin=site.address).status == 401
+    fields = {**site.wish(), "decision": "allow", "period": "30d"}
+    answer = site.form("/ui/do/authorize", fields, origin=site.address, authorization=f"Bearer {token}")
+    assert answer.status == 403
 
 
 @pytest.mark.parametrize(
