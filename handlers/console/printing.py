@@ -13,7 +13,7 @@ from handlers.console.commands import Changed, Hit, Result, Shown, Stats, Undone
 from handlers.console.erasing import Erasable
 from handlers.console.records import Event
 from handlers.console.search import ANSWERS
-from kernel.core.text import one_line, one_word, visible
+from kernel.core.text import count_of_memories, one_line, one_word, visible
 from kernel.core.times import stored_time
 from kernel.operations.erase import Receipt
 from kernel.search.confidence import Verdict
@@ -140,7 +140,7 @@ class _Lines:
         yield from (self._paint(_YELLOW, f"a copy still holds a text: {visible(copy)}") for copy in row.copies)
 
     def _stats(self, row: Stats) -> Iterator[str]:
-        yield f"{row.memories} memories, {row.today} changed today, {row.week} within seven days"
+        yield f"{count_of_memories(row.memories)}, {row.today} changed today, {row.week} within seven days"
         for space in row.spaces:
             yield f"  {space.memories:>8}  {visible(space.name)}"
         if row.quarantined:

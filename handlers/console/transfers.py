@@ -158,7 +158,8 @@ async def _run(site: Site, visit: Visit, words: Sequence[str]) -> str:
     """Return the output of a command of the terminal, for the tenant of the caller; raises Fault in its words."""
     status, output, errors = await site.guide.run([*words, f"--tenant={visit.caller.tenant}"])
     if status:
-        raise Fault("invalid", errors.strip()[-_MESSAGE_CHARS:].removeprefix("quipu: ") or "The command has failed.")
+        message = "" if "Traceback" in errors else errors.strip()[-_MESSAGE_CHARS:].removeprefix("quipu: ")
+        raise Fault("invalid", message or "The command has failed: on a terminal it tells more.")
     return output
 
 

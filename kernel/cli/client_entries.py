@@ -6,9 +6,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from kernel.cli import config_files
 from kernel.cli.clients import Client, Entry, Syntax, Target
@@ -21,7 +24,7 @@ from kernel.operations.backup import backup_time
 from kernel.server.app import SETTING_PREFIXES
 
 NAME = "quipu"
-_WHEEL_PACKAGE = "quipu_memory"
+_PACKAGE, _WHEEL_PACKAGE = "quipu-memory", "quipu_memory"
 _SAFE_PATH = "-P"  # clients start it in the folder of a project, whose modules are not to be imported
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _KEY = regex(r"[\x21-\x7e]{1,1024}")
@@ -67,13 +70,23 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
         return LaunchCommand((values.get("QUIPU_PROGRAM") or executable,))
     path = Path(script).absolute()
     if _UVX_FOLDERS & {*path.parts, *Path(executable).parts}:
-        return LaunchCommand((shutil.which("uvx") or "uvx", "quipu-memory"))
-    if path.stem in (NAME, "quipu-memory"):
+        source = _source()
+        return LaunchCommand((shutil.which("uvx") or "uvx", *(("--from", source) if source else ()), _PACKAGE))
+    if path.stem in (NAME, _PACKAGE):
         return LaunchCommand((shutil.which(str(path)) or str(path),))
     if path.parent.name == _WHEEL_PACKAGE:
         return LaunchCommand((executable, _SAFE_PATH, "-m", _WHEEL_PACKAGE))
     package = Path(__file__).resolve().parents[1]
     return LaunchCommand((executable, _SAFE_PATH, "-m", package.name), {"PYTHONPATH": str(package.parent)})
+
+
+def _source() -> str:
+    """Return the address of the file that this package was installed from; empty if it came from an index."""
+    try:
+        recorded = metadata.distribution(_PACKAGE).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return ""
+    return str(msgspec.json.decode(recorded)["url"]) if recorded else ""
 
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:

@@ -12,6 +12,7 @@ from kernel.cli.progress_bar import Working
 from kernel.core.config import VERSION, Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
+from kernel.core.text import count_of_memories
 from kernel.engines.opening import open_reader
 from kernel.memories.import_records import Export
 from kernel.operations import okf_export, portable_export
@@ -39,7 +40,11 @@ def export_data(arguments: argparse.Namespace, config: Config, context: StoreCon
                 counts = db.read(CallContext(), partial(_write_bundle, target))
             left = f", {counts.quarantined} in quarantine left out" if counts.quarantined else ""
             result = {"folder": str(target), **counts._asdict()}
-            show(result, f"{counts.concepts} memories{left}", as_json=arguments.json)
+            show(
+                result,
+                f"{count_of_memories(counts.concepts)}{left}",
+                as_json=arguments.json,
+            )
             return _report_damage(config, patient)
         with Working("export"):
             count = db.read(CallContext(), partial(_write, exports[kind], target))

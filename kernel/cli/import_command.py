@@ -14,7 +14,7 @@ from kernel.cli.progress_bar import ProgressBar
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
-from kernel.core.text import did_you_mean, one_line
+from kernel.core.text import count_of_memories, did_you_mean, one_line
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import CONSTRAINTS
@@ -89,8 +89,7 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
     for remark in result.remarks:
         note(_printable(remark))
     if call is not None:
-        memories = "1 memory" if call.touched == 1 else f"{call.touched:,} memories"
-        print(f"imported {memories}; `quipu undo {call.id}` takes it back")
+        print(f"imported {count_of_memories(call.touched)}; `quipu undo {call.id}` takes it back")
     elif not arguments.dry_run:
         print("nothing new was imported")
 

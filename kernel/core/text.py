@@ -126,6 +126,11 @@ def spellings(words: Sequence[str]) -> list[str]:
     return [*dict.fromkeys((*words, *forms))]
 
 
+def count_of_memories(count: int) -> str:
+    """Return a number of memories in words."""
+    return "1 memory" if count == 1 else f"{count:,} memories"
+
+
 def one_line(text: str, limit: int) -> str:
     """Return the start of a text on one line of at most `limit` characters, cut between words and closed with an
     ellipsis.

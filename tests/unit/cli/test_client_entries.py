@@ -228,6 +228,20 @@ def test_program_in_the_cache_of_uv_is_started_by_uvx(monkeypatch: pytest.Monkey
     assert launch_command(script, "/usr/bin/python3", {}, frozen=False).words == ("uvx", "quipu-memory")
 
 
+def test_program_that_uvx_installed_from_a_wheel_is_started_from_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "quipu_memory-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.4\nName: quipu-memory\nVersion: 1.0\n")
+    (folder / "direct_url.json").write_text('{"url":"file:///w/quipu_memory-1.0-py3-none-any.whl","archive_info":{}}')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    script = "/home/ada/.cache/uv/archive-v0/jcDx0l6Me1So7JHq/bin/quipu-memory"
+    words = launch_command(script, "/usr/bin/python3", {}, frozen=False).words
+    assert words == ("uvx", "--from", "file:///w/quipu_memory-1.0-py3-none-any.whl", "quipu-memory")
+
+
 def test_stdio_target_carries_the_settings_of_this_process(tmp_path: Path) -> None:
     environment = {
         "HOME": "/u",
