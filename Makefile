@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load peers clients agents plugin \
+.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
 	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -147,6 +147,9 @@ probes: .venv/.ok ## ask a server for names, emoji, Thai, misspelt words, and in
 
 load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
 	@$(VENV)/python -m loadtests.scenarios.mixed_load $(ARGS)
+
+crowd: .venv/.ok ## 8 to 512 locust users over 20,000 memories: a table, a plot, an HTML report in dist/crowd (five minutes)
+	@$(VENV)/python -m loadtests.scenarios.crowd $(ARGS)
 
 peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
 	@$(NODE) $(VENV)/python -m loadtests.scenarios.peer_comparison $(ARGS)

@@ -6,10 +6,11 @@ separate line and is not a failure.
 
 import random
 import uuid
+from argparse import ArgumentParser
 from typing import Any, NamedTuple, cast
 
 import msgspec
-from locust import FastHttpUser, TaskSet, between, tag, task
+from locust import FastHttpUser, TaskSet, events, tag, task
 
 from loadtests.lib import corpus, http_requests
 
@@ -23,6 +24,12 @@ _INITIALIZE = {
 }
 
 
+@events.init_command_line_parser.add_listener
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument("--key", env_var="QUIPU_KEY", default="", help="key of the server", is_secret=True)
+    parser.add_argument("--closed", action="store_true", help="send the next call at once, without a pause")
+
+
 class Outcome(NamedTuple):
     """A parsed reply: the structured result, or the error."""
 
@@ -34,8 +41,11 @@ class Agent(FastHttpUser):
     """An agent with memories of its own, over one of the protocols."""
 
     abstract = True
-    wait_time = between(0.05, 0.5)
     wire_name = ""
+
+    def wait_time(self) -> float:
+        """The pause before the next task."""
+        return 0.0 if self.environment.parsed_options.closed else random.uniform(0.05, 0.5)
 
     def on_start(self) -> None:
         """Connect, and write the first memories."""
@@ -45,6 +55,11 @@ class Agent(FastHttpUser):
         self.greet()
         for _ in range(3):
             self.add()
+
+    def credentials(self) -> dict[str, str]:
+        """The header with the key, if there is one."""
+        key = self.environment.parsed_options.key
+        return {"authorization": f"Bearer {key}"} if key else {}
 
     def greet(self) -> None:
         """The handshake of this protocol."""
@@ -59,8 +74,9 @@ class Agent(FastHttpUser):
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any] | None:
         """Call a tool; its structured result, or None if it failed or the server was busy."""
-        name = f"{self.wire_name} {tool}"
-        with self.client.request("POST", name=name, catch_response=True, **self.post(tool, arguments)) as reply:
+        name, request = f"{self.wire_name} {tool}", self.post(tool, arguments)
+        request["headers"] |= self.credentials()
+        with self.client.request("POST", name=name, catch_response=True, **request) as reply:
             outcome = self.judge(reply.status_code, reply.content or b"")
             if outcome.result is not None:
                 reply.success()
@@ -224,7 +240,7 @@ class LegacyAgent(ModernAgent):
     def greet(self) -> None:
         """The handshake."""
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _INITIALIZE}
-        headers = {**_JSON, "accept": "application/json, text/event-stream"}
+        headers = {**_JSON, "accept": "application/json, text/event-stream", **self.credentials()}
         with self.client.request(
             "POST",
             "/mcp",

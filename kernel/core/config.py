@@ -1,5 +1,6 @@
 """The configuration of one server, read once from environment variables."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -139,7 +140,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         limits=_limits(values),
         environment=values,
         tenant_megabytes=_number(values, "QUIPU_TENANT_MEGABYTES", 160, 1, 1_000_000),
-        workers=_number(values, "QUIPU_WORKERS", 1, 1, MOST_WORKERS),
+        workers=_workers(values),
         open=_flag(values, "QUIPU_OPEN"),
         metrics=_flag(values, "QUIPU_METRICS"),
         traces=_flag(values, "QUIPU_TRACES"),
@@ -280,14 +281,24 @@ def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
     raise Fault("invalid", f"{name} is {', '.join(choices[:-1])} or {choices[-1]}")
 
 
+def _workers(values: Mapping[str, str]) -> int:
+    """Return how many processes serve; `auto` is one for each core that this process may use."""
+    if values.get("QUIPU_WORKERS", "").strip() != "auto":
+        return _number(values, "QUIPU_WORKERS", 1, 1, MOST_WORKERS, "auto or ")
+    if sys.platform == "win32":
+        return 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS)
+
+
 def _flag(values: Mapping[str, str], name: str) -> bool:
     return bool(_number(values, name, 0, 0, 1))
 
 
-def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int, others: str = "") -> int:
     value = values.get(name, "").strip()
     if not value:
         return default
     if not value.isascii() or not value.isdigit() or len(value) > _MAX_DIGITS or not low <= int(value) <= high:
-        raise Fault("invalid", f"{name} is a number from {low} to {high}")
+        raise Fault("invalid", f"{name} is {others}a number from {low} to {high}")
     return int(value)

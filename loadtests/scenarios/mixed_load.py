@@ -1,17 +1,14 @@
 """Quipu under a mixed load: 1 to 512 callers, arrival rates below and above its capacity, and a locust run."""
 
-import csv
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from loadtests.lib import store_fixtures
 from loadtests.lib.charts import Axis, chart
+from loadtests.lib.locust_run import LocustRun, locust
 from loadtests.lib.open_loop import Pressed, press
-from loadtests.lib.servers import ROOT, Server, budget, budgets, clean_environ, finish, machine, options, quipu, table
+from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, quipu, table
 from loadtests.scenarios.workload import SHARES, mixture
 
 CALLERS = (1, 8, 32, 128, 512)
@@ -21,16 +18,6 @@ _READY = 4000
 _WINDOWS = 5
 _BELOW, _PAST = 0.7, 1.5
 _HARDLY = 0.01
-
-
-class Locust(NamedTuple):
-    """A locust report: calls, failures, refusals, calls a second, and latencies in milliseconds."""
-
-    calls: int
-    failures: int
-    busy: int
-    rate: float
-    latencies: dict[str, float]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
                 for seed, share in ((20, _BELOW), (21, _PAST))
             )
-            crowd = _crowd(server.port, Path(folder), 5.0 if chosen.quick else chosen.crowd)
+            crowd = locust(server.port, _CROWD, 5.0 if chosen.quick else chosen.crowd, Path(folder) / "locust")
     _show(steps, {f"{_BELOW:.0%} of capacity": below, f"{_PAST:.0%} of capacity": past}, crowd)
     if chosen.plots:
         _plot(steps, chosen.plots)
@@ -80,45 +67,7 @@ def _capacity(steps: Mapping[int, Pressed]) -> float:
     return max(run.rate for run in steps.values() if run.busy < _HARDLY)
 
 
-def _crowd(port: int, folder: Path, seconds: float) -> Locust:
-    """Locust with 512 users, every profile over every protocol."""
-    prefix = folder / "locust"
-    command = [
-        sys.executable,
-        "-m",
-        "locust",
-        "-f",
-        "loadtests/locustfile.py",
-        "--headless",
-        "--only-summary",
-        "-u",
-        str(_CROWD),
-        "-r",
-        "128",
-        "-t",
-        f"{seconds:.0f}s",
-        "--host",
-        f"http://127.0.0.1:{port}",
-        "--csv",
-        str(prefix),
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=clean_environ(), capture_output=True, text=True)
-    with Path(f"{prefix}_stats.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    total = rows[-1]
-    failures = int(total["Failure Count"])
-    if failures or done.returncode not in (0, 1):
-        print(done.stderr[-3000:], file=sys.stderr)
-    return Locust(
-        int(total["Request Count"]),
-        failures,
-        sum(int(row["Request Count"]) for row in rows if row["Name"].endswith("(busy)")),
-        float(total["Requests/s"]),
-        {"p50": float(total["50%"]), "p95": float(total["95%"]), "p99": float(total["99%"])},
-    )
-
-
-def _show(steps: Mapping[int, Pressed], paced: Mapping[str, Pressed], crowd: Locust) -> None:
+def _show(steps: Mapping[int, Pressed], paced: Mapping[str, Pressed], crowd: LocustRun) -> None:
     header = ("callers", "calls/s", *(f"{name} ms" for name in _PERCENTILES), "busy", "busy p50 ms", "p99 ms", "wrong")
     closed = [_row(str(count), run) for count, run in steps.items()]
     table("closed loop, by number of callers", header, closed)

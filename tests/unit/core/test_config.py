@@ -1,5 +1,7 @@
 """Configuration comes from a mapping, and an invalid value is refused by name."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,11 @@ def test_only_loopback_addresses_are_loopback(host: str, local: bool) -> None:
     assert on_loopback(host) == local
 
 
+def test_workers_can_be_one_for_each_core() -> None:
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    assert from_mapping({**HOME, "QUIPU_WORKERS": "auto"}, "linux").workers == cores
+
+
 def test_model_can_be_none_and_empty_variables_count_as_unset() -> None:
     assert from_mapping({**HOME, "QUIPU_MODEL": "none"}, "linux").model is None
     empty = {"QUIPU_DATA": "", "HOST": "", "PORT": " ", "QUIPU_MODEL": "", "QUIPU_READERS": "", "QUIPU_DURABILITY": ""}
@@ -149,6 +156,7 @@ def test_every_limit_can_be_set_and_is_documented() -> None:
         ("QUIPU_GROUP", "1e3", "QUIPU_GROUP is a number from 1 to 10000"),
         ("QUIPU_DURABILITY", "off", "QUIPU_DURABILITY is full or normal"),
         ("QUIPU_LOG", "xml", "QUIPU_LOG is text or json"),
+        ("QUIPU_WORKERS", "all", "QUIPU_WORKERS is auto or a number from 1 to 64"),
         ("QUIPU_METRICS", "yes", "QUIPU_METRICS is a number from 0 to 1"),
         ("QUIPU_OPEN", "yes", "QUIPU_OPEN is a number from 0 to 1"),
         ("QUIPU_TENANT_MEGABYTES", "0", "QUIPU_TENANT_MEGABYTES is a number from 1 to 1000000"),
