@@ -23,7 +23,10 @@ AREAS = (  # databases of brain, and names of places elsewhere
 PAGES = ("overview", "search?q=plan", "timeline", "calls", "review", "audit", "connect", "health", "keys")
 URIS = ("memory://paths/{area}/plan", "memory://paths", "memory://brain/{area}", "quipu://recall", "{id}")
 IDS = re.compile(r'"(?:id|\w+_id|\w+Id)": ?"?([\w-]+)')
-RUNS = [pytest.param(1, 400, id="some"), pytest.param(2, 20_000, id="many", marks=pytest.mark.slow)]
+RUNS = [
+    pytest.param(1, 400, id="some"),
+    *(pytest.param(seed, 4_000, id=f"many-{seed}", marks=pytest.mark.slow) for seed in range(2, 7)),
+]
 
 
 def canary(area: str) -> str:
