@@ -3,19 +3,17 @@
 import hmac
 from collections.abc import Mapping
 from functools import partial
-from typing import get_args, get_origin, get_type_hints
+from typing import get_args
 from urllib.parse import parse_qs
 
-from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
-from handlers.console.commands import COMMANDS, TERMINAL, Command, local_caller, run_command
+from handlers.console.commands import COMMANDS, TERMINAL, local_caller, run_command
 from handlers.console.printing import Style, printed
 from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess
-from kernel.http import openapi
 from kernel.http.access import AccessControl
 from kernel.http.edge import (
     Failure,
@@ -28,31 +26,12 @@ from kernel.http.edge import (
 )
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
-from kernel.security.permissions import Caller, Permission, with_client_name
+from kernel.security.permissions import Caller, with_client_name
 
 PREFIX = "/memories/"
 _STYLES: Mapping[str, Style] = {style: style for style in get_args(Style)}
 _MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8", "colour": b"text/plain; charset=utf-8"}
-_WRITING = ("add", "edit", "forget", "undo", "witness")
-_LEAST = {
-    **dict.fromkeys(COMMANDS, Permission.read),
-    **dict.fromkeys(_WRITING, Permission.write),
-    "erase": Permission.admin,
-}
 _NO_COMMAND = f"Unknown command, choose from {', '.join(COMMANDS)}."
-
-
-def documented() -> list[openapi.Command]:
-    """Return the commands as the OpenAPI document has them."""
-    return [
-        openapi.Command(name, request, _line(command), " ".join((command.__doc__ or "").split()), _LEAST[name])
-        for name, (request, command) in COMMANDS.items()
-    ]
-
-
-def _line(command: Command) -> type[Struct]:
-    result = get_type_hints(command)["return"]
-    return get_args(result)[0] if get_origin(result) is list else result
 
 
 class CommandRoutes:

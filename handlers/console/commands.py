@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -20,17 +20,18 @@ from handlers.console.actions import (
     with_until,
     write,
 )
-from handlers.console.erasing import About, Erase, erasable, erase
+from handlers.console.erasing import erasable, erase
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read, require
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
-from kernel.calls.arguments import UNREADABLE, without_nulls
+from kernel.calls.arguments import UNREADABLE, argument_error, error_message, without_nulls
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.retries import first_targets
+from kernel.calls.tools import Access, Hints, Tool
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
@@ -305,19 +306,32 @@ async def stats(dispatch: Dispatch, visit: Visit, _request: Nothing) -> Stats:
 
 Result = Struct | list[Any]
 Command = Callable[[Dispatch, Visit, Any], Awaitable[Result]]
-COMMANDS: Mapping[str, tuple[type[Struct], Command]] = {
-    "recall": (Recall, recall),
-    "list": (List, list_memories),
-    "show": (One, show),
-    "history": (One, history),
-    "add": (Add, add),
-    "edit": (Edit, edit),
-    "forget": (Forget, forget),
-    "erasable": (About, erasable),
-    "erase": (Erase, erase),
-    "undo": (Undo, undo),
-    "witness": (Witness, keep_seen),
-    "stats": (Nothing, stats),
+
+
+def _as_tool(name: str, permission: Access, command: Command) -> Tool:
+    """Return a command with its schemas; its result is a line of its answer."""
+    _, _, request, result = get_type_hints(command).values()
+    line = get_args(result)[0] if get_origin(result) is list else result
+    about = " ".join((command.__doc__ or "").split())
+    return Tool(name, about, request, line, command, "exclusive", Hints(), permission)
+
+
+COMMANDS: Mapping[str, Tool] = {
+    command.name: command
+    for command in (
+        _as_tool("recall", "read", recall),
+        _as_tool("list", "read", list_memories),
+        _as_tool("show", "read", show),
+        _as_tool("history", "read", history),
+        _as_tool("add", "write", add),
+        _as_tool("edit", "write", edit),
+        _as_tool("forget", "write", forget),
+        _as_tool("erasable", "read", erasable),
+        _as_tool("erase", "admin", erase),
+        _as_tool("undo", "write", undo),
+        _as_tool("witness", "write", keep_seen),
+        _as_tool("stats", "read", stats),
+    )
 }
 
 
@@ -332,13 +346,13 @@ async def run_command(
     dispatch: Dispatch, caller: Caller, name: str, arguments: bytes, mark: str = "", *, plain: bool = False
 ) -> Result:
     """Return the result of a command, that of recall with the marks of its client; raises Fault, and Forbidden."""
-    request, command = COMMANDS[name]
+    tool = COMMANDS[name]
     try:
-        values: Any = msgspec.convert(without_nulls(request, msgspec.json.decode(arguments)), request)
+        request = msgspec.convert(without_nulls(tool.request, msgspec.json.decode(arguments)), tool.request)
     except UNREADABLE as error:
-        raise Fault("invalid", f"{name}: {error}") from None
-    result = await command(dispatch, Visit(caller, {}), values)
-    if isinstance(values, Recall) and not values.as_of and _MARK.fullmatch(mark):
+        raise Fault("invalid", error_message(argument_error(tool, error, arguments))) from None
+    result = await tool.handler(dispatch, Visit(caller, {}), request)
+    if isinstance(request, Recall) and not request.as_of and _MARK.fullmatch(mark):
         await mark_places(dispatch, Visit(caller, {}), cast("list[Hit]", result), mark, plain=plain)
     return result
 

@@ -18,7 +18,7 @@ def input_schema(tool: Tool) -> Schema:
     """Return the schema of the arguments as one object; the arms of a tagged union are merged, with only the tag
     required.
     """
-    return tool.input or object_schema(tool.request)
+    return tool.input or _object(tool.request)
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
@@ -63,7 +63,7 @@ def output_schema(tool: Tool) -> Schema | None:
     part = parts[0] if len(parts) == 1 else None
     if not (isinstance(part, type) and issubclass(part, msgspec.Struct)):
         return None
-    schema = object_schema(part)
+    schema = _object(part)
     for name, keys in _required_keys(part).items():
         schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
     return schema
@@ -90,8 +90,7 @@ def _parts(kind: Any) -> Iterator[Any]:
         yield from _parts(part)
 
 
-def object_schema(kind: type[Request]) -> Schema:
-    """Return the schema of a struct, or of a tagged union of structs, as one object."""
+def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
     merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])

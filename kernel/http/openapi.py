@@ -3,15 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
 from kernel.calls.dialect import Dialect, RestMethod
-from kernel.calls.schema import input_schema, object_schema, output_schema
+from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Schema, Tool
 from kernel.core.errors import HTTP_STATUS, Code, Fault
-from kernel.security.permissions import Permission
 
 _JSON, _LINES = "application/json", "application/x-ndjson"
 _LOCAL = "#/$defs/"
@@ -71,17 +70,7 @@ _METHOD_ERROR_RESPONSE: Schema = {"description": "The method failed.", "content"
 Share = Callable[[Schema, str], Schema]  # moves a schema among the components under a name, and returns its reference
 
 
-class Command(NamedTuple):
-    """A command for memories: its name, its body, a line of its answer, what it does, and the permission it takes."""
-
-    name: str
-    request: type[msgspec.Struct]
-    result: type[msgspec.Struct]
-    about: str
-    least: Permission
-
-
-def document(dialects: Sequence[Dialect], version: str, commands: Sequence[Command] = ()) -> Schema:
+def document(dialects: Sequence[Dialect], version: str, commands: Sequence[Tool] = ()) -> Schema:
     """Return the whole document: one POST path per tool and command, the REST methods, one set of error responses per
     dialect.
     """
@@ -110,15 +99,15 @@ def document(dialects: Sequence[Dialect], version: str, commands: Sequence[Comma
     }
 
 
-def _command(command: Command, schemas: Schema) -> Schema:
+def _command(command: Tool, schemas: Schema) -> Schema:
     name = f"{_MEMORIES}.{command.name}"
-    arguments, line = object_schema(command.request), object_schema(command.result)
+    arguments, line = input_schema(command), output_schema(command) or {}
     body: Schema = {_JSON: {"schema": _share(arguments, f"{name}.input", schemas)}}
     answer: Schema = {_LINES: {"schema": _share(line, f"{name}.output", schemas)}}
     return {
         "operationId": name,
         "tags": [_MEMORIES],
-        "description": command.about,
+        "description": command.description,
         "requestBody": {"required": bool(arguments.get("required")), "content": body},
         "responses": {
             "200": {"description": "One object a line.", "content": answer},

@@ -14,14 +14,14 @@ from kernel.calls.call import ToolEntry
 from kernel.calls.dialect import Dialect, RestMethod
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Schema
+from kernel.calls.tools import Schema, Tool
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.http.access import AccessControl
 from kernel.http.edge import HttpResponse, access_refusal
 from kernel.http.fast_path import HEALTHY
 from kernel.http.home import home
-from kernel.http.openapi import Command, document
+from kernel.http.openapi import document
 from kernel.http.rest import Ready
 from kernel.security.permissions import Forbidden, Grant, Permission
 
@@ -32,7 +32,7 @@ _AWAY = Fault("storage", "The database does not answer.")
 
 
 def routes(
-    dispatch: Dispatch, ready: Callable[[], Ready], commands: Callable[[], Sequence[Command]] = tuple
+    dispatch: Dispatch, ready: Callable[[], Ready], commands: Callable[[], Sequence[Tool]] = tuple
 ) -> list[Route]:
     """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant.
 
@@ -52,7 +52,7 @@ def routes(
 class _ToolPages:
     """The pages that list tools, encoded once for each grant."""
 
-    def __init__(self, dispatch: Dispatch, commands: Callable[[], Sequence[Command]]) -> None:
+    def __init__(self, dispatch: Dispatch, commands: Callable[[], Sequence[Tool]]) -> None:
         self._dispatch = dispatch
         self._commands = commands
         self._tool_list = cache(self._encode_tool_list)
@@ -86,7 +86,8 @@ class _ToolPages:
         return msgspec.json.encode({"tools": [_listed(entry) for entry in self._visible(grant)]})
 
     def _encode_openapi(self, grant: Grant) -> bytes:
-        commands = [command for command in self._commands() if command.least <= grant.permission]
+        permission = grant.permission
+        commands = [command for command in self._commands() if Permission[str(command.permission)] <= permission]
         return msgspec.json.encode(document(self._documented(grant), VERSION, commands))
 
 

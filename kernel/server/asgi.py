@@ -37,7 +37,7 @@ from kernel.store.store_state import note_keys
 
 if TYPE_CHECKING:
     from handlers.console.guide import GuideOf
-    from kernel.http.openapi import Command
+    from kernel.calls.tools import Tool
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.operations.scheduled_backup import BackupLoop
@@ -263,11 +263,11 @@ def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastR
     return noting
 
 
-def _commands() -> "Sequence[Command]":
+def _commands() -> "Sequence[Tool]":
     """Return the commands for memories as the OpenAPI document has them, whose modules most servers never import."""
-    from handlers.console.command_routes import documented
+    from handlers.console.commands import COMMANDS
 
-    return documented()
+    return [*COMMANDS.values()]
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:

@@ -193,7 +193,7 @@ def test_null_is_absent_in_rest_methods_except_for_a_key_of_metadata_that_it_rem
 )
 def test_null_is_absent_in_the_commands_for_memories(rest: RestClient, name: str, plain: Arguments) -> None:
     optional = {"limit", "dialects", "tags", "actor", "after", "before", "name"} & {
-        field.encode_name for field in msgspec.structs.fields(COMMANDS[name][0])
+        field.encode_name for field in msgspec.structs.fields(COMMANDS[name].request)
     }
     answers = [
         rest.send("POST", f"/memories/{name}", json=given) for given in ({**plain, **dict.fromkeys(optional)}, plain)

@@ -1,14 +1,17 @@
 """Wrong calls made from the schemas of all tools: each refusal names the parameter, and how to mend the call."""
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
 import pytest
 
 from kernel.calls.schema import Schema, input_schema
 from kernel.calls.tools import Tool
-from kernel.server.app import DIALECTS
+from kernel.server.app import DIALECTS, Kernel
 from tests.conftest import Call
+from tests.unit.rest_client import RestClient
 
 TOOLS = [tool for dialect in DIALECTS for tool in dialect.tools]
 # Tools that ignore unknown parameters, as their original does.
@@ -100,3 +103,25 @@ def test_a_refusal_names_the_parameter_and_the_remedy(call: Call, tool: Tool) ->
         or not any(remedy and remedy in reply.body.decode() for remedy in wrong.remedies)
     ]
     assert unclear == []
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "name", "remedy"),
+    [
+        ("recall", {"q": "tea"}, "`q`", "did you mean `query`?"),
+        ("recall", {}, "`query`", "expects string"),
+        ("recall", {"query": "tea", "limit": "many"}, "`limit`", "integer"),
+        ("recall", {"query": "tea", "dialects": ["paths", 7]}, "`dialects[1]`", "string"),
+        ("list", {"limit": 0}, "`limit`", ">= 1"),
+        ("edit", {"id": "paths/a", "vers": "x"}, "`vers`", "did you mean `version`?"),
+        ("erase", {"id": ["paths/a"]}, "`id`", "did you mean `ids`?"),
+        ("stats", {"all": True}, "`all`", "stats takes no parameters"),
+    ],
+)
+def test_a_command_for_memories_refuses_as_tools_do(
+    kernel: Kernel, runner: asyncio.Runner, command: str, arguments: dict[str, Any], name: str, remedy: str
+) -> None:
+    with closing(RestClient(kernel, runner)) as rest:
+        answer = rest.send("POST", f"/memories/{command}", json=arguments)
+    message = answer.json()["error"]["message"]
+    assert (answer.status_code, name in message, remedy in message) == (400, True, True), message

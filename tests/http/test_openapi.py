@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from handlers import files
-from handlers.console.command_routes import documented
+from handlers.console.commands import COMMANDS
 from kernel.calls.dialect import Dialect
 from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Schema, Tool, read, write
 from kernel.core.errors import HTTP_STATUS, Fault
@@ -80,8 +80,7 @@ TREES = Dialect("trees", "Grows trees.", (write(tend, Hints(title="Tend")), read
 WISHES = Dialect("wishes", "Grants wishes.", (read(wish, interactive=True), read(count)), encoded, denied)
 DOCUMENT = document((TREES, WISHES), "1.2.3")
 FILES = document((files.DIALECT,), "1.2.3")
-COMMANDS = documented()
-WHOLE = document(app.DIALECTS, "1.2.3", COMMANDS)
+WHOLE = document(app.DIALECTS, "1.2.3", [*COMMANDS.values()])
 
 
 def closed(needed: list[str], **properties: Any) -> dict[str, Any]:
@@ -191,7 +190,7 @@ def test_rest_method_shows_its_arguments_result_and_errors() -> None:
 
 def test_every_command_is_an_operation_with_its_body_and_a_line_of_its_answer() -> None:
     served = {path for path in WHOLE["paths"] if path.startswith("/memories/")}
-    assert served == {f"/memories/{command.name}" for command in COMMANDS}
+    assert served == {f"/memories/{name}" for name in COMMANDS}
     operation, schemas = WHOLE["paths"]["/memories/erase"]["post"], WHOLE["components"]["schemas"]
     assert operation["description"].startswith("Forget memories by the tools of their dialects, erase their traces")
     assert schemas["memories.erase.input"]["required"] == ["ids"]
