@@ -209,14 +209,15 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     """
     # The partition holds active memories only, so archived memories cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in _near(tx, hits)}
+    near = [*_near(tx, hits), *_beginning_alike(tx, request, hits)]
+    distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in near}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
         distances |= {row.id: (0.0, 1.0) for row in tx.all("brain.smart.same_content", Memory, **which)}
     nearest = sorted(distances, key=lambda key: (distances[key][0], key))[:MAX_SIMILAR]
     if nearest:
-        near = [(row, *distances[row.id]) for row in repository.get_many(tx, request.db, nearest)]
-        return [Similar(**asdict(row), distance=distance, similarity=share) for row, distance, share in near]
+        rows = [(row, *distances[row.id]) for row in repository.get_many(tx, request.db, nearest)]
+        return [Similar(**asdict(row), distance=distance, similarity=share) for row, distance, share in rows]
     text_ids = [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None]
     return _sharing_words(request, repository.get_many(tx, request.db, text_ids))
 
@@ -243,6 +244,13 @@ def _words(text: str) -> set[str]:
 def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
     limit: float = setting(tx, DUPLICATE_DISTANCE)
     return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
+
+
+def _beginning_alike(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the memories that name another thing of the same subject, which may be far by meaning."""
+    far = {hit.id: hit for hit in hits if hit.distance is not None}
+    rows = repository.get_many(tx, request.db, [*far])
+    return [far[row.id] for row in rows if index.begins_alike(row.content, request.content)]
 
 
 def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:

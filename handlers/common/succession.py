@@ -37,6 +37,7 @@ class _Statement(NamedTuple):
     """A short hit, its content words, and those of the question's subjects that it holds."""
 
     item: ScoredDocument
+    text: str
     words: frozenset[str]
     subjects: frozenset[str]
 
@@ -78,7 +79,7 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, subjects: set[str]) -> _
         return None
     words = frozenset(stem for stem in index.content_words(tx, text) if not stem.isdigit() or stem in subjects)
     about = words & subjects
-    return _Statement(item, words, about) if 2 * len(about) >= len(subjects) else None
+    return _Statement(item, text, words, about) if 2 * len(about) >= len(subjects) else None
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
@@ -88,7 +89,8 @@ def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bo
 def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
     if newer is None or not older.subjects <= newer.subjects:
         return False
-    return 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
+    share = 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
+    return share or index.begins_alike(newer.text, older.text)
 
 
 def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:

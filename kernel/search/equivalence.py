@@ -1,6 +1,7 @@
 """Whether two texts say the same: no number, name or negation tells them apart, and no word that matters is missing."""
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -18,6 +19,8 @@ MAX_UNMATCHED = 1.1
 # A text of so many words may say a thing more than another that says the same; of notes and turns with one word in
 # eight left out, .7 to .9 are found so, without it .2.
 LONG_TEXT_WORDS = 16
+_MOST_CHARS = 240  # of a statement
+_LEAST_ALIKE = 3  # words, of which one is a subject and one says what is told of it
 _STEM_LETTERS = 4  # letters by which forms of a name, as of cases, are recognised; not measured
 _MAX_ENDING = 3  # letters that they may differ in length; not measured
 
@@ -77,6 +80,23 @@ def covers(embedder: Embedder, left_text: tuple[str, bytes], right_text: tuple[s
 def tell_apart(left: str, right: str) -> bool:
     """Return whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
     return is_negated(left) != is_negated(right) or _differ_in_numbers(left, right) or _differ_in_names(left, right)
+
+
+def begins_alike(left: str, right: str) -> bool:
+    """Return whether two short statements say another thing of one subject: at least half of the shorter is the same
+    beginning. "The landlord is Herr Brandt" and "The landlord is Frau Seidel" are far apart by meaning.
+    """
+    if max(len(left), len(right)) > _MOST_CHARS:
+        return False
+    first, second = (_WORD.findall(text.lower()) for text in (left, right))
+    shorter = min(len(first), len(second))
+    pairs = zip(first, second, strict=False)
+    alike = [word for word, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    return (
+        _LEAST_ALIKE <= len(alike) < shorter <= 2 * len(alike)
+        and max(len(first), len(second)) <= LONG_TEXT_WORDS
+        and not STOP_WORDS.issuperset(alike)
+    )
 
 
 def is_negated(text: str) -> bool:

@@ -8,7 +8,7 @@ from kernel.search import day_counts, dropped, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
-from kernel.search.equivalence import is_common, is_negated, says_the_same
+from kernel.search.equivalence import begins_alike, is_common, is_negated, says_the_same
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
@@ -52,6 +52,7 @@ __all__ = [
     "Verdict",
     "Weights",
     "Within",
+    "begins_alike",
     "character_pairs",
     "clear",
     "containing",

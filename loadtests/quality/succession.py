@@ -1,7 +1,8 @@
 """Old and new: `python -m loadtests.quality.succession` tells how often the newer of two statements is the first hit.
 
-The pairs of succession.txt are stored over HTTP, all older ones first, then each question is asked. Of a control the
-older statement answers, and the newer one is about another subject.
+The pairs are stored over HTTP, all older ones first, then each question is asked. Of a control the older statement
+answers, and the newer one is about another subject. succession.txt was in sight while the rule was chosen; every second
+of its lines was for choosing. changes.txt was written after the rule, by wordings, and judges it.
 """
 
 import tempfile
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from loadtests.lib.servers import quipu, table
 from loadtests.quality.mcp_client import Caller
 
-_FILE = Path(__file__).with_suffix(".txt")
+_FOLDER = Path(__file__).parent
 
 
 class Pair(NamedTuple):
@@ -23,35 +24,41 @@ class Pair(NamedTuple):
     question: str
 
 
-def pairs() -> list[Pair]:
-    """Return the pairs of the file, in order."""
-    lines = _FILE.read_text(encoding="utf-8").splitlines()
+def pairs(name: str) -> list[Pair]:
+    """Return the pairs of a file, in order."""
+    lines = (_FOLDER / name).read_text(encoding="utf-8").splitlines()
     return [Pair(*(part.strip() for part in line.split("|"))) for line in lines if "|" in line and line[0] != "#"]
 
 
 def main() -> None:
-    """Store, ask, and print a row for each half and kind."""
+    """Store, ask, and print a row for each kind of each file, and each half of the first."""
     rows: list[tuple[str, ...]] = []
-    with tempfile.TemporaryDirectory() as data, quipu(Path(data)) as server:
-        caller = Caller(server.port)
-        everything = pairs()
-        for name in ("older", "newer"):
-            for number, pair in enumerate(everything):
-                caller.call("add_memory", path=f"{pair.kind}/{number}/{name}", content=getattr(pair, name))
-        for kind, wanted in (("old", "newer"), ("control", "older")):
-            chosen = [(number, pair) for number, pair in enumerate(everything) if pair.kind == kind]
-            for half in (0, 1):
-                answers = [(pair, number, _ids(caller, pair)) for number, pair in chosen[half::2]]
-                first = sum(f"paths/{kind}/{number}/{wanted}" == ids[0] for _, number, ids in answers if ids)
-                within = sum(f"paths/{kind}/{number}/{wanted}" in ids for _, number, ids in answers)
-                for pair, number, ids in answers:
-                    if not ids or ids[0] != f"paths/{kind}/{number}/{wanted}":
-                        print(f"  {pair.question}: {ids[:2]}")
-                half_name = ("choosing", "judging")[half]
-                share = f"{first / len(answers):.2f}", f"{within / len(answers):.2f}"
-                rows.append((kind, half_name, str(len(answers)), *share))
-        caller.close()
-    table("succession", ("kind", "half", "questions", "right first", "in the answer"), rows)
+    for name, halves in (("succession.txt", ("choosing", "judging")), ("changes.txt", ("judging",))):
+        with tempfile.TemporaryDirectory() as data, quipu(Path(data)) as server:
+            caller = Caller(server.port)
+            rows += [(name, *row) for row in _judged(caller, pairs(name), halves)]
+            caller.close()
+    table("succession", ("set", "kind", "half", "questions", "right first", "in the answer"), rows)
+
+
+def _judged(caller: Caller, everything: list[Pair], halves: tuple[str, ...]) -> list[tuple[str, ...]]:
+    for name in ("older", "newer"):
+        for number, pair in enumerate(everything):
+            caller.call("add_memory", path=f"{pair.kind}/{number}/{name}", content=getattr(pair, name))
+    rows: list[tuple[str, ...]] = []
+    for kind in dict.fromkeys(pair.kind for pair in everything):
+        wanted = "older" if kind == "control" else "newer"
+        chosen = [(number, pair) for number, pair in enumerate(everything) if pair.kind == kind]
+        for half, half_name in enumerate(halves):
+            answers = [(pair, number, _ids(caller, pair)) for number, pair in chosen[half :: len(halves)]]
+            first = sum(f"paths/{kind}/{number}/{wanted}" == ids[0] for _, number, ids in answers if ids)
+            within = sum(f"paths/{kind}/{number}/{wanted}" in ids for _, number, ids in answers)
+            for pair, number, ids in answers:
+                if not ids or ids[0] != f"paths/{kind}/{number}/{wanted}":
+                    print(f"  {pair.question}: {ids[:2]}")
+            share = f"{first / len(answers):.2f}", f"{within / len(answers):.2f}"
+            rows.append((kind, half_name, str(len(answers)), *share))
+    return rows
 
 
 def _ids(caller: Caller, pair: Pair) -> list[str]:

@@ -77,6 +77,40 @@ def test_the_same_again_has_the_distance_zero(call_ok: CallOk, home: dict[str, A
     assert (similar["distance"], similar["similarity"]) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("stored", "new"),
+    [
+        ("The landlord is Herr Brandt.", "The landlord is Frau Seidel."),
+        ("My dentist is Dr. Okafor on Elm Street.", "My dentist is Dr. Lindqvist on Harbour Road."),
+        ("Feature flags are read from a YAML file.", "Feature flags are read from LaunchDarkly."),
+    ],
+)
+def test_another_thing_said_of_a_subject_is_shown_however_far_it_is_by_meaning(
+    call_ok: CallOk, stored: str, new: str
+) -> None:
+    call_ok("save_memory", db="core", content=stored, category="fact")
+
+    answer = call_ok("smart_save_memory", db="core", content=new, category="fact")
+
+    assert (answer["action"], [similar["content"] for similar in answer["similar"]]) == ("needs_decision", [stored])
+    assert answer["similar"][0]["distance"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("stored", "new"),
+    [
+        ("The key of the garage hangs by the door.", "The key of the cellar lies in the drawer."),
+        ("To rotate the API key, create a new one.", "To rotate the TLS certificate, run certbot renew."),
+        ("Suppliers in Spain: Torres and Vega.", "Suppliers in Norway: Hagen and Lund."),
+    ],
+)
+def test_a_common_beginning_that_says_nothing_of_the_subject_stops_no_write(
+    call_ok: CallOk, stored: str, new: str
+) -> None:
+    call_ok("save_memory", db="core", content=stored, category="fact")
+    assert call_ok("smart_save_memory", db="core", content=new, category="fact")["action"] == "added"
+
+
 @pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])
 def test_text_without_words_matches_only_identical_text(call_ok: CallOk, content: str) -> None:
     for other in ("...", "The user lives in Lyon.", f"{content} a party in Lyon"):
@@ -161,7 +195,7 @@ def test_the_five_nearest_are_shown_nearest_first(call_ok: CallOk, clock: Clock)
 def test_words_are_compared_only_without_embedding(
     call_ok: CallOk, tmp_path: Path, caller: Any, home: dict[str, Any]
 ) -> None:
-    other = "The user lives in a houseboat"
+    other = "In a houseboat lives the user"
     kernel = open_kernel(Config(data=tmp_path / "wordless", model=None))
     call = caller(kernel.dispatch)
     call("save_memory", db="core", content=HOME, category="fact")

@@ -15,6 +15,7 @@ PAIRS = [
     ("CI runs on Jenkins.", "We moved CI from Jenkins to Buildkite.", "what does CI use?"),
     ("The stand-up is at 9:30.", "The stand-up is at 10:15.", "when is the stand-up?"),
     ("Ben is a vegetarian.", "Ben is no longer a vegetarian.", "is Ben a vegetarian?"),
+    ("My dentist is Dr. Okafor on Elm Street.", "My dentist is Dr. Lindqvist on Harbour Road.", "who is my dentist?"),
     ("Olga is the product owner.", "Henrik is the product owner.", "who is the product owner?"),
 ]
 APART = [
