@@ -53,6 +53,18 @@ def fitting(schema: Schema, root: Schema) -> Any:
             return "2026-01-01T00:00:00Z" if shape.get("format") == "date-time" else "tea"
 
 
+def wrong_parts(shape: Schema, root: Schema) -> Iterator[tuple[Any, str, tuple[str, ...]]]:
+    """Arrays with a wrong item and objects with a wrong member, their places, and what mends them."""
+    item = plain(shape.get("items", {}), root)
+    if item.get("type") in WRONG:
+        yield [fitting(item, root), WRONG[item["type"]]], "[1]", (str(item["type"]), *map(str, item.get("enum", ())))
+    for name, schema in shape.get("properties", {}).items():
+        member = plain(schema, root)
+        if member.get("type") in WRONG:
+            remedies = (str(member["type"]), *map(str, member.get("enum", ())))
+            yield {**fitting(shape, root), name: WRONG[member["type"]]}, f".{name}", remedies
+
+
 def wrong_calls(tool: Tool) -> Iterator[WrongCall]:
     """One call for each way in which each parameter can be wrong."""
     root = input_schema(tool)
@@ -68,8 +80,13 @@ def wrong_calls(tool: Tool) -> Iterator[WrongCall]:
             yield WrongCall({**usual, name: "nonsense"}, name, tuple(map(str, shape["enum"])))
         elif kind in WRONG and "anyOf" not in schema:
             yield WrongCall({**usual, name: WRONG[kind]}, name, (kind,))
-        if "maximum" in shape and kind in {"integer", "number"}:
-            yield WrongCall({**usual, name: shape["maximum"] + 1}, name, (str(shape["maximum"]),))
+        for bound, step in (("minimum", -1), ("maximum", 1)):
+            if bound in shape and kind in {"integer", "number"}:
+                yield WrongCall({**usual, name: shape[bound] + step}, name, (str(shape[bound]),))
+        yield from (
+            WrongCall({**usual, name: value}, f"{name}{place}", remedies)
+            for value, place, remedies in wrong_parts(shape, root)
+        )
         if name in usual:
             yield WrongCall(
                 {key: value for key, value in usual.items() if key != name},
