@@ -10,6 +10,7 @@ from kernel.search.replies import Turns, reply_scores, turn_factors
 
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
+_DATED = 2.0  # times the score of a text of a day that the question names
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
@@ -70,7 +71,12 @@ class Fused(NamedTuple):
 def preliminary_order(matches: Candidates, weights: Weights) -> Ids:
     """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
     scores = _scaled(matches.words, weights.words) + _scaled(matches.meaning, weights.meaning)
-    return np.argsort(-scores, kind="stable")
+    return np.argsort(-scores * _date_factors(matches), kind="stable")
+
+
+def _date_factors(matches: Candidates) -> Floats | float:
+    dated = matches.query.dated
+    return np.where(np.isin(matches.docs, dated), _DATED, 1.0) if len(dated) else 1.0
 
 
 def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
@@ -118,7 +124,9 @@ def fuse_candidates(
         if turns:
             extra += neighbours * reply_scores(matches.docs, own, windows, turns.replies)
         parts[3] = total * extra
-    scores = own + parts[3] / total
+    factors = _date_factors(matches)
+    scores = (own + parts[3] / total) * factors
+    parts *= factors
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = np.argsort(-scores, kind="stable")

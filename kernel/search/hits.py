@@ -26,8 +26,8 @@ class Hit(NamedTuple):
 
 class Reading(NamedTuple):
     """A query as it was read, the BM25 of a text of mean length that holds each of its words once, the number of its
-    words but for function words, and that of the documents searched; whether it was searched for by words, and whether
-    it asks for something to be done or advised.
+    words but for function words, and that of the documents searched; whether it was searched for by words, whether
+    it asks for something to be done or advised, and the documents of the days that it names.
     """
 
     text: str = ""
@@ -36,6 +36,7 @@ class Reading(NamedTuple):
     documents: int = 1
     by_words: bool = True
     is_request: bool = False
+    dated: Sequence[int] = ()
 
 
 class Candidates(NamedTuple):

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import NamedTuple
 
 from kernel.search import day_counts, dropped, quarantine
@@ -30,6 +31,7 @@ from kernel.search.partitions import (
     partition_set,
     partitions_of,
 )
+from kernel.search.periods import periods
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import ask_vectors, l2_distance, vector_search
@@ -88,6 +90,7 @@ __all__ = [
     "verdict",
 ]
 
+_MOST_PERIODS, _OF_PERIODS = 2, 50  # that a question names; candidates of theirs by meaning
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
 _OVER = 4  # times as many for a key that is held to places, since some are not in them
 
@@ -244,6 +247,7 @@ def find(
     ids = _partition_ids(tx, text, within if docs is None else None)
     limit *= _OVER if tx.is_limited else 1
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
+    dated = list[int]()
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if docs is None:
@@ -255,14 +259,24 @@ def find(
         respelling = respelled_query(tx, text) if ranks else text
         if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
             ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
+        dated = _documents_of_periods(tx, text, within) if docs is None else []
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
+        if semantic and dated:
+            near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
     if tx.is_limited:  # a folder is a part of a partition
         seen = {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*{*ranks, *near}])}
         ranks, near = ({doc: value for doc, value in each.items() if doc in seen} for each in (ranks, near))
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical))
+    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
+
+
+def _documents_of_periods(tx: Tx, text: str, within: Within | None) -> list[int]:
+    """Return the documents last changed in the periods that a question names; none of a period that holds many."""
+    spans = periods(text, date.fromisoformat(tx.now[:10]))[:_MOST_PERIODS]
+    bounds = ((first.isoformat(), end.isoformat()) for first, end in spans)
+    return [doc for after, before in bounds for doc in prefilter(tx, None, after, before, within) or ()]
 
 
 def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None:

@@ -23,6 +23,7 @@ _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unkno
 # Share of the first tokens in late interaction, if neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
+_COMPARED = 2  # times the pool: texts in which a value is looked for
 _ALL = 0.99  # of the query, but for rounding
 _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tags, do not make it a hit; not measured
 
@@ -74,9 +75,9 @@ def rerank(
     The best `settings.pool` are reranked, at most two of each group of near-duplicates. Neighbours that are not
     `passing` the filters of the search are left out: their texts must not count.
     """
-    value = _ask_value(tx, text, matches.docs)  # its texts come with the next statement
-    text = matches.query.text or text
     order = preliminary_order(matches, weights)
+    value = _ask_value(tx, text, matches.docs[order], _COMPARED * settings.pool)  # texts come with the next statement
+    text = matches.query.text or text
     model = model_id(tx)
     embedder = tx.context.embedder
     query = embed_question(tx, text) if model else None
@@ -149,11 +150,14 @@ def _with_passages(
     return matches
 
 
-def _ask_value(tx: Tx, text: str, docs: Ids) -> _Asked | None:
-    """Return the value that a query is, and a function that returns the texts of the documents."""
+def _ask_value(tx: Tx, text: str, docs: Ids, most: int) -> _Asked | None:
+    """Return the value that a query is, and a function that returns the texts of the first documents, of a part of
+    words those of all.
+    """
     value = value_of(text) if len(docs) else None
     if value is None:
         return None
+    docs = docs if value.parts else docs[:most]
     return value, tx.ask("kernel.rerank.bodies", _body, ids=docs.tolist(), most=passages.MOST_BYTES // len(docs))
 
 
@@ -165,7 +169,8 @@ def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candida
         return matches
     (value, bodies), knows = question, knows_word(tx)
     held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
-    shares = matches.value.copy()  # of texts that are not in the index
+    # Texts that are not compared are about something else; those that are not in the index have been compared before.
+    shares = np.where(np.isnan(matches.value), np.float64(np.nan if value.is_open else 0.0), matches.value)
     shares[matches.docs.searchsorted([*held])] = np.array([*held.values()], np.float64)
     if np.isnan(shares).all() or (value.parts and 1.0 in shares and knows(value.words[0])):
         return matches

@@ -1,8 +1,9 @@
 """Spellings: whether a text holds the name, number, date, digest or part of a word that a query is, however written."""
 
 import re
+import string
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -17,7 +18,7 @@ _MONTHS = """january januar januari janvier enero gennaio janeiro|february febru
     juin junio giugno junho|july juli juillet julio luglio julho|august augustus augusti aout agosto|september septembre
     septiembre settembre setembro|october oktober octobre octubre ottobre outubro|november novembre noviembre novembro
     |december dezember decembre diciembre dicembre dezembro""".split("|")
-_MONTH_OF = {
+MONTH_OF = {
     name[:size]: at for size in (3, 4, 99) for at, names in enumerate(_MONTHS, 1) for name in reversed(names.split())
 }
 _DATE = regex(
@@ -25,6 +26,7 @@ _DATE = regex(
     r"(?:st|nd|rd|th)?[-/., 年月]{1,2}(?:de )?(\d{4}|\d{1,2})(?!\d))"
 )
 _DATE_IN_ONE = regex(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
+_AROUND_YEAR = 32  # characters of a date before the beginning of its year and after
 _MOST_OF_DATE = 4  # words of a query that is a date
 # Patterns begin with the character that they look for, not with a look behind: other text is passed over quickly.
 _GROUPED = regex(r"\d(?<![\d.,'’]\d)\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
@@ -55,14 +57,20 @@ class Value(NamedTuple):
     words: tuple[str, ...] = ()
     number: str | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether a text without it may answer all the same."""
+        return bool(self.parts) or self.number is not None
+
     def share(self, text: str, knows: Callable[[str], bool]) -> float | None:
         """Return the share of the value that a text holds, 0 if it is about another value, None if it is about none;
         `knows` tells words that are no compounds.
         """
         text = folded(text)
         plain = text if self.parts else _plain(text)  # a word has no digits
-        has_year = self.days and (not text.isascii() or any(f"{year:04}" in text for year, _, _ in self.days))
-        if self.written.search(plain) or (has_year and not self.days.isdisjoint(_days(text))):
+        if self.written.search(plain):
+            return 1.0
+        if any(not self.days.isdisjoint(days_of(part)) for part in self._around_years(text)):
             return 1.0
         if self.digest and any(map(self._is_same_digest, _DIGEST.findall(text))):
             return 1.0
@@ -76,6 +84,19 @@ class Value(NamedTuple):
         if not self.number or not _DIGIT.search(plain):
             return None
         return None if self.number in plain and self.number in _NUMBER.findall(plain) else 0.0
+
+    def _around_years(self, text: str) -> Iterator[str]:
+        """Yield the parts of a text in which the days may be written."""
+        if self.days and not text.isascii():
+            yield text  # perhaps with other digits
+            return
+        for year in {f"{year:04}" for year, _, _ in self.days}:
+            at = text.find(year)
+            while at >= 0:
+                part = text[max(0, at - _AROUND_YEAR) : at + _AROUND_YEAR]
+                part = part if at <= _AROUND_YEAR else part.lstrip(string.digits)  # a number that is cut is another
+                yield part if at + _AROUND_YEAR >= len(text) else part.rstrip(string.digits)
+                at = text.find(year, at + 1)
 
     def _is_same_digest(self, digest: str) -> bool:
         return digest.startswith(self.digest) or self.digest.startswith(digest)
@@ -102,7 +123,7 @@ def value_of(query: str) -> Value | None:
         parts = (text, *map(folded, compound_stems(surface)))
         long = tuple(part for part in parts if len(part) >= _LEAST_PART)
         return Value(_written(text), parts=long, words=(surface,)) if len(text) >= _LEAST_PART else None
-    days = _days(text) if len(text.split()) <= _MOST_OF_DATE else set[Day]()
+    days = days_of(text) if len(text.split()) <= _MOST_OF_DATE else set[Day]()
     if days:
         year, month, day = min(days)
         names = (word for name in _MONTHS[month - 1].split() for word in (name, name[:3]))
@@ -137,14 +158,14 @@ def _written(name: str) -> re.Pattern[str]:
     return re.compile(apart.join((first, *rest)) + after)
 
 
-def _days(text: str) -> set[Day]:
+def days_of(text: str) -> set[Day]:
     """Return the days in a text; of 3/4/2026 both that it may mean."""
     days = set[Day]()
     for first, second, last in _DATE.findall(_DATE_IN_ONE.sub(r"\1-\2-\3", text)):
         readings = ((first, second, last),) if len(first) == 4 and first.isdigit() else ()
         readings = readings or (((last, first, second), (last, second, first)) if len(last) == 4 else ())
         for year, month, day in readings:
-            number = int(month) if month.isdecimal() else _MONTH_OF.get(month, 0)
+            number = int(month) if month.isdecimal() else MONTH_OF.get(month, 0)
             if day.isdecimal() and 1 <= number <= 12 and 1 <= int(day) <= 31:
                 days.add((int(year), number, int(day)))
     return days

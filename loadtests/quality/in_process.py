@@ -2,7 +2,8 @@
 
 import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,7 +34,7 @@ def filled(collection: Collection) -> Generator[Filled]:
 
     def put(tx: Tx, docs: Sequence[Doc]) -> Iterable[tuple[int, str]]:
         for doc in docs:
-            index.put(tx, _SPACE, doc.id, doc.text, scope=doc.scope)
+            index.put(tx, _SPACE, doc.id, doc.text, scope=doc.scope, origin=_origin(doc.time))
         return zip(index.doc_ids(tx, [(_SPACE, doc.id) for doc in docs]), (doc.id for doc in docs), strict=True)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -49,3 +50,12 @@ def filled(collection: Collection) -> Generator[Filled]:
 def candidates(tx: Tx, text: str, scope: str) -> Candidates:
     """The candidates of a question within a scope, as `recall` finds them."""
     return index.find(tx, text, within=[(_SPACE, scope)])
+
+
+def _origin(time: str) -> index.Origin | None:
+    """Return the time at which a text was written, if its collection says it, so that questions may name days."""
+    for form in ("%Y-%m-%d %H:%M:%S", "%I:%M %p on %d %B, %Y"):
+        with suppress(ValueError):
+            at = datetime.strptime(f"{time} +0000", f"{form} %z").strftime("%Y-%m-%dT%H:%M:%S.000Z")
+            return index.Origin((_SPACE, "remember", ""), at, at)
+    return None

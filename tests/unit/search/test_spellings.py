@@ -142,6 +142,8 @@ def test_a_value_finds_the_memory_that_holds_it_however_it_is_written(store: Ind
     [
         ("2024-07-15", "The lease was signed on 2024-03-03."),
         ("July 15, 2024", "The lease was signed on July 5, 2024."),
+        ("2024-12-05", "The lease ended on 25.12.2024, and for the house by 2024."),
+        ("2024-07-01", "Of 2024 the books are closed: 2024-07-15."),
         ("2.3.2", "The candidate v2.3.2-rc1 was withdrawn."),
         ("2.3", "We shipped v2.3.2 to all customers."),
         ("PostgreSQL 16.2", "The reports run on PostgreSQL 15.6."),
