@@ -20,6 +20,7 @@ from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
+from kernel.memories import witness
 from kernel.memories.curation import Curation, ToolCall
 from kernel.operations.erase import Receipt
 from kernel.operations.shared_store import changing_keys
@@ -165,6 +166,14 @@ async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields)
     return Done("/ui/review?done=released")
 
 
+async def confirm(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Takes the files that a memory names as they are now."""
+    require(visit, "Confirm", Permission.write)
+    place = place_of(visit, fields.get("id", ""))
+    await write(dispatch, visit, lambda tx: witness.confirm(tx, *place), "witness")
+    return Done("/ui/review?done=confirmed")
+
+
 async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Creates a key of the caller's tenant that may do no more than the caller; its secret is shown once."""
     scope, expires = fields.get("scope", ""), fields.get("expires", "").strip()
@@ -228,6 +237,7 @@ ACTIONS: Mapping[str, Action] = {
     "export-selected": export_selected,
     "undo-several": undo_several,
     "release": release,
+    "confirm": confirm,
     "create-key": create_key,
     "revoke-key": revoke_key,
     "check": check,

@@ -70,6 +70,7 @@ _NOTICES = {
     "forgotten": "Forgotten. Undo brings it back, as long as its changes are kept.",
     "undone": "Undone.",
     "released": "Released, until its text changes.",
+    "confirmed": "The files that it names count as they are now.",
     "revoked": "The key is revoked.",
     "left": "You are logged out.",
     "added": "Added.",

@@ -26,6 +26,8 @@ from handlers.console.requests import Visit, whole_number
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.text import harmless
+from kernel.memories import witness
+from kernel.search import index
 from kernel.security.permissions import Forbidden, Permission
 from kernel.store import audit
 from kernel.store.transaction import Tx
@@ -66,11 +68,21 @@ class Audit(Struct):
     broken: int | None
 
 
+class StaleMemory(Struct):
+    """A memory that names a place in a project which has changed since."""
+
+    project: str
+    id: str
+    text: str
+    words: str
+
+
 class Review(Struct):
-    """Quarantined memories, newest first; `next` is the `before` of the next page."""
+    """Quarantined memories, newest first, and stale ones by project; `next` is the `before` of the next page."""
 
     memories: list[Held]
     next: int | None
+    stale: list[StaleMemory] = []
 
 
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
@@ -150,10 +162,20 @@ def _cell(value: object) -> object:
 
 
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
-    """Return the quarantined memories, in the dialects the caller may call."""
+    """Return the quarantined and the stale memories, in the dialects the caller may call."""
     below, dialects = visit.number("before", NEWEST), allowed_dialects(visit)
-    rows = await read(dispatch, visit, lambda tx: held(tx, below, dialects))
-    return Review(rows[:PAGE_ROWS], next_page(rows))
+    rows, stale = await read(dispatch, visit, lambda tx: (held(tx, below, dialects), _stale(tx, dialects)))
+    return Review(rows[:PAGE_ROWS], next_page(rows), stale)
+
+
+def _stale(tx: Tx, dialects: list[str] | None) -> list[StaleMemory]:
+    places = {(row.project, row.doc): row.words for row in witness.stale_in(tx, None)}
+    memories = index.documents(tx, [doc for _, doc in places])
+    return [
+        StaleMemory(project, f"{memory.space}/{memory.key}", memory.text, words)
+        for (project, doc), words in places.items()
+        if (memory := memories.get(doc)) and (dialects is None or memory.space.partition(":")[0] in dialects)
+    ][:PAGE_ROWS]
 
 
 def _names(dispatch: Dispatch) -> list[str]:

@@ -331,7 +331,11 @@ COMMANDS: Mapping[str, Command] = {
     "tools": Command("token_cost:run", (_flag("--tokens", "tokens that each tool list takes in a model's context"),)),
     "audit": Command(
         "store_commands:show_calls",
-        (*_DATA, _option("--limit", "most calls, newest first (50)", type=_number(1, 1_000_000), default=50)),
+        (
+            *_DATA,
+            _option("--limit", "most calls, newest first (50)", type=_number(1, 1_000_000), default=50),
+            _option("--session", "the memories that hooks added to this session instead", "ID"),
+        ),
         "store",
     ),
     "quarantine": Command(
@@ -360,7 +364,13 @@ COMMANDS: Mapping[str, Command] = {
         "backup_commands:keep_replica", (*_DATA, _path("target", "folder of the copy; an empty one at first"))
     ),
     "check": Command(
-        "store_commands:check", (*_DATA, _flag("--repair", "rebuild the indexes that differ from the rows")), "store"
+        "store_commands:check",
+        (
+            *_DATA,
+            _flag("--repair", "rebuild the indexes that differ from the rows"),
+            _path("--project", "instead: memories that name what has changed in this checkout", "DIR"),
+        ),
+        "store",
     ),
     "reindex": Command("store_commands:reindex", (*_DATA,), "store"),
     "compact": Command(

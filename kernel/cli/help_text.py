@@ -139,6 +139,7 @@ audit: show the audit log and verify its hash chain
 Shows the newest calls that changed something; the exit status is 1 if the hash chain is broken.
   quipu audit
   quipu audit --limit 1000 --json
+  quipu audit --session 7f3a
 
 quarantine: list memories quarantined as suspected prompt injection
 Lists the memories that look like prompt injections and are left out of searches.
@@ -169,6 +170,7 @@ Runs SQLite's integrity check and compares memories with full-text index and vec
 differ.
   quipu check
   quipu check --repair
+  quipu check --project .
 
 reindex: rebuild the full-text index and the vectors from the rows
   quipu reindex

@@ -1,11 +1,13 @@
 """The commands that work on the rows of a store; each prints its result and returns an exit status."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
+from kernel.cli import hook_client, witness
 from kernel.cli.output import confirm, local_time, moment, note, show
 from kernel.cli.progress_bar import ProgressBar, Working
 from kernel.core.config import Config
@@ -13,6 +15,7 @@ from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.errors import SQLITE_ERRORS, as_fault
+from kernel.memories import witness as stored
 from kernel.operations import consistency, undo
 from kernel.operations.compact import Choice, compact
 from kernel.operations.replica import refuse_replica
@@ -57,6 +60,8 @@ def _run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Names
 
 def check(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     """Print the differences between rows, full text and vectors; return 1 if any is left."""
+    if arguments.project is not None:
+        return _check_project(arguments, config, context)
     lines: list[str] = []
     repair: bool = arguments.repair
     try:
@@ -73,6 +78,28 @@ def check(arguments: argparse.Namespace, config: Config, context: StoreContext, 
     state = "differences found" if left else "repaired" if findings else "ok"
     show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
+
+
+def _check_project(arguments: argparse.Namespace, config: Config, context: StoreContext) -> int:
+    """Print the memories that name what has changed in a checkout; return 1 if there are any."""
+    root = witness.checkout_root(str(arguments.project))
+    if not root:
+        raise Fault("invalid", f"--project: {arguments.project} is in no checkout of git")
+    project = witness.project_of(root)
+    with open_reader(config.file, context) as db:
+        memories = db.read(CallContext(), lambda tx: stored.in_project(tx, project))
+        cited = db.read(CallContext(), lambda tx: stored.cited(tx, memories))
+    tree = witness.Tree(root, project, math.inf, sys.maxsize)
+    words = {doc: tree.words(doc, written, places) for doc, written, places in cited}
+    with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "check")) as tx:
+        stored.keep(tx, project, tree.news)
+    stale = [(memory, words[memory.doc]) for memory in memories if words.get(memory.doc, "") not in ("", witness.FRESH)]
+    for memory, why in stale:
+        id_ = f"{memory.space}/{memory.key}"
+        line = f"{one_word(id_)}  {why}  {one_line(memory.text, _PREVIEW_CHARS)}"
+        show({"id": id_, "stale": why}, line, as_json=arguments.json)
+    note(f"{len(stale)} of {len(memories)} memories that name files of {project} are stale")
+    return 1 if stale else 0
 
 
 def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
@@ -122,6 +149,8 @@ def _confirm_end_of_undo(config: Config, context: StoreContext, *, yes: bool) ->
 
 def show_calls(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
+    if arguments.session is not None:
+        return _show_session(arguments, config, context)
     with open_reader(config.file, context) as db:
         entries = db.read(CallContext(), partial(audit.read, limit=arguments.limit))
         wrong = db.read(CallContext(), audit.first_broken)
@@ -132,6 +161,21 @@ def show_calls(arguments: argparse.Namespace, config: Config, context: StoreCont
     if wrong is not None:
         note(f"audit row {wrong} breaks the hash chain")
     return 0 if wrong is None else 1
+
+
+def _show_session(arguments: argparse.Namespace, config: Config, context: StoreContext) -> int:
+    """Print the memories that hooks have added to a session, each as it was then; return 1 if there are none."""
+    session = arguments.session
+    names = [session, *(f"{client}:{session}" for client in hook_client.CLIENTS)]
+    with open_reader(config.file, context) as db:
+        rows = db.read(CallContext(), lambda tx: stored.shown_in(tx, names))
+    for row in rows:
+        for id_, version in row.memories:
+            line = f"{local_time(row.at)}  {row.tool}  {one_word(id_)}  as of {version}"
+            show({**row._asdict(), "memories": [[id_, version]]}, line, as_json=arguments.json)
+    if not rows:
+        note(f"nothing is recorded of a session {one_word(session)}")
+    return 0 if rows else 1
 
 
 def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:

@@ -63,6 +63,12 @@ def checkout_root(folder: str) -> str:
     return here
 
 
+def project_of(root: str) -> str:
+    """Return the name of a project, which is that of the folder of its main worktree."""
+    is_main = os.path.isdir(os.path.join(root, ".git"))
+    return os.path.basename(root if is_main else checkout.main_worktree(root) or root)
+
+
 def judged(answer: bytes, mark: str, folder: str, seconds: float = SECONDS) -> tuple[bytes, bytes]:
     """Return an answer with two words in the place of each mark, and the body that tells a server the news, if any.
 
@@ -74,8 +80,7 @@ def judged(answer: bytes, mark: str, folder: str, seconds: float = SECONDS) -> t
     import json
 
     root = checkout_root(folder)
-    is_main = os.path.isdir(os.path.join(root, ".git"))
-    project = os.path.basename(root if is_main else checkout.main_worktree(root) or root)
+    project = project_of(root)
     tree, room = Tree(root, project, seconds), len(parts) // 2 * _ROOM
     for at in range(1, len(parts), 2):
         try:
@@ -97,6 +102,7 @@ class Tree:
         self._root = root
         self._project = project
         self._end = monotonic() + seconds
+        self._search_end = monotonic() + 0.6 * seconds  # a search of a large index cannot be ended
         self._left = most_files
         self._index: bytes | None = None
 
@@ -133,7 +139,10 @@ class Tree:
         inside = elsewhere or inside
         file = self._file(inside)
         if file is None:
-            new_path = self._moved(inside, blob, sketch)
+            try:
+                new_path = self._moved(inside, blob, sketch)
+            except TimeoutError:
+                new_path = ""
             return digest, f"{MOVED}{new_path}" if new_path else GONE, 0.0
         content, changed_at = file
         if _blob(content) == blob:
@@ -185,11 +194,9 @@ class Tree:
         """
         index, key = self._entries(), bytes.fromhex(blob)
         same: list[str] = []
-        at = index.find(key) if index else -1
-        while at >= 0 and len(same) < _MOST_CANDIDATES:
+        for at in self._places(key):
             start = at + _ENTRY_PATH - _ENTRY_HASH
             same.append(_text(index[start : index.find(b"\0", start)]))
-            at = index.find(key, at + 1)
         if same := [other for other in same if other and os.path.lexists(os.path.join(self._root, other))]:
             return max(same, key=lambda other: _near(path, other))
         others = {*self._paths(path.rpartition("/")[2].encode()), *self._beside(path)} - {path}
@@ -222,31 +229,47 @@ class Tree:
     def _paths(self, name: bytes) -> list[str]:
         """Return the paths in git's index that end with a name."""
         index = self._entries()
-        paths: list[str] = []
-        end = index.find(name + b"\0")
-        while end >= 0 and len(paths) < _MOST_CANDIDATES:
-            path = _path_ending(index, end, end + len(name))
-            if path == name or path.endswith(b"/" + name):
-                paths.append(_text(path))
-            end = index.find(name + b"\0", end + 1)
-        return [path for path in paths if path]
+        paths = (_path_ending(index, at, at + len(name)) for at in self._places(name + b"\0"))
+        texts = [_text(path) for path in paths if path == name or path.endswith(b"/" + name)]
+        return [path for path in texts if path]
+
+    def _places(self, part: bytes) -> "Iterator[int]":
+        """Yield where git's index has some bytes, so often at most."""
+        index, at = self._entries(), -1
+        for _ in range(_MOST_CANDIDATES):
+            if monotonic() > self._search_end:
+                raise TimeoutError
+            at = index.find(part, at + 1)
+            if at < 0:
+                return
+            yield at
 
     def _entries(self) -> bytes:
         """Return git's index, of version 2 or 3, whose entries hold whole paths; empty without one."""
         if self._index is None:
             self._index = b""
-            if monotonic() > self._end:
+            if monotonic() > self._search_end:
                 raise TimeoutError
             is_plain = os.path.isdir(os.path.join(self._root, ".git"))
             own = "" if is_plain else checkout.linked_git(self._root)
             try:
                 place = (self._root, ".git/index") if is_plain else (own, "index")
-                index = checkout.read(*place, _MOST_INDEX) if own or is_plain else b""
+                index = _whole(*place) if own or is_plain else b""
             except (OSError, checkout.Refused):
                 index = b""
             if index[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"):
                 self._index = index
         return self._index
+
+
+def _whole(root: str, name: str) -> bytes:
+    """Return a file at once, which for a large one takes a third of the time."""
+    descriptor = checkout.open_file(root, name)
+    try:
+        size = os.fstat(descriptor).st_size
+        return os.read(descriptor, size) if size <= _MOST_INDEX else b""
+    finally:
+        os.close(descriptor)
 
 
 def _blob(content: bytes) -> str:
@@ -331,7 +354,7 @@ def _block(lines: "Sequence[str]", name: str, start: int, end: int) -> tuple[int
     """Return the range of the lines that define a symbol: the likeliest of those that name it."""
     best, best_at = 0, -1
     for at in range(start, end):
-        rank = max((_rank(lines[at], place, name) for place in _places(lines[at], name)), default=0)
+        rank = max((_rank(lines[at], place, name) for place in _words(lines[at], name)), default=0)
         if rank > best:
             best, best_at = rank, at
     if not best:
@@ -347,7 +370,7 @@ def _block(lines: "Sequence[str]", name: str, start: int, end: int) -> tuple[int
     return best_at, last
 
 
-def _places(line: str, name: str) -> "Iterator[int]":
+def _words(line: str, name: str) -> "Iterator[int]":
     """Yield where a line has a name as a word."""
     at = line.find(name)
     while at >= 0:

@@ -19,9 +19,12 @@ class Met(NamedTuple):
     path: str
     name: str
     line: int
-    digest: str
-    state: str
-    project: str
+    digest: str = ""
+    state: str = ""
+    project: str = ""
+
+
+Place = tuple[str, str, int, str, str, str]  # the same without the document
 
 
 class Stale(NamedTuple):
@@ -50,27 +53,26 @@ class Shown(NamedTuple):
 
 def marks(tx: Tx, memories: Iterable[Document], mark: str, *, plain: bool = False) -> dict[int, str]:
     """Return for each document that names places what a client puts two words in the place of."""
-    cited = {memory: places for memory in memories if (places := citations_of(memory.text))}
-    met = _met(tx, [memory.doc for memory in cited]) if cited else {}
-    before, after = ("", "") if plain else (" (", ")")
+    sides = ("", "") if plain else (" (", ")")
     return {
-        memory.doc: f"{mark}{_packed((before, after, memory.doc, _seconds(memory.updated_at), rows))}{mark}"
-        for memory, places in cited.items()
-        if (rows := [met.get((memory.doc, place), (*place, "", "", "")) for place in places])
+        row[0]: f"{mark}{b64encode(msgspec.json.encode((*sides, *row))).decode()}{mark}" for row in cited(tx, memories)
     }
 
 
-def _packed(values: object) -> str:
-    return b64encode(msgspec.json.encode(values)).decode()
-
-
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp()
-
-
-def _met(tx: Tx, docs: Sequence[int]) -> dict[tuple[int, Citation], Sequence[object]]:
-    rows = tx.all("kernel.witness.of_documents", Met, docs=docs)
-    return {(row.doc, Citation(row.path, row.name, row.line)): row[1:] for row in rows}
+def cited(tx: Tx, memories: Iterable[Document]) -> list[tuple[int, float, list[Place]]]:
+    """Return the documents that name places, with the times of their last changes, and all that is known of these."""
+    places_of = {memory: places for memory in memories if (places := citations_of(memory.text))}
+    docs = [memory.doc for memory in places_of]
+    rows = tx.all("kernel.witness.of_documents", Met, docs=docs) if docs else []
+    met = {(row.doc, Citation(row.path, row.name, row.line)): row for row in rows}
+    return [
+        (
+            memory.doc,
+            datetime.fromisoformat(memory.updated_at).timestamp(),
+            [met.get((memory.doc, place), Met(0, *place))[1:] for place in places],
+        )
+        for memory, places in places_of.items()
+    ]
 
 
 def stale(tx: Tx, docs: Sequence[int]) -> Mapping[int, str]:

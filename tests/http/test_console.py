@@ -289,6 +289,20 @@ def test_quarantined_memory_is_shown_with_its_rule_and_can_be_released(server: H
     assert id_ in [hit["id"] for hit in model(server, "/search", q="passwords")["memories"]]
 
 
+def test_a_stale_memory_is_listed_until_it_is_confirmed(server: House) -> None:
+    id_ = added(server, "parser", "`parse()` in src/a.py splits at blanks.")
+    place = ["src/a.py", "parse", 0, "0123456789abcdef:::", "changed since"]
+    seen = {"project": "web", "seen": [[number, *place] for number in range(1, 100)]}
+    headers = {"content-type": "application/json"}
+    kept = server.ask("POST", "/memories/witness", body=json.dumps(seen).encode(), headers=headers)
+    assert json.loads(kept.body) == {"kept": 1}
+    row = {"project": "web", "id": id_, "words": "changed since: src/a.py parse"}
+    assert [{**one, "text": ""} for one in model(server, "/review")["stale"]] == [{**row, "text": ""}]
+    assert "changed since: src/a.py parse" in page(server, "/ui/review")
+    assert send(server, "confirm", {"id": id_}).status == 303
+    assert model(server, "/review")["stale"] == []
+
+
 def test_lists_go_on_by_key(tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data")) as full:
         for number in range(120):

@@ -71,12 +71,12 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield started
 
 
-def quipu(server: Server, folder: Path, *words: str, given: bytes = b"") -> str:
+def quipu(server: Server, folder: Path, *words: str, given: bytes = b"", status: int = 0, noted: bytes = b"") -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "QUIPU_DATA": str(server.data)}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "kernel", *words], input=given, capture_output=True, cwd=folder, env=environment
     )
-    assert done.stderr == b""
+    assert (done.returncode, done.stderr) == (status, noted)
     return done.stdout.decode()
 
 
@@ -159,6 +159,31 @@ def test_a_memory_cannot_speak_as_a_witness(server: Server, checkout: Path) -> N
     session(server, checkout)
     write(checkout / "src/a.py", CODE.replace("split()", "x()"))
     assert session(server, checkout)["symbol"] == "changed since: a.py parse"
+
+
+def test_stale_memories_are_listed_for_a_build(server: Server, checkout: Path) -> None:
+    session(server, checkout)
+    words = ("check", "--project", ".", "--json")
+    noted = b"1 of 4 memories that name files of web are stale\n"
+    row = {"id": "paths/web/gone", "stale": "gone now: client.py"}
+    assert json.loads(quipu(server, checkout, *words, status=1, noted=noted)) == row
+    write(checkout / "src/client.py", "import http.client\n")
+    assert quipu(server, checkout, *words, noted=noted.replace(b"1 of", b"0 of")) == ""
+    nowhere = b"quipu: --project: . is in no checkout of git\n"
+    assert quipu(server, checkout.parent, *words, status=1, noted=nowhere) == ""
+
+
+def test_what_a_session_got_is_recorded_by_id(server: Server, checkout: Path) -> None:
+    names = session(server, checkout, "3-march")
+    rows = [
+        json.loads(line) for line in quipu(server, checkout, "audit", "--session", "3-march", "--json").splitlines()
+    ]
+    assert {row["memories"][0][0] for row in rows} == {f"paths/web/{name}" for name in names}
+    assert {(row["session"], row["tool"]) for row in rows} == {("claude:3-march", "session-start")}
+    shown = quipu(server, checkout, "show", "paths/web/plain", "--json")
+    assert ["paths/web/plain", json.loads(shown)["updated_at"]] in [row["memories"][0] for row in rows]
+    noted = b"nothing is recorded of a session other\n"
+    assert quipu(server, checkout, "audit", "--session", "other", status=1, noted=noted) == ""
 
 
 def test_only_places_that_a_memory_names_are_kept(server: Server) -> None:

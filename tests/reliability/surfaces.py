@@ -79,6 +79,7 @@ _FORMS: Mapping[str, Mapping[str, str]] = {
     "forget": {"id": "MEMORY", "version": "x"},
     "undo": {"number": "1"},
     "release": {"id": "MEMORY"},
+    "confirm": {"id": "MEMORY"},
     "create-key": {"scope": "nonsense", "name": "laptop", "dialect": "paths", "expires": "30d"},
     "revoke-key": {"id": "absent"},
     "login": {"key": "quipu_x", "code": "ABCD-EFGH"},
@@ -93,6 +94,7 @@ _COMMANDS: Mapping[str, Mapping[str, Any]] = {
     "edit": {"id": "MEMORY", "text": "Port 443.", "version": "x"},
     "forget": {"id": "paths/seed/two"},
     "stats": {},
+    "witness": {"project": "web", "seen": [[1, "src/a.py", "parse", 3, "a:b:c:", "moved to b.py"]]},
 }
 _STORES = "/v1/memory_stores"
 _REST: tuple[tuple[str, str, Any], ...] = (
@@ -122,6 +124,7 @@ _HOOK: Mapping[str, Any] = {
     "root": "/w/web",
     "intro": "Read the notes first.",
     "budget": 900,
+    "mark": "0123456789abcdef0123456789abcdef",
 }
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from handlers.common.hooks import CLIENTS
 from handlers.importers import IMPORTS
-from kernel.cli import agent_commands, hook_client, main
+from kernel.cli import agent_commands, hook_client, main, witness
 from kernel.cli.hook_entries import HOOK_CLIENTS
 from kernel.cli.main import parser
 from kernel.cli.opencode_plugin import plugin
@@ -28,7 +28,7 @@ from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.imports.harness import Shell
 from tests.reliability.server_process import ROOT, Client, serving
-from tests.security.hostile_repositories import CANARY, Outside, outside_of, shapes
+from tests.security.hostile_repositories import CANARY, PLACES, TEXT, Outside, outside_of, shapes
 
 pytestmark = [
     pytest.mark.slow,
@@ -158,6 +158,29 @@ def test_prime_tells_nothing_of_what_lies_outside(
     assert found == {}
     assert spoken >= len(repositories) // 2  # it has something to say of a project of this name
     catalogue("S14", injected="hostile repositories, prime", times=len(repositories), outcome="0 bytes from outside")
+
+
+def test_a_witness_reads_nothing_of_what_lies_outside(
+    repositories: dict[str, Path], outside: Outside, catalogue: Catalogue
+) -> None:
+    """It is asked for every file of the corpus, whole and by a line and a symbol, and tells their digests."""
+    names = [name for names in (*PLACES.values(), ("../credentials", str(outside.file))) for name in names]
+    canaries = [part.encode() for part in (TEXT, *TEXT.splitlines()) if CANARY in part]
+    forbidden = {digest for text in canaries for digest in (witness._blob(text), witness._digest([text.decode()]))}
+    told: dict[str, list[str]] = {}
+    for title, root in repositories.items():
+        tree = witness.Tree(str(root), "web", SECONDS, 10_000)
+        with limit(title):
+            for number, name in enumerate(names):
+                places = [(name, symbol, line, "", "", "") for symbol, line in (("", 0), ("", 3), (CANARY, 0))]
+                tree.words(number, 0, places)
+                tree.words(number, 0, [(name, "", 0, f"{'ab' * 8}:::", "", "web")])
+        said = [":".join(row[4:]) for row in tree.news]
+        if CANARY in str(said) or forbidden.intersection(":".join(said).split(":")):
+            told[title] = said
+    assert told == {}
+    times = len(repositories) * len(names)
+    catalogue("S14", injected="hostile repositories, witness", times=times, outcome="0 bytes from outside")
 
 
 def test_imports_take_nothing_of_what_lies_outside(
