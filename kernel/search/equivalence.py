@@ -86,7 +86,7 @@ def begins_alike(left: str, right: str) -> bool:
     """Return whether two short statements say another thing of one subject: at least half of the shorter is the same
     beginning. "The landlord is Herr Brandt" and "The landlord is Frau Seidel" are far apart by meaning.
     """
-    if max(len(left), len(right)) > _MOST_CHARS:
+    if max(len(left), len(right)) > _MOST_CHARS or _first_word(left) != _first_word(right):
         return False
     first, second = (_WORD.findall(text.lower()) for text in (left, right))
     shorter = min(len(first), len(second))
@@ -97,6 +97,11 @@ def begins_alike(left: str, right: str) -> bool:
         and max(len(first), len(second)) <= LONG_TEXT_WORDS
         and not STOP_WORDS.issuperset(alike)
     )
+
+
+def _first_word(text: str) -> str:
+    word = _WORD.search(text)
+    return word[0].lower() if word else ""
 
 
 def is_negated(text: str) -> bool:

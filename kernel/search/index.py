@@ -92,7 +92,7 @@ __all__ = [
 
 _MOST_PERIODS, _OF_PERIODS = 2, 50  # that a question names; candidates of theirs by meaning
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
-_OVER = 4  # times as many for a key that is held to places, since some are not in them
+_OVER = 4  # times as many for a key that is held to places, if some of them are elsewhere
 
 
 class _Put(NamedTuple):
@@ -245,7 +245,6 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    limit *= _OVER if tx.is_limited else 1
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
     dated = list[int]()
     if ids != [] and docs != []:
@@ -266,6 +265,8 @@ def find(
             near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
     if tx.is_limited:  # a folder is a part of a partition
         seen = {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*{*ranks, *near}])}
+        if len(seen) < len({*ranks, *near}) and limit <= CANDIDATES and docs is None:
+            return find(tx, text, within=within, limit=_OVER * CANDIDATES, lexical=lexical, semantic=semantic)
         ranks, near = ({doc: value for doc, value in each.items() if doc in seen} for each in (ranks, near))
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)

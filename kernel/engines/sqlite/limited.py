@@ -32,6 +32,10 @@ _UNWRITABLE = "This key may not write to {}."
 _OUT_OF_REACH = "This key is held to places: {} cannot be limited to them."
 
 
+def _nothing(_dialect: str, _place: str | None) -> bool:
+    return False
+
+
 class LimitedStatements(dict[str, str]):
     """The statements of a store for keys that are held to places, each made at its first use."""
 
@@ -47,8 +51,8 @@ class Limits:
     """The reach of one connection, None for all rows, as its SQL functions ask for it."""
 
     def __init__(self, db: apsw.Connection, statements: Mapping[str, str]) -> None:
-        self.reach: Reach | None = None
         self.statements = LimitedStatements(statements)
+        self.reach = None
         self._db = db
         functions: Mapping[str, Any] = {  # the driver's values have no types
             "is_held": self.is_held,
@@ -59,6 +63,16 @@ class Limits:
         }
         for name, function in functions.items():
             db.create_scalar_function(name, function, 2 if name != "is_held" else 0, flags=apsw.SQLITE_INNOCUOUS)
+
+    @property
+    def reach(self) -> Reach | None:
+        return self._reach
+
+    @reach.setter
+    def reach(self, reach: Reach | None) -> None:
+        self._reach = reach
+        # A statement asks for every row that it may read: two thousand times in a recall.
+        self._may_read = _nothing if reach is None else reach.readable.hold
 
     def guard(self) -> None:
         """Add the triggers that check writes, unless they are there: a rollback takes them back."""
@@ -82,7 +96,7 @@ class Limits:
 
     def may_read(self, dialect: str, place: str | None) -> bool:
         """Return whether the call sees a place, None for something of no place."""
-        return self.reach is not None and self.reach.readable.hold(dialect, place)
+        return self._may_read(dialect, place)
 
     def may_enter(self, dialect: str, place: str) -> bool:
         """Return whether the call sees something at a place or below it."""
