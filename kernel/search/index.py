@@ -263,14 +263,22 @@ def find(
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
         if semantic and dated:
             near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
-    if tx.is_limited:  # a folder is a part of a partition
-        seen = {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*{*ranks, *near}])}
-        if len(seen) < len({*ranks, *near}) and limit <= CANDIDATES and docs is None:
-            return find(tx, text, within=within, limit=_OVER * CANDIDATES, lexical=lexical, semantic=semantic)
-        ranks, near = ({doc: value for doc, value in each.items() if doc in seen} for each in (ranks, near))
+    hidden = _hidden(tx, {*ranks, *near})
+    if hidden and docs is None and limit <= CANDIDATES:
+        return find(tx, text, within=within, limit=_OVER * CANDIDATES, lexical=lexical, semantic=semantic)
+    ranks, near = _without(hidden, ranks), _without(hidden, near)
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
     return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
+
+
+def _hidden(tx: Tx, docs: set[int]) -> set[int]:
+    """Return the documents that are elsewhere for a key that is held to places: a folder is a part of a partition."""
+    return docs - {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*docs])} if tx.is_limited else set()
+
+
+def _without(hidden: set[int], scores: dict[int, float]) -> dict[int, float]:
+    return {doc: score for doc, score in scores.items() if doc not in hidden} if hidden else scores
 
 
 def _documents_of_periods(tx: Tx, text: str, within: Within | None) -> list[int]:
