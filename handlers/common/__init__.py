@@ -19,7 +19,6 @@ from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.tools import Hints, Reply, Tool, read
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
-from kernel.memories import witness
 from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
@@ -38,7 +37,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         items, count = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(RankedResults(_witnessed(tx, items, request), [], "", SeenPage(0, tx.now), count), whole)
+        answer = page(RankedResults(_as_of_then(items, request), [], "", SeenPage(0, tx.now), count), whole)
         answer.cursor = None
         return answer
     sought = query_fingerprint(request)
@@ -48,16 +47,16 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     start = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
     filters = search_query.filters
     count = as_of.count_unrecorded(tx, filters) if filters.at else UNSET
-    items = _witnessed(tx, ranking.items, request)
+    items = _as_of_then(ranking.items, request)
     results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired)
     return page(results, request)
 
 
-def _witnessed(tx: Tx, items: Sequence[ScoredDocument], request: Recall) -> Sequence[ScoredDocument]:
-    """Return hits with what has changed of the places that they name; of a time in the past nothing is said."""
-    if request.as_of or not (stale := witness.stale(tx, [item.document.doc for item in items])):
+def _as_of_then(items: Sequence[ScoredDocument], request: Recall) -> Sequence[ScoredDocument]:
+    """Return hits; those of a time in the past without what has changed in a checkout since."""
+    if not request.as_of:
         return items
-    return [item._replace(stale=stale.get(item.document.doc, "")) for item in items]
+    return [item._replace(document=item.document._replace(stale=None)) for item in items]
 
 
 def _signals(candidates: Candidates | None) -> list[str]:

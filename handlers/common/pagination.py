@@ -131,7 +131,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
     score = round(item.score, _DIGITS if is_detailed else _LINE_DIGITS)
     memory = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
     if item.scored is not None:
-        strength = min(item.scored.strength, _MOST_STALE) if item.stale else item.scored.strength
+        strength = min(item.scored.strength, _MOST_STALE) if item.document.stale else item.scored.strength
         memory.strength = round(strength, _LINE_DIGITS)
         memory.verdict = index.verdict(strength) if is_detailed else UNSET
     if is_detailed:
@@ -141,7 +141,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
         memory.provenance = Provenance(document.dialect, document.tool, document.actor, born, document.updated_at)
     memory.flag = document.flag or UNSET
     memory.older_version_of = item.newer or UNSET
-    memory.stale = item.stale or UNSET
+    memory.stale = item.document.stale or UNSET
     if request.explain:
         memory.signals = _signals(item)
         memory.explained = _explained(item) if item.scored else UNSET

@@ -13,8 +13,7 @@ _SECONDS_PER_DAY = 86_400.0
 class ScoredDocument(NamedTuple):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it, and
-    `stale` says which places that it names have changed.
+    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it.
     """
 
     score: float
@@ -25,7 +24,6 @@ class ScoredDocument(NamedTuple):
     alike: int = 0
     factor: float = 1.0
     newer: str = ""
-    stale: str = ""
 
 
 class OrderRules(NamedTuple):

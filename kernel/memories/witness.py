@@ -1,7 +1,7 @@
 """What clients have seen of the places that memories name, and which memories they have shown to a session."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -73,15 +73,6 @@ def cited(tx: Tx, memories: Iterable[Document]) -> list[tuple[int, float, list[P
         )
         for memory, places in places_of.items()
     ]
-
-
-def stale(tx: Tx, docs: Sequence[int]) -> Mapping[int, str]:
-    """Return in words for each of these documents a place that it names and that is not as it was."""
-    words: dict[int, str] = {}
-    for row in tx.all("kernel.witness.of_documents", Met, docs=docs):
-        if row.state:
-            words.setdefault(row.doc, Stale(row.project, row.doc, row.path, row.name, row.line, row.state).words)
-    return words
 
 
 def stale_in(tx: Tx, project: str | None) -> list[Stale]:

@@ -11,7 +11,9 @@ END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 
 class Document(NamedTuple):
-    """One indexed memory; times are ISO 8601 UTC. `flag` is the injection rule its text matches, if any."""
+    """One indexed memory; times are ISO 8601 UTC. `flag` is the injection rule its text matches, if any,
+    and `stale` tells a place in a checkout that it names and that has changed since.
+    """
 
     doc: int
     space: str
@@ -24,6 +26,7 @@ class Document(NamedTuple):
     created_at: str
     updated_at: str
     flag: str | None = None
+    stale: str | None = None
 
 
 class _InPartition(NamedTuple):

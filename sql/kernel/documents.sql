@@ -1,5 +1,18 @@
 -- name: by_ids
-SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
+-- With the first place that a document names and that has changed since, in words.
+SELECT
+    d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule,
+    (
+        SELECT w.state || ': ' || w.path || CASE
+            WHEN w.name <> '' THEN ' ' || w.name
+            WHEN w.line > 0 THEN ' ' || CAST(w.line AS TEXT)
+            ELSE ''
+        END
+        FROM doc_witness AS w
+        WHERE w.doc = d.id AND w.state <> '' AND d.updated_at <= w.at
+        ORDER BY w.path, w.name, w.line
+        LIMIT 1
+    ) AS stale
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value
 JOIN doc_place AS p ON p.id = d.place
