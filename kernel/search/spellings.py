@@ -4,12 +4,14 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
 from kernel.search.word_forms import compound_stems
 
 _MAX_LENGTH = 80  # characters of a query that is a value; a digest has 64
+_CACHED = 64  # queries, each of which several steps of a search ask for
 _LEAST_GROUPED = 6  # characters of a number that may be in groups, as 555-0142
 _PART = 0.9  # the share that a compound holds, or another form
 _LEAST_PART, _LEAST_REST, _MOST_ENDING = 4, 2, 3  # letters of a part of a compound, before it, and after it
@@ -113,6 +115,7 @@ def folded(text: str) -> str:
     return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
 
 
+@lru_cache(_CACHED)
 def value_of(query: str) -> Value | None:
     """Return the value that a query is, or the number after its name; None for other queries."""
     surface = unicodedata.normalize("NFC", query[: _MAX_LENGTH + 1].strip(_AROUND).lower())
