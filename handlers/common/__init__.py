@@ -53,7 +53,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
 
 
 def _as_of_then(items: Sequence[ScoredDocument], request: Recall) -> Sequence[ScoredDocument]:
-    """Return hits; those of a time in the past without what has changed in a checkout since."""
+    """Return hits; those of a time in the past without the changes of a checkout since then."""
     if not request.as_of:
         return items
     return [item._replace(document=item.document._replace(stale=None)) for item in items]

@@ -22,7 +22,7 @@ _LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
 _LATER_TOKENS = 4  # of `omitted` and `tokens`, which are set after the memories
 _MOST_CHARACTERS_PER_TOKEN = 12  # of a text that is cut
-_MOST_STALE = index.least("strong") - 0.01  # the strength of a memory that names what has changed
+_MOST_STALE = index.least("strong") - 0.01  # the strength of a memory that names a changed place
 _encode = msgspec.json.Encoder().encode
 
 

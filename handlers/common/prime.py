@@ -34,7 +34,7 @@ _TITLES: dict[str, str] = {
 }
 
 
-# Around what a client replaces by two words on the places that a memory names, see kernel.cli.witness.
+# Around the text that a client replaces by two words on the places that a memory names, see kernel.cli.witness.
 Mark = Annotated[
     str, Meta(description="Random digits, between which the client gets what to compare", pattern="^([0-9a-f]{32})?$")
 ]

@@ -274,7 +274,7 @@ async def undo(dispatch: Dispatch, visit: Visit, request: Undo) -> Undone:
 
 
 async def keep_seen(dispatch: Dispatch, visit: Visit, request: Witness) -> Kept:
-    """Keeps what a client has seen of the places that memories name."""
+    """Keeps the sight that a client had of the places that memories name."""
     require(visit, "witness", Permission.write)
     if allowed_dialects(visit) is not None:
         raise Forbidden("witness", None)
@@ -283,7 +283,7 @@ async def keep_seen(dispatch: Dispatch, visit: Visit, request: Witness) -> Kept:
 
 
 async def mark_places(dispatch: Dispatch, visit: Visit, hits: Sequence[Hit], mark: str, *, plain: bool) -> None:
-    """Adds to hits what their client compares with its checkout, between two copies of its mark."""
+    """Adds to hits the places that their client compares with its checkout, between two copies of its mark."""
 
     def marks(tx: Tx) -> dict[str, str]:
         keys = [(space, key) for space, _, key in (hit.id.partition("/") for hit in hits)]

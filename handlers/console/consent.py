@@ -1,4 +1,4 @@
-"""The page on which a person lets an OAuth client in: who asks, what it may, where and for how long."""
+"""The page on which a person lets an OAuth client in: who asks, with which rights, where and for how long."""
 
 import asyncio
 from urllib.parse import urlsplit
@@ -67,7 +67,7 @@ async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Consent:
 
 
 async def decide(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Grants what the form says, which is never more than its sender has, or refuses; leads back to the client."""
+    """Makes the grant of the form, which is never more than its sender has, or refuses; leads back to the client."""
     server, request = asked(site, fields)
     key = await _key_of(site, visit)
     if fields.get("decision") != "allow":

@@ -38,12 +38,12 @@ def _recall(words: list[str]) -> int | None:
         answer = server and local_client.ask(server, "recall", body, style, mark=mark)
         if not server or not answer or answer[0] != 200 or not answer[1]:
             return None
-        shown, news = answer[1], b""
-        if mark.encode() in shown:
+        output, news = answer[1], b""
+        if mark.encode() in output:
             from kernel.cli import witness
 
-            shown, news = witness.judged(shown, mark, ".")
-        sys.stdout.buffer.write(local_client.in_local_time(shown))
+            output, news = witness.judged(output, mark, ".")
+        sys.stdout.buffer.write(local_client.in_local_time(output))
         sys.stdout.flush()
     except OSError:  # a recall changes nothing, so it can be asked again
         return None

@@ -21,17 +21,17 @@ def forget_about(arguments: argparse.Namespace, ask: Ask) -> int:
 
     if arguments.id is not None or arguments.about is None:
         raise Fault("invalid", "forget takes the id of a memory, or --about TEXT, and not both.")
-    meant = msgspec.json.decode(ask("erasable", {"about": arguments.about}), type=Erasable)
-    if not meant.memories:
+    erasable = msgspec.json.decode(ask("erasable", {"about": arguments.about}), type=Erasable)
+    if not erasable.memories:
         note("nothing found")
         return 1
-    note(printed("erasable", meant, "text").rstrip())
-    rest = f" {meant.others} other hits are less near, and stay." if meant.others else ""
-    count = len(meant.memories)
+    note(printed("erasable", erasable, "text").rstrip())
+    rest = f" {erasable.others} other hits are less near, and stay." if erasable.others else ""
+    count = len(erasable.memories)
     note(f"These {count} memories are erased for good, with their history; no undo brings them back.{rest}")
     if not arguments.yes:
         confirm("Erase them?", "--about")
-    erasing = {"ids": [memory.id for memory in meant.memories], "immutable": arguments.immutable}
+    erasing = {"ids": [memory.id for memory in erasable.memories], "immutable": arguments.immutable}
     receipt = msgspec.json.decode(ask("erase", erasing), type=Receipt)
     show(receipt, printed("erase", receipt, "text").rstrip(), as_json=arguments.json)
     note(_ELSEWHERE)

@@ -99,8 +99,8 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> "tupl
     data = option(words, "--data") or local_client.default_data(environment)
     key = _key(words, environment)
     answer = post(url, path, key, json.dumps(body).encode(), data, deadline)
-    shown, news = witness.judged(answer, body["mark"], folder)
-    return shown, lambda: news and post(url, WITNESS_PATH, key, news, data, deadline)
+    output, news = witness.judged(answer, body["mark"], folder)
+    return output, lambda: news and post(url, WITNESS_PATH, key, news, data, deadline)
 
 
 def read_intro(root: str) -> tuple[str, str]:

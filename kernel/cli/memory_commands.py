@@ -120,11 +120,11 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
     mark = os.urandom(16).hex()
     status, body = send(command, msgspec.json.encode(request), style, mark)
     if status == http.HTTPStatus.OK:
-        shown, news = witness.judged(body, mark, ".")
+        output, news = witness.judged(body, mark, ".")
         if news:
             with suppress(Fault):  # the answer is there without it
                 send("witness", news, "json", "")
-        return local_client.in_local_time(shown).decode("utf-8", "replace")
+        return local_client.in_local_time(output).decode("utf-8", "replace")
     try:
         message = msgspec.json.decode(body, type=_Failed).error.message
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -88,9 +88,9 @@ def _check_project(arguments: argparse.Namespace, config: Config, context: Store
     project = witness.project_of(root)
     with open_reader(config.file, context) as db:
         memories = db.read(CallContext(), lambda tx: stored.in_project(tx, project))
-        cited = db.read(CallContext(), lambda tx: stored.cited(tx, memories))
+        citations = db.read(CallContext(), lambda tx: stored.cited(tx, memories))
     tree = witness.Tree(root, project, math.inf, sys.maxsize)
-    words = {doc: tree.words(doc, written, places) for doc, written, places in cited}
+    words = {doc: tree.words(doc, written_at, places) for doc, written_at, places in citations}
     with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "check")) as tx:
         stored.keep(tx, project, tree.news)
     stale = [(memory, words[memory.doc]) for memory in memories if words.get(memory.doc, "") not in ("", witness.FRESH)]

@@ -106,7 +106,7 @@ class Tree:
         self._left = most_files
         self._index: bytes | None = None
 
-    def words(self, doc: int, written: float, places: "Sequence[Place]") -> str:
+    def words(self, doc: int, written_at: float, places: "Sequence[Place]") -> str:
         """Return the words for a memory; empty if nothing is to be said."""
         stale: list[str] = []
         is_fresh = False
@@ -125,7 +125,7 @@ class Tree:
             if new_state:
                 stale.append(f"{new_state}: {' '.join(filter(None, (path.rpartition('/')[2], name)))}")
             else:
-                is_fresh = is_fresh or bool(digest) or changed_at <= written
+                is_fresh = is_fresh or bool(digest) or changed_at <= written_at
         return "; ".join(stale) or FRESH * is_fresh
 
     def _judge(self, path: str, name: str, line: int, digest: str) -> tuple[str, str, float] | None:
@@ -155,9 +155,9 @@ class Tree:
         """Return the same for a place that nothing is known of."""
         file, elsewhere = self._file(path), ""
         if file is None:
-            others = self._paths(path.encode())
-            if len(others) == 1:
-                elsewhere = others[0]
+            paths = self._paths(path.encode())
+            if len(paths) == 1:
+                elsewhere = paths[0]
                 file = self._file(elsewhere)
         if file is None:
             first, slash, _ = path.partition("/")
@@ -197,17 +197,19 @@ class Tree:
         for at in self._places(key):
             start = at + _ENTRY_PATH - _ENTRY_HASH
             same.append(_text(index[start : index.find(b"\0", start)]))
-        if same := [other for other in same if other and os.path.lexists(os.path.join(self._root, other))]:
-            return max(same, key=lambda other: _near(path, other))
-        others = {*self._paths(path.rpartition("/")[2].encode()), *self._beside(path)} - {path}
+        if same := [
+            path_there for path_there in same if path_there and os.path.lexists(os.path.join(self._root, path_there))
+        ]:
+            return max(same, key=lambda path_there: _near(path, path_there))
+        paths = {*self._paths(path.rpartition("/")[2].encode()), *self._beside(path)} - {path}
         likeness: dict[str, float] = {}
-        for other in sorted(others, key=lambda other: _near(path, other), reverse=True)[:_MOST_COMPARED]:
+        for path_there in sorted(paths, key=lambda path_there: _near(path, path_there), reverse=True)[:_MOST_COMPARED]:
             try:
-                file = self._file(other)
+                file = self._file(path_there)
             except (checkout.Refused, OSError, ValueError):
                 continue
-            likeness[other] = _alike(sketch, _sketch(file[0])) if file else 0.0
-        best = max(likeness, key=lambda other: likeness[other], default="")
+            likeness[path_there] = _alike(sketch, _sketch(file[0])) if file else 0.0
+        best = max(likeness, key=lambda path_there: likeness[path_there], default="")
         return best if best and likeness[best] >= _ALIKE else ""
 
     def _beside(self, path: str) -> "Iterator[str]":
@@ -295,8 +297,8 @@ def _text(path: bytes) -> str:
 
 def _near(path: str, other: str) -> tuple[int, int]:
     """Return how many parts of two paths are the same, at their ends and at their beginnings."""
-    parts, others = path.split("/"), other.split("/")
-    return _common(parts[::-1], others[::-1]), _common(parts, others)
+    parts, paths = path.split("/"), other.split("/")
+    return _common(parts[::-1], paths[::-1]), _common(parts, paths)
 
 
 def _common(left: "Sequence[str]", right: "Sequence[str]") -> int:
@@ -311,9 +313,9 @@ def _sketch(content: bytes) -> list[str]:
 
 def _alike(before: str, now: "Sequence[str]") -> float:
     """Return the share of the lines of two files that both have, by their sketches."""
-    both = {before[at : at + 4] for at in range(0, len(before), 4)}
-    least = sorted(both.union(now))[:_SKETCH_LINES]
-    return len(both.intersection(now, least)) / max(1, len(least))
+    lines_of_both = {before[at : at + 4] for at in range(0, len(before), 4)}
+    least = sorted(lines_of_both.union(now))[:_SKETCH_LINES]
+    return len(lines_of_both.intersection(now, least)) / max(1, len(least))
 
 
 def _digest_of(content: bytes, name: str, line: int, before: str) -> str:
@@ -323,7 +325,7 @@ def _digest_of(content: bytes, name: str, line: int, before: str) -> str:
     lines = content.decode("utf-8", "replace").splitlines()
     if not name:
         here = _digest(lines[line - 1 : line])
-        if here != before and before and any(_digest([other]) == before for other in lines):
+        if here != before and before and any(_digest([path_there]) == before for path_there in lines):
             return before
         return here
     if name.isdigit():

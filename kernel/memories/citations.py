@@ -56,7 +56,7 @@ def citations_of(text: str) -> list[Citation]:
 
 def _of_line(tokens: Sequence[_Token]) -> Iterator[Citation]:
     paths = [(token.start, place) for token in tokens if (place := _path(token.text))][:MOST]
-    named: dict[int, list[Citation]] = {at: [] for at, _ in paths}
+    citations: dict[int, list[Citation]] = {at: [] for at, _ in paths}
     words = [token.text.lower() for token in tokens]
     for number, token in enumerate(tokens):
         before, first = words[number - 1 : number], words[max(0, number - 2) : max(0, number - 1)]
@@ -68,9 +68,9 @@ def _of_line(tokens: Sequence[_Token]) -> Iterator[Citation]:
             yield Citation("", token.text)
         elif paths and (name := _symbol(token.text, before)):
             at, place = min(paths, key=lambda pair: abs(pair[0] - token.start))
-            named[at].append(Citation(place.path, name))
+            citations[at].append(Citation(place.path, name))
     for at, place in paths:
-        yield from named[at] if named[at] and not (place.name or place.line) else [place]
+        yield from citations[at] if citations[at] and not (place.name or place.line) else [place]
 
 
 def _symbol(token: str, before: Sequence[str]) -> str:

@@ -64,12 +64,12 @@ def cited(tx: Tx, memories: Iterable[Document]) -> list[tuple[int, float, list[P
     places_of = {memory: places for memory in memories if (places := citations_of(memory.text))}
     docs = [memory.doc for memory in places_of]
     rows = tx.all("kernel.witness.of_documents", Met, docs=docs) if docs else []
-    met = {(row.doc, Citation(row.path, row.name, row.line)): row for row in rows}
+    by_place = {(row.doc, Citation(row.path, row.name, row.line)): row for row in rows}
     return [
         (
             memory.doc,
             datetime.fromisoformat(memory.updated_at).timestamp(),
-            [met.get((memory.doc, place), Met(0, *place))[1:] for place in places],
+            [by_place.get((memory.doc, place), Met(0, *place))[1:] for place in places],
         )
         for memory, places in places_of.items()
     ]
@@ -85,11 +85,13 @@ def in_project(tx: Tx, project: str) -> list[Document]:
     return [*documents(tx, tx.all("kernel.witness.in_project", int, project=project)).values()]
 
 
-def keep(tx: Tx, project: str, seen: Sequence[tuple[int, str, str, int, str, str]]) -> int:
+def keep(tx: Tx, project: str, places: Sequence[tuple[int, str, str, int, str, str]]) -> int:
     """Keeps what a client has seen of places that documents name, and returns their number."""
-    by_id = documents(tx, [*{row[0] for row in seen}])
-    named = {doc: {*citations_of(memory.text)} for doc, memory in by_id.items()}
-    rows = [(*row, project, tx.now) for row in seen if row[0] in named and Citation(*row[1:4]) in named[row[0]]]
+    by_id = documents(tx, [*{row[0] for row in places}])
+    citations = {doc: {*citations_of(memory.text)} for doc, memory in by_id.items()}
+    rows = [
+        (*row, project, tx.now) for row in places if row[0] in citations and Citation(*row[1:4]) in citations[row[0]]
+    ]
     tx.run("kernel.witness.sweep")
     tx.run("kernel.witness.keep", rows=rows)
     return len(rows)

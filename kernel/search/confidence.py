@@ -48,12 +48,12 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + near * _filled(matches.near)
     rare = np.log1p(np.nan_to_num(matches.words)) if query.by_words else _USUALLY_RARE
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
-    held = HELD * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
+    share = HELD * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
     # Of the documents in the pool, those in the language of the query alone are like it by chance.
     pool = ~np.isnan(matches.near)
     own = kinds != _ACROSS
     documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
-    within = odds + held + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
+    within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
     page = np.where(pool, within, -np.inf).max(initial=-np.inf)
     if query.is_request:
         odds += REQUEST

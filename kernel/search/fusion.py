@@ -75,8 +75,8 @@ def preliminary_order(matches: Candidates, weights: Weights) -> Ids:
 
 
 def _date_factors(matches: Candidates) -> Floats | float:
-    dated = matches.query.dated
-    return np.where(np.isin(matches.docs, dated), _DATED, 1.0) if len(dated) else 1.0
+    of_periods = matches.query.dated
+    return np.where(np.isin(matches.docs, of_periods), _DATED, 1.0) if len(of_periods) else 1.0
 
 
 def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:

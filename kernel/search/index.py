@@ -246,7 +246,7 @@ def find(
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
-    dated = list[int]()
+    of_periods = list[int]()
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if docs is None:
@@ -258,18 +258,18 @@ def find(
         respelling = respelled_query(tx, text) if ranks else text
         if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
             ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
-        dated = _documents_of_periods(tx, text, within) if docs is None else []
+        of_periods = _documents_of_periods(tx, text, within) if docs is None else []
         if semantic:
             near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
-        if semantic and dated:
-            near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
-    hidden = _hidden(tx, {*ranks, *near})
-    if hidden and docs is None and limit <= CANDIDATES:
+        if semantic and of_periods:
+            near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], of_periods) | near
+    out_of_reach = _hidden(tx, {*ranks, *near})
+    if out_of_reach and docs is None and limit <= CANDIDATES:
         return find(tx, text, within=within, limit=_OVER * CANDIDATES, lexical=lexical, semantic=semantic)
-    ranks, near = _without(hidden, ranks), _without(hidden, near)
+    ranks, near = _without(out_of_reach, ranks), _without(out_of_reach, near)
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
+    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=of_periods))
 
 
 def _hidden(tx: Tx, docs: set[int]) -> set[int]:
@@ -277,8 +277,8 @@ def _hidden(tx: Tx, docs: set[int]) -> set[int]:
     return docs - {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*docs])} if tx.is_limited else set()
 
 
-def _without(hidden: set[int], scores: dict[int, float]) -> dict[int, float]:
-    return {doc: score for doc, score in scores.items() if doc not in hidden} if hidden else scores
+def _without(out_of_reach: set[int], scores: dict[int, float]) -> dict[int, float]:
+    return {doc: score for doc, score in scores.items() if doc not in out_of_reach} if out_of_reach else scores
 
 
 def _documents_of_periods(tx: Tx, text: str, within: Within | None) -> list[int]:

@@ -24,8 +24,8 @@ Period = tuple[date, date]
 def periods(question: str, today: date) -> list[Period]:
     """Return the periods that a question names, the most exact of them only."""
     text = folded(question)
-    for named in (_days, _months, _years, _relative):
-        if spans := sorted({span for span in named(text, today) if span[0] <= today}):
+    for names in (_days, _months, _years, _relative):
+        if spans := sorted({span for span in names(text, today) if span[0] <= today}):
             return spans
     return []
 

@@ -29,10 +29,10 @@ def turns_of(sizes: Ids, replies: Ids) -> Turns | None:
 
 def reply_scores(docs: Ids, own: Floats, windows: Ids, replies: Ids) -> Floats:
     """Return what each document gains from the question before it."""
-    asked, answers = positions(docs, windows[:, 2:4]).T
-    mask = (replies > 0) & (replies <= _MOST_BYTES) & (asked >= 0) & (answers >= 0)
+    questions, answers = positions(docs, windows[:, 2:4]).T
+    mask = (replies > 0) & (replies <= _MOST_BYTES) & (questions >= 0) & (answers >= 0)
     gains = np.zeros(len(docs))
-    gains[answers[mask]] = _REPLY * own[asked[mask]]
+    gains[answers[mask]] = _REPLY * own[questions[mask]]
     return gains
 
 

@@ -168,10 +168,10 @@ def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candida
     if question is None:
         return matches
     (value, bodies), knows = question, knows_word(tx)
-    held = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
+    share = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
     # Texts that are not compared are about something else; those that are not in the index have been compared before.
     shares = np.where(np.isnan(matches.value), np.float64(np.nan if value.is_open else 0.0), matches.value)
-    shares[matches.docs.searchsorted([*held])] = np.array([*held.values()], np.float64)
+    shares[matches.docs.searchsorted([*share])] = np.array([*share.values()], np.float64)
     if np.isnan(shares).all() or (value.parts and 1.0 in shares and knows(value.words[0])):
         return matches
     words, late = (

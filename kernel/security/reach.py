@@ -27,14 +27,18 @@ class Places:
     def enter(self, dialect: str, place: str) -> bool:
         """Return whether anything at a place or below it is held."""
         below = f"{place}/" if place else ""
-        return self.hold(dialect, place) or any(one.startswith(below) for one in self._by_dialect.get(dialect, ()))
+        return self.hold(dialect, place) or any(
+            place_held.startswith(below) for place_held in self._by_dialect.get(dialect, ())
+        )
 
     def _hold(self, dialect: str, place: str | None) -> bool:
         """Return whether a place is held; None for something that belongs to no place."""
         places = self._by_dialect.get(dialect)
         if not places:
             return places is not None
-        return place is not None and any(place == one or place.startswith(f"{one}/") for one in places)
+        return place is not None and any(
+            place == place_held or place.startswith(f"{place_held}/") for place_held in places
+        )
 
 
 class Reach(msgspec.Struct, frozen=True):

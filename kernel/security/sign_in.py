@@ -126,7 +126,7 @@ class SignIn:
         if client is None:
             raise OAuthError("invalid_client", "client_id is none that this server has registered.")
         redirect = query.get("redirect_uri", "")
-        if not any(_matches(redirect, known) for known in client.redirects):
+        if not any(_matches(redirect, uri) for uri in client.redirects):
             raise OAuthError("invalid_request", "redirect_uri is none that this client has registered.")
         if query.get("response_type") != "code":
             raise OAuthError("unsupported_response_type", "response_type must be code.")
@@ -266,8 +266,8 @@ def _server_secret(data: Path) -> bytes:
     except FileNotFoundError:
         make_private(data)
     new = data / f"{FILE}.{os.getpid()}"
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as made:
-        made.write(secrets.token_bytes(_SECRET_BYTES))
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file_of_secret:
+        file_of_secret.write(secrets.token_bytes(_SECRET_BYTES))
     try:
         os.link(new, file)  # of two processes the first has it
     except FileExistsError:
@@ -286,8 +286,8 @@ def _same(secret: str, expected: str) -> bool:
 
 
 def _verifies(verifier: str, challenge: str) -> bool:
-    hashed = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-    return bool(_VERIFIER.fullmatch(verifier)) and hmac.compare_digest(hashed, challenge)
+    own_challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    return bool(_VERIFIER.fullmatch(verifier)) and hmac.compare_digest(own_challenge, challenge)
 
 
 def _is_redirect(uri: str) -> bool:
@@ -308,12 +308,12 @@ def _is_redirect(uri: str) -> bool:
     )
 
 
-def _matches(uri: str, known: str) -> bool:
+def _matches(uri: str, registration: str) -> bool:
     """Return whether a URI is a registered one; on this machine the port may be any other (RFC 8252)."""
-    if uri == known:
+    if uri == registration:
         return True
     if not _is_redirect(uri):
         return False
-    one, other = urlsplit(uri), urlsplit(known)
-    loopback = one.scheme == other.scheme == "http" and one.hostname == other.hostname in _LOOPBACK - {"localhost"}
-    return loopback and one._replace(netloc="") == other._replace(netloc="")
+    left, right = urlsplit(uri), urlsplit(registration)
+    loopback = left.scheme == right.scheme == "http" and left.hostname == right.hostname in _LOOPBACK - {"localhost"}
+    return loopback and left._replace(netloc="") == right._replace(netloc="")

@@ -80,11 +80,11 @@ class Limits:
             raise Fault("disabled", "The database has triggers of another program: keys held to places cannot write.")
         facts = table_facts()
         guards = [
-            _GUARD.format(name=name, event=event, dialect=name.partition("_")[0], rule=_written(written, rows))
+            _GUARD.format(name=name, event=event, dialect=name.partition("_")[0], rule=_written(rule_of_writes, rows))
             for name, rule in facts.reach.items()
             if rule and name not in _DERIVED
             for event, rows in _EVENTS.items()
-            if (written := facts.guard.get(f"{event} {name}") or facts.guard.get(name) or rule)
+            if (rule_of_writes := facts.guard.get(f"{event} {name}") or facts.guard.get(name) or rule)
         ]
         if self._db.execute(_GUARDS).fetchall() != [(len(guards),)]:
             for guard in guards:
@@ -122,9 +122,9 @@ def limited(text: str) -> str:
     rules = table_facts().reach
     text = _INDEXED.sub("", text)
     names = sorted(set(_NAME.findall(text)) & rules.keys())
-    refused = [name for name in names if rules[name] is None]
-    if refused:
-        raise Fault("blocked", _OUT_OF_REACH.format(refused[0]))
+    name_out_of_reach = [name for name in names if rules[name] is None]
+    if name_out_of_reach:
+        raise Fault("blocked", _OUT_OF_REACH.format(name_out_of_reach[0]))
     tables = {name: rule for name in names if (rule := rules[name])}
     if (target := _TARGET.match(text)) and (rule := tables.get(target[1])):
         text = _filtered(text, rule.format(t=target[2] or target[1]))
