@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET
 
-from handlers.console.commands import Changed, Hit, Result, Shown, Stats, Undone
+from handlers.console.commands import Changed, Hit, Kept, Result, Shown, Stats, Undone
 from handlers.console.erasing import Erasable
 from handlers.console.records import Event
 from handlers.console.search import ANSWERS
@@ -70,6 +70,7 @@ class _Lines:
             Erasable: self._erasable,
             Receipt: self._receipt,
             Stats: self._stats,
+            Kept: self._kept,
         }
         return lines[type(row)](row)
 
@@ -138,6 +139,9 @@ class _Lines:
         for memory_id in row.left:
             yield self._paint(_RED, f"bytes of {visible(memory_id)} are left in the file: run `quipu compact --full`")
         yield from (self._paint(_YELLOW, f"a copy still holds a text: {visible(copy)}") for copy in row.copies)
+
+    def _kept(self, row: Kept) -> Iterator[str]:
+        yield f"{row.kept} places kept"
 
     def _stats(self, row: Stats) -> Iterator[str]:
         yield f"{count_of_memories(row.memories)}, {row.today} changed today, {row.week} within seven days"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from handlers.console.commands import COMMANDS
 from kernel.cli import local_client
 from kernel.core.config import default_data
 from kernel.security.local_access import FILE, LocalAccess
@@ -220,6 +221,27 @@ def test_keys_bound_what_a_command_may_do_and_the_token_needs_none(tmp_path: Pat
         url = f"http://127.0.0.1:{server.port}"
         assert quipu(data, "list", "--url", url)[0] == 1
         assert "paths/car" in quipu(data, "list", "--url", url, "--key", "-", given=made["read"].encode() + b"\n")[1]
+
+
+def test_every_command_answers_a_terminal_in_lines(running: Server) -> None:
+    assert post(running, "add", text="red", name="car")[0] == 200
+    version = json.loads(post(running, "show", id="paths/car")[1])["version"]
+    fields: dict[str, dict[str, Any]] = {
+        **{name: {} for name in ("list", "stats")},
+        **{name: {"id": "paths/car"} for name in ("show", "history")},
+        "recall": {"query": "red"},
+        "add": {"text": "blue", "name": "bicycle"},
+        "edit": {"id": "paths/car", "version": version, "text": "green"},
+        "erasable": {"about": "green"},
+        "witness": {"project": "web", "seen": []},
+        "forget": {"id": "paths/car"},
+        "undo": {"call": 4},
+        "erase": {"ids": ["paths/bicycle"]},
+    }
+    assert fields.keys() == COMMANDS.keys()
+    for name, asked in fields.items():
+        status, body = post(running, f"{name}?as=colour", **asked)
+        assert (name, status, body.endswith(b"\n")) == (name, 200, True)
 
 
 def test_what_is_no_command_is_refused(running: Server) -> None:
