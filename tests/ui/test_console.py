@@ -24,7 +24,8 @@ pytestmark = pytest.mark.ui
 SHOTS = ROOT / "docs" / "images"
 BY_SESSION = ["/ui/timeline?by=session", "/ui/timeline?session=s-1"]
 ZONE = "return Intl.DateTimeFormat().resolvedOptions().timeZone"
-LISTED = ["/ui", *(f"/ui/{name}" for name in PAGES if name not in {"overview", "memory"}), "/ui/login"]
+ADDRESSED = {"overview", "memory", "authorize"}  # pages with an address of their own
+LISTED = ["/ui", *(f"/ui/{name}" for name in PAGES if name not in ADDRESSED), "/ui/login"]
 
 
 @pytest.fixture
