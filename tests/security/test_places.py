@@ -245,16 +245,12 @@ def at(arguments: Mapping[str, Any], town: Town, area: str) -> dict[str, Any]:
     return {name: value.format(area, id=town.ids[area][0]) for name, value in arguments.items()}
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"), WRITES, ids=[f"{tool}-{number}" for number, (tool, _) in enumerate(WRITES)]
-)
-def test_a_key_writes_to_its_places_and_is_refused_elsewhere(
-    town: Town, tool: str, arguments: Mapping[str, Any]
-) -> None:
-    assert told(town, WRITER, tool, **at(arguments, town, "therapy"))[0] == 200
-    status, body = told(town, WRITER, tool, **at(arguments, town, "dnd"))
-    assert status in {403, 404}
-    assert "This key may not write to" in body or "not" in body.lower()
+def test_a_key_writes_to_its_places_and_is_refused_elsewhere(town: Town) -> None:
+    for tool, arguments in WRITES:  # in order: some change or delete what one before them has made
+        assert (tool, told(town, WRITER, tool, **at(arguments, town, "therapy"))[0]) == (tool, 200)
+        status, body = told(town, WRITER, tool, **at(arguments, town, "dnd"))
+        assert (tool, status in {403, 404}) == (tool, True)
+        assert "This key may not write to" in body or "not" in body.lower()
 
 
 def test_a_write_outside_is_refused_by_name(town: Town) -> None:
