@@ -8,6 +8,7 @@ import msgspec
 
 from kernel.cli.output import confirm, note, show
 from kernel.core.errors import Fault
+from kernel.core.text import count_of_memories
 
 Ask = Callable[[str, dict[str, Any]], str]  # a command for memories, answered as JSON
 _ELSEWHERE = "Exports, replicas and backups elsewhere are not checked: delete those that are older than this."
@@ -27,8 +28,8 @@ def forget_about(arguments: argparse.Namespace, ask: Ask) -> int:
         return 1
     note(printed("erasable", erasable, "text").rstrip())
     rest = f" {erasable.others} other hits are less near, and stay." if erasable.others else ""
-    count = len(erasable.memories)
-    note(f"These {count} memories are erased for good, with their history; no undo brings them back.{rest}")
+    these = count_of_memories(len(erasable.memories))
+    note(f"To be erased for good, with all history: {these}. No undo brings anything back.{rest}")
     if not arguments.yes:
         confirm("Erase them?", "--about")
     erasing = {"ids": [memory.id for memory in erasable.memories], "immutable": arguments.immutable}
