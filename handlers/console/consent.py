@@ -44,7 +44,7 @@ def asked(site: Site, fields: Fields) -> tuple[SignIn, Asked]:
     try:
         return server, server.asked(fields)
     except OAuthError as error:
-        raise Fault("invalid", f"{error} Nothing was granted, and nobody was told.") from None
+        raise Fault("invalid", f"{error} Nothing was granted.") from None
 
 
 async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Consent:

@@ -141,7 +141,7 @@ class _Lines:
         yield from (self._paint(_YELLOW, f"a copy still holds a text: {visible(copy)}") for copy in row.copies)
 
     def _kept(self, row: Kept) -> Iterator[str]:
-        yield f"{row.kept} places kept"
+        yield f"places kept: {row.kept}"
 
     def _stats(self, row: Stats) -> Iterator[str]:
         yield f"{count_of_memories(row.memories)}, {row.today} changed today, {row.week} within seven days"

@@ -159,7 +159,7 @@ async def _run(site: Site, visit: Visit, words: Sequence[str]) -> str:
     status, output, errors = await site.guide.run([*words, f"--tenant={visit.caller.tenant}"])
     if status:
         message = "" if "Traceback" in errors else errors.strip()[-_MESSAGE_CHARS:].removeprefix("quipu: ")
-        raise Fault("invalid", message or "The command has failed: on a terminal it tells more.")
+        raise Fault("invalid", message or "The command has failed: on a terminal it shows the reason.")
     return output
 
 

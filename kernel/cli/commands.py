@@ -368,7 +368,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *_DATA,
             _flag("--repair", "rebuild the indexes that differ from the rows"),
-            _path("--project", "instead: memories that name what has changed in this checkout", "DIR"),
+            _path("--project", "instead: memories that name places of this checkout that have changed", "DIR"),
         ),
         "store",
     ),

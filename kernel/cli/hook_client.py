@@ -73,8 +73,8 @@ def option(words: list[str], name: str) -> str:
 
 
 def run(words: list[str], environment: dict[str, str], deadline: float) -> "tuple[bytes, Callable[[], object]]":
-    """Return the output of a hook, and what tells the server which places of the checkout were seen; empty if there is
-    nothing to say, or if it is switched off.
+    """Return the output of a hook, and the call that sends to the server which places of the checkout were seen; empty
+    if there is nothing to say, or if it is switched off.
     """
     content = _read(0)
     if not content or environment.get("QUIPU_HOOKS") == "0":

@@ -81,7 +81,7 @@ def check(arguments: argparse.Namespace, config: Config, context: StoreContext, 
 
 
 def _check_project(arguments: argparse.Namespace, config: Config, context: StoreContext) -> int:
-    """Print the memories that name what has changed in a checkout; return 1 if there are any."""
+    """Print the memories that name changed places of a checkout; return 1 if there are any."""
     root = witness.checkout_root(str(arguments.project))
     if not root:
         raise Fault("invalid", f"--project: {arguments.project} is in no checkout of git")

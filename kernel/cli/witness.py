@@ -31,7 +31,7 @@ _DIGITS = 16  # of a digest
 _SKETCH_BYTES, _SKETCH_LINES, _LEAST_LINE = 1 << 16, 16, 6
 _ALIKE = 0.25  # of the lines of two files, from which on one counts as the other under a new name
 _MOST_COMPARED = 8
-# What may hold secrets is not looked at: of a short line a digest tells the text.
+# Files that may hold secrets are not looked at: the digest of a short line gives its text away.
 _SECRET_STARTS, _SECRET_ENDS = (".git", ".env", "id_rsa", "id_ed25519"), (".pem", ".key", ".pfx", ".p12", ".env")
 _SIGNS = "_@.+~/-"
 _KEYWORDS = frozenset(

@@ -25,7 +25,7 @@ from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.request_log import GONE, Report, RequestLog, request_id
 from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines
 from kernel.http.write_backpressure import Unsent
-from kernel.security.rate_limit import Bucket, RateLimiter, client_address, told_address
+from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 
 Done = Callable[[HttpResponse], None]
 # The response to a POST, Pending if `done` gets it later, None if it takes the ASGI application. A body of None
@@ -142,7 +142,7 @@ class FastPathProtocol(LimitedProtocol):
             self.check_header_size()
             self._target = _healthy if self._asks_for_health() else None
         if self.peer in self.proxies:
-            self._address, self._local = client_address((told_address(self.peer, self.proxies, self.headers), 0))
+            self._address, self._local = client_address((forwarded_address(self.peer, self.proxies, self.headers), 0))
         if self._is_counted():
             self._count()
         plain = self._target is not None and self._is_plain()

@@ -37,7 +37,7 @@ class OAuthRoutes:
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
         path, method = scope["path"], scope["method"]
         if self._access.sign_in is None or not self._access.auth.needed():
-            return error_response(404, "not_found", "Nobody logs in here: the server needs no keys.")
+            return error_response(404, "not_found", "There is no sign-in: this server needs no keys.")
         sign_in = self._access.sign_in()
         if path == METADATA and method in {"GET", "HEAD"}:
             return HttpResponse(200, msgspec.json.encode(sign_in.metadata()))

@@ -16,7 +16,7 @@ from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
 from kernel.http.read_flow import ReceiveFlow
 from kernel.http.request_log import Report, RequestLog, id_header, observed, request_id
 from kernel.http.write_backpressure import Unsent
-from kernel.security.rate_limit import told_address
+from kernel.security.rate_limit import forwarded_address
 
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
 _CHUNKING_BYTES = 65536
@@ -210,7 +210,7 @@ class LimitedProtocol(ParsingProtocol):
         """Return the report of a request's answer to the log, None without a log."""
         if self.log is None:
             return None
-        return self.log.begin(id_, told_address(self.peer, self.proxies, headers), method, url, headers)
+        return self.log.begin(id_, forwarded_address(self.peer, self.proxies, headers), method, url, headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Starts the application on a request that has an id, which its response names however it comes about."""

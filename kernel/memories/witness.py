@@ -52,7 +52,7 @@ class Shown(NamedTuple):
 
 
 def marks(tx: Tx, memories: Iterable[Document], mark: str, *, plain: bool = False) -> dict[int, str]:
-    """Return for each document that names places what a client puts two words in the place of."""
+    """Return for each document that names places the mark that a client replaces by two words."""
     sides = ("", "") if plain else (" (", ")")
     return {
         row[0]: f"{mark}{b64encode(msgspec.json.encode((*sides, *row))).decode()}{mark}" for row in cited(tx, memories)
@@ -86,7 +86,7 @@ def in_project(tx: Tx, project: str) -> list[Document]:
 
 
 def keep(tx: Tx, project: str, places: Sequence[tuple[int, str, str, int, str, str]]) -> int:
-    """Keeps what a client has seen of places that documents name, and returns their number."""
+    """Keeps the states in which a client saw the places that documents name, and returns their number."""
     by_id = documents(tx, [*{row[0] for row in places}])
     citations = {doc: {*citations_of(memory.text)} for doc, memory in by_id.items()}
     rows = [
@@ -103,7 +103,7 @@ def confirm(tx: Tx, space: str, key: str) -> None:
 
 
 def sweep(tx: Tx) -> None:
-    """Deletes what was seen of places that only deleted memories name."""
+    """Deletes the states of places that only deleted memories name."""
     tx.run("kernel.witness.sweep")
 
 

@@ -20,7 +20,7 @@ MAX_UNMATCHED = 1.1
 # eight left out, .7 to .9 are found so, without it .2.
 LONG_TEXT_WORDS = 16
 _MOST_CHARS = 240  # of a statement
-_LEAST_ALIKE = 3  # words, of which one is a subject and one says what is told of it
+_LEAST_ALIKE = 3  # words, of which one is a subject and one is the predicate
 _STEM_LETTERS = 4  # letters by which forms of a name, as of cases, are recognised; not measured
 _MAX_ENDING = 3  # letters that they may differ in length; not measured
 

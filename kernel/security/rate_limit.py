@@ -10,7 +10,7 @@ from kernel.security.shared_buckets import Bucket, SharedBuckets
 Header = tuple[bytes, bytes]
 _MAX_BUCKETS = 4096
 _FORWARDED = b"x-forwarded-for"
-_MOST_TOLD = 200  # bytes of it
+_MOST_FORWARDED = 200  # bytes of it
 _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
 
@@ -73,10 +73,10 @@ class RateLimiter:
         self._buckets = dict([*buckets.items()][spare:])
 
 
-def told_address(peer: str, proxies: Set[str], headers: Sequence[Header]) -> str:
+def forwarded_address(peer: str, proxies: Set[str], headers: Sequence[Header]) -> str:
     """Return the address next to the trusted proxies, which they tell: any before it was written by someone else."""
-    told = dict(headers).get(_FORWARDED, b"") if peer in proxies else b""
-    for address in reversed(told[-_MOST_TOLD:].decode("latin-1").split(",")):
+    addresses = dict(headers).get(_FORWARDED, b"") if peer in proxies else b""
+    for address in reversed(addresses[-_MOST_FORWARDED:].decode("latin-1").split(",")):
         if peer not in proxies or not address.strip():
             break
         peer = _without_port(address.strip())

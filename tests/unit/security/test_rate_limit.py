@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.security.rate_limit import RateLimiter, client_address, told_address
+from kernel.security.rate_limit import RateLimiter, client_address, forwarded_address
 
 KEYS = {b"Bearer one": "1", b"Bearer two": "2"}
 
@@ -88,5 +88,5 @@ def test_client_address_is_the_address_or_the_ipv6_network(
 )
 def test_client_is_the_address_next_to_the_proxies(told: str, client: str) -> None:
     proxies, headers = frozenset({"10.0.0.1", "10.0.0.7"}), [(b"x-forwarded-for", told.encode())]
-    assert told_address("10.0.0.1", proxies, headers) == client
-    assert told_address("8.8.8.8", proxies, headers) == "8.8.8.8"
+    assert forwarded_address("10.0.0.1", proxies, headers) == client
+    assert forwarded_address("8.8.8.8", proxies, headers) == "8.8.8.8"
