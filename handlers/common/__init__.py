@@ -48,7 +48,8 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     filters = search_query.filters
     count = as_of.count_unrecorded(tx, filters) if filters.at else UNSET
     items = _as_of_then(ranking.items, request)
-    results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired)
+    now = filters.at or tx.now
+    results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired, now)
     return page(results, request)
 
 

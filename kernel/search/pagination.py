@@ -10,10 +10,11 @@ from kernel.core.errors import Fault
 from kernel.core.times import EPOCH, iso, stored_time
 
 _MILLISECOND = timedelta(milliseconds=1)
-MAX_SEEN = 1000  # memories one list can show: keeps a cursor below 7 kB
-_DIGEST_BYTES = 5  # for each memory: two of a thousand collide once in two million lists
-_QUERY_DIGEST_BYTES = 4
-_ID_BYTES = 8
+MAX_SEEN = 1000  # memories one list can show: keeps a cursor below 6 kB
+# A cursor is an eighth of the tokens of ten short hits, so it holds no byte more than it needs.
+_DIGEST_BYTES = 4  # for each memory: of ten pages of ten, a memory is taken for another in one of 100,000 lists
+_QUERY_DIGEST_BYTES = 3  # tell a client that confuses cursors
+_ID_BYTES = 5
 _TIME_BYTES = 6  # milliseconds since 1970, to the year 9999 and beyond
 _HEADER_BYTES = _QUERY_DIGEST_BYTES + _ID_BYTES + _TIME_BYTES
 MAX_CURSOR_LENGTH = -(-(_HEADER_BYTES + MAX_SEEN * _DIGEST_BYTES) // 3) * 4
