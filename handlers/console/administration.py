@@ -73,13 +73,14 @@ class Health(Struct):
 
 
 class ListedKey(Struct):
-    """A key without its secret."""
+    """A key without its secret; `places` are those that it is held to, if any."""
 
     id: str
     name: str
     scope: str
     tenant: str
     dialects: list[str]
+    places: list[str]
     created: str
     expires: str
     state: str
@@ -186,9 +187,19 @@ def manages(visit: Visit, key: api_keys.Key) -> bool:
 
 
 def _listed(key: api_keys.Key, now: str, last_used: str) -> ListedKey:
-    dialects = list(key.dialects)
-    state = key.state(now)
-    return ListedKey(key.id, key.name, key.scope, key.tenant, dialects, key.created, key.expires, state, last_used)
+    places = [*(f"reads {place}" for place in key.read), *(f"writes {place}" for place in key.write)]
+    return ListedKey(
+        key.id,
+        key.name,
+        key.scope,
+        key.tenant,
+        list(key.dialects),
+        places,
+        key.created,
+        key.expires,
+        key.state(now),
+        last_used,
+    )
 
 
 def _tenants(config: Config) -> list[ListedTenant]:

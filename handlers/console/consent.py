@@ -14,11 +14,10 @@ from kernel.core.ids import utc_now
 from kernel.security import api_keys, reach
 from kernel.security.api_keys import Key
 from kernel.security.permissions import Forbidden, Permission
-from kernel.security.sign_in import Asked, OAuthError, SignIn
+from kernel.security.sign_in import AuthorizationRequest, OAuthError, SignIn
 
 NAME = "authorize"
 _PERIODS = ("30d", "90d", "365d", "never")
-_REFUSED = "refuse"
 
 
 class Consent(Struct):
@@ -36,20 +35,20 @@ class Consent(Struct):
     places: bool
 
 
-def asked(site: Site, fields: Fields) -> tuple[SignIn, Asked]:
+def request_of(site: Site, fields: Fields) -> tuple[SignIn, AuthorizationRequest]:
     """Return the authorization server and the request of a client; raises Fault for a person, without a redirect."""
     if site.sign_in is None:
         raise Fault("not_found", "There is no such page.")
     server = site.sign_in()
     try:
-        return server, server.asked(fields)
+        return server, server.request_of(fields)
     except OAuthError as error:
         raise Fault("invalid", f"{error} Nothing was granted.") from None
 
 
 async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Consent:
     """Return the page for a request, to the owner of a key."""
-    _, request = asked(site, visit.query)
+    _, request = request_of(site, visit.query)
     key = await _key_of(site, visit)
     target = urlsplit(request.redirect)
     return Consent(
@@ -68,7 +67,7 @@ async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Consent:
 
 async def decide(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Makes the grant of the form, which is never more than its sender has, or refuses; leads back to the client."""
-    server, request = asked(site, fields)
+    server, request = request_of(site, fields)
     key = await _key_of(site, visit)
     if fields.get("decision") != "allow":
         return Done(server.answer(request, error="access_denied"))
@@ -87,7 +86,7 @@ async def _key_of(site: Site, visit: Visit) -> Key:
     return key
 
 
-def _draft(dispatch: Dispatch, key: Key, request: Asked, fields: Fields, now: str) -> Key:
+def _draft(dispatch: Dispatch, key: Key, request: AuthorizationRequest, fields: Fields, now: str) -> Key:
     """Return the grant of a form, without an id; raises Fault naming the field, and Forbidden for more than the key."""
     writes = fields.get("write") == "yes"
     if writes and Permission[key.scope] < Permission.write:

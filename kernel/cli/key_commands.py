@@ -156,7 +156,8 @@ def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
 
 def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
     fields: dict[str, object] = msgspec.to_builtins(key)
-    return {"state": key.state(now), **{name: value for name, value in fields.items() if name != "hash"}}
+    client = {"login": {"client": key.login.client, "by": key.login.by}} if key.login else {}
+    return {"state": key.state(now), **{name: value for name, value in fields.items() if name != "hash"}, **client}
 
 
 def _key_line(key: api_keys.Key, now: str) -> str:

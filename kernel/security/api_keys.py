@@ -32,8 +32,8 @@ _NO_HASH = "0" * 64  # equals no SHA-256 that occurs
 class Login(msgspec.Struct, frozen=True, omit_defaults=True):
     """The OAuth client that a key was granted to, and the digests of its code and tokens (see `sign_in.py`).
 
-    `until` is the end of the code, `fresh` that of the access token; `spent` are codes and refresh tokens of before.
-    `by` is the id of the key that consented.
+    `until` is the end of the code, `fresh` that of the access token; `redeemed` are codes and refresh tokens of before.
+    `by` is the id of the key that consented, `dialects` are those of the resource, none for all.
     """
 
     client: str
@@ -44,8 +44,9 @@ class Login(msgspec.Struct, frozen=True, omit_defaults=True):
     until: str = ""
     fresh: str = ""
     refresh: str = ""
-    spent: tuple[str, ...] = ()
+    redeemed: tuple[str, ...] = ()
     by: str = ""
+    dialects: tuple[str, ...] = ()
 
 
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -2,7 +2,8 @@
 
 A grant is a key: it is listed and revoked as one, and its access token is the secret of that key. Codes and tokens are
 stored as digests, and changed under the lock of the keys. A client is registered by signing its data into its id, so
-that nothing of it is stored. No client is fetched from a URL: the server opens no connection.
+that nothing of it is stored. A client whose id is the URL of its metadata is unknown, as the server's own metadata say:
+to fetch them the server would have to open connections that strangers choose.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.times import later
 from kernel.security import api_keys
 from kernel.security.api_keys import Key, Login, digest
+from kernel.security.permissions import Permission
 
 METADATA = "/.well-known/oauth-authorization-server"
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/ui/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke"
@@ -29,7 +31,7 @@ FILE = "sign_in.secret"
 TOKEN_SECONDS = 3600
 _CODE_SECONDS = 60
 _SECRET_BYTES = 32
-_SPENT = 32  # codes and refresh tokens of a grant whose second use is known
+_MOST_REDEEMED = 32  # codes and refresh tokens of a grant whose second use is known
 _MOST_REDIRECTS, _LONGEST_REDIRECT, _LONGEST_NAME = 8, 512, 64
 _GRANT_TOKEN = regex(r"(?:quipur|code)_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
 _CHALLENGE, _VERIFIER = regex(r"[A-Za-z0-9_-]{43}"), regex(r"[A-Za-z0-9._~-]{43,128}")
@@ -62,8 +64,8 @@ class Registration(msgspec.Struct):
     client_name: str = ""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A checked authorization request; `dialects` are those of the resource, none for all."""
+class AuthorizationRequest(msgspec.Struct, frozen=True):
+    """A checked request of a client for a grant; `dialects` are those of the resource, none for all."""
 
     client_id: str
     client: Client
@@ -119,12 +121,13 @@ class SignIn:
             "response_types": ["code"],
         }
 
-    def asked(self, query: Mapping[str, str]) -> Asked:
+    def request_of(self, query: Mapping[str, str]) -> AuthorizationRequest:
         """Return a request for consent; raises OAuthError, which goes to the person and to no URI of the request."""
         client_id = query.get("client_id", "")
         client = self._client(client_id)
         if client is None:
-            raise OAuthError("invalid_client", "client_id is none that this server has registered.")
+            remedy = f" Documents at a URL are not fetched: register at {REGISTER}." if "://" in client_id else ""
+            raise OAuthError("invalid_client", f"client_id is none that this server has registered.{remedy}")
         redirect = query.get("redirect_uri", "")
         if not any(_matches(redirect, uri) for uri in client.redirects):
             raise OAuthError("invalid_request", "redirect_uri is none that this client has registered.")
@@ -133,16 +136,17 @@ class SignIn:
         challenge = query.get("code_challenge", "")
         if query.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
             raise OAuthError("invalid_request", "code_challenge must be given, and its method be S256.")
-        return Asked(client_id, client, redirect, challenge, query.get("state", ""), self._dialects(query))
+        state = query.get("state", "")
+        return AuthorizationRequest(client_id, client, redirect, challenge, state, self._dialects(query))
 
-    def answer(self, asked: Asked, **parameters: str) -> str:
+    def answer(self, request: AuthorizationRequest, **parameters: str) -> str:
         """Return the URI that an answer goes to, with the issuer (RFC 9207)."""
-        pairs = urlencode({**parameters, **({"state": asked.state} if asked.state else {}), "iss": self.issuer})
-        base, hash_, _ = asked.redirect.partition("#")
+        pairs = urlencode({**parameters, **({"state": request.state} if request.state else {}), "iss": self.issuer})
+        base, hash_, _ = request.redirect.partition("#")
         assert not hash_
         return f"{base}{'&' if '?' in base else '?'}{pairs}"
 
-    def consent(self, asked: Asked, draft: Key, by: str, now: str) -> str:
+    def consent(self, request: AuthorizationRequest, draft: Key, by: str, now: str) -> str:
         """Stores a grant of the key `by`, which waits for its client; returns the code."""
         code: list[str] = []
 
@@ -150,10 +154,11 @@ class SignIn:
             id_ = api_keys.fresh_id({key.id for key in keys})
             code.append(_secret("code", id_))
             login = Login(
-                client=asked.client.name,
-                client_id=digest(asked.client_id),
-                redirect=asked.redirect,
-                challenge=asked.challenge,
+                client=request.client.name,
+                client_id=digest(request.client_id),
+                redirect=request.redirect,
+                challenge=request.challenge,
+                dialects=request.dialects,
                 code=digest(code[0]),
                 until=later(now, timedelta(seconds=_CODE_SECONDS)),
                 by=by,
@@ -169,38 +174,39 @@ class SignIn:
         kind = form.get("grant_type", "")
         if kind not in {"authorization_code", "refresh_token"}:
             raise OAuthError("unsupported_grant_type", "grant_type must be authorization_code or refresh_token.")
-        resource = form.get("resource", "")
-        if resource and resource.rstrip("/") not in self._resources:
-            raise OAuthError("invalid_target", "resource is no address of this server.")
+        dialects = self._dialects(form) if form.get("resource") else None
+        scopes = [Permission[name] for name in form.get("scope", "").split() if name in Permission.__members__]
         secret = form.get("code" if kind == "authorization_code" else "refresh_token", "")
 
-        def check(login: Login) -> bool:
-            ours = digest(form.get("client_id", "")) == login.client_id
+        def check(key: Key, login: Login) -> bool:
+            """Return whether this client may use the secret; raises OAuthError for more than was granted."""
+            fits = digest(form.get("client_id", "")) == login.client_id
             if kind == "refresh_token":
-                return ours and _same(secret, login.refresh)
-            fits = ours and login.redirect == form.get("redirect_uri", "") and now < login.until
-            return fits and _same(secret, login.code) and _verifies(form.get("code_verifier", ""), login.challenge)
+                fits = fits and _same(secret, login.refresh)
+            else:
+                fits = fits and login.redirect == form.get("redirect_uri", "") and now < login.until
+                fits = fits and _verifies(form.get("code_verifier", ""), login.challenge) and _same(secret, login.code)
+            if fits and dialects not in {None, login.dialects}:
+                raise OAuthError("invalid_target", "resource is not the one that was granted.")
+            if fits and max(scopes, default=Permission.read) > Permission[key.scope]:
+                raise OAuthError("invalid_scope", f"scope was granted as {key.scope}.")
+            return fits
 
         return self._rotate(secret, kind, check, now)
 
-    def _rotate(self, secret: str, kind: str, check: Callable[[Login], bool], now: str) -> dict[str, object]:
+    def _rotate(self, secret: str, kind: str, check: Callable[[Key, Login], bool], now: str) -> dict[str, object]:
         """Return new tokens in the place of `secret`; a second use, or a wrong one of a code, revokes the grant."""
-        match = _GRANT_TOKEN.fullmatch(secret)
-        id_ = match[1] if match else ""
         tokens: dict[str, object] = {}
-
-        def change(keys: list[Key]) -> list[Key]:
-            return [rotated(key, key.login) if key.id == id_ and key.login else key for key in keys]
 
         def rotated(key: Key, login: Login) -> Key:
             used = digest(secret)
-            if key.state(now) != "active" or used not in {login.code, login.refresh, *login.spent}:
+            if key.state(now) != "active":
                 return key
-            if used in login.spent or (kind == "authorization_code" and not check(login)):
+            if used in login.redeemed or (kind == "authorization_code" and not check(key, login)):
                 return api_keys.revoked(key, now)
-            if not check(login):
+            if not check(key, login):
                 return key
-            access, refresh = api_keys.secret_of(id_), _secret("quipur", id_)
+            access, refresh = api_keys.secret_of(key.id), _secret("quipur", key.id)
             fresh = later(now, timedelta(seconds=TOKEN_SECONDS))
             tokens.update(
                 access_token=access,
@@ -209,14 +215,17 @@ class SignIn:
                 refresh_token=refresh,
                 scope=key.scope,
             )
-            spent = (*login.spent, used)[-_SPENT:]
             turn = msgspec.structs.replace(
-                login, code="", challenge="", fresh=fresh, refresh=digest(refresh), spent=spent
+                login,
+                code="",
+                challenge="",
+                fresh=fresh,
+                refresh=digest(refresh),
+                redeemed=(*login.redeemed, used)[-_MOST_REDEEMED:],
             )
             return msgspec.structs.replace(key, hash=digest(access), login=turn)
 
-        if id_:
-            api_keys.change(self._data, change)
+        self._change_grant(secret, rotated)
         if not tokens:
             raise OAuthError("invalid_grant", "This code or token is unknown, was used, has ended or was revoked.")
         return tokens
@@ -224,17 +233,25 @@ class SignIn:
     def revoke(self, form: Mapping[str, str], now: str) -> None:
         """Revokes the grant of a token (RFC 7009); of an unknown token nothing."""
         token = form.get("token", "")
-        match = _GRANT_TOKEN.fullmatch(token)
-        id_ = match[1] if match else api_keys.parse(token)
 
-        def change(keys: list[Key]) -> list[Key]:
-            def named(key: Key) -> bool:
-                return bool(key.id == id_ and key.login and digest(token) in {key.hash, key.login.refresh})
+        def revoked(key: Key, login: Login) -> Key:
+            return api_keys.revoked(key, now) if digest(token) in {key.hash, login.refresh} else key
 
-            return [api_keys.revoked(key, now) if named(key) else key for key in keys]
+        self._change_grant(token, revoked)
 
-        if id_:
-            api_keys.change(self._data, change)
+    def _change_grant(self, secret: str, change: Callable[[Key, Login], Key]) -> None:
+        """Changes the grant of a code or token; the file is written for no other, since anyone may send some."""
+        match, used = _GRANT_TOKEN.fullmatch(secret), digest(secret)
+        id_ = match[1] if match else api_keys.parse(secret)
+
+        def names(key: Key, login: Login) -> bool:
+            return key.id == id_ and used in {key.hash, login.code, login.refresh, *login.redeemed}
+
+        def changed(keys: list[Key]) -> list[Key]:
+            return [change(key, key.login) if key.login and names(key, key.login) else key for key in keys]
+
+        if any(key.login and names(key, key.login) for key in api_keys.read(self._data)):
+            api_keys.change(self._data, changed)
 
     def _dialects(self, query: Mapping[str, str]) -> tuple[str, ...]:
         path = self._resources.get(query.get("resource", self.issuer).rstrip("/"))

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
 
+from kernel.cli.main import main
 from kernel.core.config import Config
 from kernel.security import api_keys
 from tests.security.authenticated_server import JSON, Answer, House, house
@@ -349,6 +350,73 @@ def test_consent_is_given_by_our_own_page_alone(site: Site, headers: dict[str, s
     assert site.form("/ui/do/authorize", fields, cookie=site.cookie(), **given).status == 403
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"prompt": "none"},
+        {"response_mode": "fragment"},
+        {"response_mode": "form_post"},
+        {"scope": "admin operator"},
+        {"state": "a\nSet-Cookie: b=c"},
+        {"login_hint": "ada", "id_token_hint": "x", "max_age": "0"},
+    ],
+    ids=str,
+)
+def test_a_request_is_never_granted_without_the_page(site: Site, more: dict[str, str]) -> None:
+    wish, cookie = site.wish(**more), site.cookie()
+    page = site.house.ask("GET", f"/ui/authorize?{urlencode(wish)}", headers={"cookie": cookie})
+    assert (page.status, "location" in page.headers) == (200, False)
+    answer = site.decide(wish, cookie)
+    given = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    assert (answer.status, set(given), given["state"]) == (303, {"code", "state", "iss"}, wish["state"])
+    assert json.loads(site.redeem(wish, given["code"]).body)["scope"] == "read"
+
+
+def test_a_parameter_that_comes_twice_is_the_one_that_the_page_shows(site: Site) -> None:
+    other = json.loads(site.register("https://evil.example/").body)["client_id"]
+    twice = urlencode([("client_id", other), ("redirect_uri", "https://evil.example/"), *site.wish().items()])
+    page = site.house.ask("GET", f"/ui/authorize?{twice}", headers={"cookie": site.cookie()})
+    assert b"127.0.0.1:7777" in page.body
+    assert b"evil.example" not in page.body
+
+
+def test_neither_code_nor_request_is_kept_or_told_to_another_site(site: Site) -> None:
+    wish, cookie = site.wish(), site.cookie()
+    page = site.house.ask("GET", f"/ui/authorize?{urlencode(wish)}", headers={"cookie": cookie})
+    for answer in (page, site.decide(wish, cookie)):
+        assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("no-store", "same-origin")
+    wish, code = site.granted()
+    assert site.redeem(wish, code).headers["cache-control"] == "no-store"
+
+
+def test_the_server_fetches_nothing_that_a_client_names(site: Site) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        trap = f"http://127.0.0.1:{listener.getsockname()[1]}/client.json"
+        cookie = site.cookie()
+        for id_ in (trap, trap.replace("http:", "https:"), "http://169.254.169.254/client.json"):
+            wish = {**site.wish(), "client_id": id_}
+            page = site.house.ask("GET", f"/ui/authorize?{urlencode(wish)}", headers={"cookie": cookie})
+            assert (page.status, b"Documents at a URL are not fetched" in page.body) == (400, True)
+            assert site.decide(wish, cookie).status == 400
+            assert code_of(site.form("/oauth/token", {**wish, "grant_type": "refresh_token"})) == "invalid_grant"
+        more = dict.fromkeys(["logo_uri", "jwks_uri", "client_uri", "tos_uri", "sector_identifier_uri"], trap)
+        id_ = json.loads(site.register(software_statement="a.b.c", **more).body)["client_id"]
+        wish = site.wish(client_id=id_, request_uri=trap, request="a.b.c")
+        assert (
+            trap.encode()
+            not in site.house.ask("GET", f"/ui/authorize?{urlencode(wish)}", headers={"cookie": cookie}).body
+        )
+        assert site.decide(wish, cookie).status == 303
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+@pytest.mark.parametrize("change", [{"period": "9999d"}, {"period": ""}, {"places": "nowhere:at-all"}], ids=str)
+def test_consent_of_an_unknown_kind_is_refused(site: Site, change: Fields) -> None:
+    assert site.decide({**site.wish(), **change}, **change).status == 400
+
+
 def test_consent_takes_a_session(site: Site) -> None:
     fields = {**site.wish(), "decision": "allow", "period": "30d"}
     assert site.form("/ui/do/authorize", fields, origin=site.address).status == 401
@@ -393,6 +461,59 @@ def test_a_code_that_is_used_twice_revokes_its_tokens(site: Site) -> None:
     assert site.status(token) == 401
 
 
+def test_a_code_and_its_tokens_are_for_the_resource_of_the_request(site: Site) -> None:
+    wish = site.wish(resource=f"{site.address}/mcp/paths")
+    code = parse_qs(urlsplit(site.decide(wish).headers["location"]).query)["code"][0]
+    for other in ("/mcp", "/mcp/brain", "", "/elsewhere"):
+        assert code_of(site.redeem(wish, code, resource=site.address + other)) == "invalid_target"
+    tokens = json.loads(site.redeem(wish, code, resource=wish["resource"]).body)
+    assert code_of(site.refresh(wish, tokens["refresh_token"], resource=f"{site.address}/mcp")) == "invalid_target"
+    assert site.refresh(wish, tokens["refresh_token"], resource=wish["resource"]).status == 200
+
+
+@pytest.mark.parametrize(("write", "scope"), [("", "write"), ("", "read write"), ("yes", "admin"), ("yes", "operator")])
+def test_a_refresh_grants_no_more_than_the_consent(site: Site, write: str, scope: str) -> None:
+    wish, tokens = site.tokens(write=write)
+    assert code_of(site.refresh(wish, tokens["refresh_token"], scope=scope)) == "invalid_scope"
+    again = json.loads(site.refresh(wish, tokens["refresh_token"], scope="read offline_access").body)
+    assert again["scope"] == tokens["scope"] == ("write" if write else "read")
+
+
+def test_a_secret_that_is_of_no_grant_writes_no_file(site: Site) -> None:
+    wish, tokens = site.tokens()
+    before = (site.house.data / "keys.json").stat()
+    for secret in (
+        site.key,
+        "code_00000000_" + "a" * 43,
+        tokens["refresh_token"][:-3] + "abc",
+        tokens["access_token"][:-1],
+    ):
+        assert code_of(site.redeem(wish, secret)) == "invalid_grant"
+        assert code_of(site.refresh(wish, secret)) == "invalid_grant"
+        assert site.form("/oauth/revoke", {"token": secret}).status == 200
+    assert (site.house.data / "keys.json").stat() == before
+    assert site.status(site.key) == 200
+
+
+def test_a_code_is_lost_with_the_key_that_consented(site: Site) -> None:
+    key = site.house.key("write")
+    site.house.told()
+    wish = site.wish()
+    code = parse_qs(urlsplit(site.decide(wish, site.cookie(key)).headers["location"]).query)["code"][0]
+    api_keys.revoke(site.house.data, api_keys.parse(key), "2026-01-01T00:00:00.000Z")
+    assert code_of(site.redeem(wish, code)) == "invalid_grant"
+
+
+def test_a_grant_ends_no_later_than_the_key_that_consented(site: Site) -> None:
+    key = site.house.key("write", expires="2999-01-01T00:00:00.000Z")
+    site.house.told()
+    wish = site.wish()
+    location = site.decide(wish, site.cookie(key), period="never").headers["location"]
+    token = json.loads(site.redeem(wish, parse_qs(urlsplit(location).query)["code"][0]).body)["access_token"]
+    ends = {each.id: each.expires for each in api_keys.read(site.house.data)}
+    assert ends[api_keys.parse(token)] == "2999-01-01T00:00:00.000Z"
+
+
 def test_a_code_ends_after_a_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     wish, code = site.granted()
     monkeypatch.setattr("kernel.http.oauth_routes.utc_now", lambda: "2999-01-01T00:00:00.000Z")
@@ -417,6 +538,21 @@ def test_refresh_rotates_and_reuse_revokes_the_family(site: Site) -> None:
     assert code_of(site.refresh(wish, first["refresh_token"])) == "invalid_grant"
     assert site.status(second["access_token"]) == 401
     assert code_of(site.refresh(wish, second["refresh_token"])) == "invalid_grant"
+
+
+def test_of_two_refreshes_at_once_one_has_tokens_and_both_end(site: Site) -> None:
+    wish, tokens = site.tokens()
+    answers: list[Answer] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(site.refresh(wish, tokens["refresh_token"]))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first, second = sorted(answers, key=lambda answer: answer.status)
+    assert (first.status, code_of(second)) == (200, "invalid_grant")
+    assert site.status(json.loads(first.body)["access_token"]) == 401
 
 
 def test_a_refresh_token_is_for_its_client(site: Site) -> None:
@@ -492,6 +628,25 @@ def test_a_code_or_refresh_token_is_no_access_token(site: Site) -> None:
     assert site.status(code) == 401
     tokens = json.loads(site.redeem(wish, code).body)
     assert site.status(tokens["refresh_token"]) == 401
+
+
+def test_an_access_token_is_taken_from_the_header_alone(site: Site) -> None:
+    _, tokens = site.tokens()
+    body = json.dumps({"query": "plan", "access_token": tokens["access_token"]}).encode()
+    query = urlencode({"access_token": tokens["access_token"]})
+    assert site.house.ask("POST", f"/tools/recall?{query}", "", body, {"content-type": JSON}).status == 401
+    assert site.house.ask("GET", f"/oauth/token?{query}&grant_type=refresh_token").status == 405
+
+
+def test_a_grant_is_listed_with_its_client_and_places(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    _, tokens = site.tokens(places="paths:shared")
+    id_ = api_keys.parse(tokens["access_token"])
+    page = json.loads(site.house.ask("GET", "/ui/keys.json", site.key).body)
+    (listed,) = [key for key in page["keys"] if key["id"] == id_]
+    assert (listed["name"], listed["scope"], listed["places"]) == ("Test", "read", ["reads paths:shared"])
+    assert main(["key", "list", "--json", "--data", str(site.house.data)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if id_ in line]
+    assert json.loads(line)["login"] == {"client": "Test", "by": api_keys.parse(site.key)}
 
 
 def test_secrets_are_stored_as_digests(site: Site) -> None:
