@@ -65,7 +65,7 @@ faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its server
 		$(ON_POSTGRES) $(LONG) -m postgres tests/postgres/test_crashes.py tests/postgres/test_failover.py \
 		tests/postgres/test_processes.py tests/postgres/test_servers.py tests/postgres/test_shards.py $(ARGS)
 
-test-ui: .venv/.ok tests/ui/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
+test-ui: .venv/.ok tests/ui/node_modules/.ok tests/contracts/clients/typescript-sdk/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
 	@$(call again,$(UI),-n 0)
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
@@ -163,8 +163,9 @@ agents: .venv/.ok tests/contracts/agents/gemini-cli/node_modules/.ok ## run a se
 plugin: .venv/.ok ## write the plugin folders for Claude Code, Codex and Gemini CLI into dist/plugin
 	@$(VENV)/python .ci/plugin/build.py
 
-conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
+conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras and the sign-in
 	@$(NODE) $(VENV)/python tests/contracts/conformance/run.py $(ARGS)
+	@$(NODE) $(VENV)/python -m tests.contracts.conformance.authorization
 
 wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
