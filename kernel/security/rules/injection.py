@@ -137,6 +137,12 @@ _RULES = (
     ("disguised record", "CLAIM 6 FINE 1 EVEN 0 IF"),
     ("disguised text", "DECODE 6 OBEY 3 WITHIN"),
 )
+# At least one class of each rule. Of 4,500 texts of four sentences 47 % hold a word of them, of single sentences 16 %.
+_RARE_CLASSES = (
+    "ORDERS FREE MARK OVERRIDE DISCLOSE DISCLOSING HIDE QUIET SECRETLY TO REGARDLESS EVEN WALLET UNDER TURNS TRUSTED "
+    "TEXT MEMORIES SAVE DANGER GUARD DECODE"
+)
+_RARE_WORDS = frozenset(word for name in _RARE_CLASSES.split() for word in WORD_CLASSES[name].split())
 _SENTENCE_END = "\x01"
 _SENTENCE_BREAK = f" {_SENTENCE_END} "
 _SENTENCE_DISTANCE = 4  # words that the end of a sentence counts as, so that gaps rarely span two sentences
@@ -229,7 +235,9 @@ def _tokens(text: str) -> list[str]:
 
 
 def _has_all_classes(words: Sequence[str]) -> bool:
-    """Return whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
+    """Return whether the classes of at least one rule all occur: sets spare most texts the automaton."""
+    if _RARE_WORDS.isdisjoint(words):
+        return False
     classes, bits = 0, _AUTOMATON.class_bits
     for word in _KNOWN.intersection(words):
         classes |= bits[word]
@@ -268,6 +276,7 @@ def _compile() -> _Automaton:
         pattern, _, unless = pattern.partition(" - ")
         excluded = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
         names, gaps = pattern.split()[::2], [0, *map(int, pattern.split()[1::2])]
+        assert not set(names).isdisjoint(_RARE_CLASSES.split())  # or the rule would never be tried
         needs.append(sum(1 << numbers[name] for name in set(names)))
         for number, name in enumerate(names):
             accepted = rule if number == len(names) - 1 else ""
