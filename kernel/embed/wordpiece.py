@@ -236,6 +236,8 @@ class WordPieceEncoder(dict[str, bytes]):
     def _match(self, word: str) -> Sequence[tuple[str, int]]:
         """Return the pieces of a word with their ids: greedy longest match from the left; none if a part has none."""
         more_first = self._more is not None and not word.isascii()
+        if not more_first and (whole := self.vocabulary.get(word)) is not None and len(word) <= self._max_word_length:
+            return ((word, whole),)
         if len(word) > self._max_word_length or (first := self._longest(word, 0, more_first)) is None:
             return ()
         if len(first[0]) == len(word):
