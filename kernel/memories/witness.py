@@ -2,14 +2,18 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
 
+from kernel.core.times import later
 from kernel.memories.citations import Citation, citations_of
 from kernel.search.documents import Document, doc_ids, documents
 from kernel.store.transaction import Tx
+
+_SHOWN_KEPT = timedelta(days=365)
+_EXPIRED_ROWS = 64  # deleted in one transaction
 
 
 class Met(NamedTuple):
@@ -111,6 +115,7 @@ def record_shown(tx: Tx, session: str, tool: str, ids: Sequence[str]) -> None:
     """Records the memories that a hook has added to a session, in the state they are in."""
     keys = [(space, key) for space, _, key in (id_.partition("/") for id_ in ids)]
     memories = documents(tx, doc_ids(tx, keys)).values()
+    tx.run("kernel.witness.expire_shown", before=later(tx.now, -_SHOWN_KEPT), limit=_EXPIRED_ROWS)
     versions = [(f"{memory.space}/{memory.key}", memory.updated_at) for memory in memories]
     tx.run("kernel.witness.add_shown", session=session, now=tx.now, tool=tool, memories=versions)
 

@@ -35,6 +35,13 @@ DELETE FROM doc_witness WHERE doc NOT IN (SELECT id FROM doc);
 INSERT INTO audit_shown (session, at, tool, memories) VALUES (:session, :now, :tool, :memories)
 ON CONFLICT (session, at, tool) DO NOTHING;
 
+-- name: expire_shown
+DELETE FROM audit_shown
+WHERE
+    (session, at, tool) IN (
+        SELECT a.session, a.at, a.tool FROM audit_shown AS a WHERE a.at <= :before ORDER BY a.at LIMIT :limit
+    );
+
 -- name: shown
 SELECT session, at, tool, memories
 FROM audit_shown

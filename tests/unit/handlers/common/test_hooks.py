@@ -63,10 +63,20 @@ def test_a_prompt_is_never_stored(hook: Any, call: Call, kernel: Kernel) -> None
     hook("session-start", source="startup")
     hook("first-prompt", prompt="Which port does the API listen on? It is for the zebrafish demo.")
     hook("session-end", reason="exit")
+    hook("post-compact")  # a write, after that which records
     rows = everything(kernel)
     shown = f'[["paths/ops/port","{before["doc"][0][-1]}"]]'
     assert [(row[0], *row[2:]) for row in rows.pop("audit_shown")] == [("claude:s", "first-prompt", shown)]
     assert rows == {name: table for name, table in before.items() if name != "audit_shown"}
+
+
+def test_what_sessions_got_is_kept_for_a_year(hook: Any, call: Call, kernel: Kernel, clock: Clock) -> None:
+    call("add_memory", path="ops/port", content="The API listens on port 8123.")
+    for name in ("first", "second", "third"):
+        hook("first-prompt", session_id=name, prompt="Which port does the API listen on?")
+        hook("post-compact")  # a write, after that which records
+        clock.move(days=200)
+    assert [row[0] for row in everything(kernel)["audit_shown"]] == ["claude:second", "claude:third"]
 
 
 def test_the_summary_of_a_compaction_becomes_one_handoff_of_the_session(hook: Any, call: Call, kernel: Kernel) -> None:
