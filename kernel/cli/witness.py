@@ -6,23 +6,27 @@ Hooks start with this module, so it imports nothing that takes time. It reads or
 import os
 from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than the rest
 from binascii import Error, a2b_base64, crc32
-from time import monotonic
+from time import monotonic, process_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from hashlib import sha1
 
+    from kernel.cli import git_history
     from kernel.core import checkout
 elif __name__ == "quipu_memory.witness":
-    from quipu_memory import checkout
+    from quipu_memory import checkout, git_history
 else:
+    from kernel.cli import git_history
     from kernel.core import checkout
 if not TYPE_CHECKING:
     from _sha1 import sha1
 
 FRESH, CHANGED, MOVED, GONE = "still fresh", "changed since", "moved to ", "gone now"
-SECONDS, MOST_FILES = 0.01, 64
+SECONDS, MOST_FILES = 0.01, 64  # of processor time, since a busy machine or a slow disk should not take the words away
+_SEARCH_SHARE = 0.6  # of the time, since a search of a large index cannot be ended
+_WAITING = 5  # times as long at most, by the clock
 _ROOM = 48  # bytes for each mark, which a server leaves in its budget
 _MOST_BYTES = 1 << 20  # of a file that is looked at
 _MOST_INDEX = 64 << 20
@@ -48,6 +52,7 @@ _ENTRY_PATH, _ENTRY_HASH = 62, 40  # of an entry of git's index, from its start
 # A place: path, symbol, line, and the digest, state and project that the server knows of it.
 Place = tuple[str, str, int, str, str, str]
 News = list[tuple[int, str, str, int, str, str]]  # document, path, symbol, line, digest, state
+_Sight = tuple[str, str, float]  # digest, state, time of the last change
 
 
 def checkout_root(folder: str) -> str:
@@ -101,21 +106,21 @@ class Tree:
         self.news: News = []
         self._root = root
         self._project = project
-        self._end = monotonic() + seconds
-        self._search_end = monotonic() + 0.6 * seconds  # a search of a large index cannot be ended
+        self._seconds, self._begun, self._end = seconds, process_time(), monotonic() + _WAITING * seconds
         self._left = most_files
         self._index: bytes | None = None
+        self._history: git_history.Folder | None = None
 
     def words(self, doc: int, written_at: float, places: "Sequence[Place]") -> str:
         """Return the words for a memory; empty if nothing is to be said."""
         stale: list[str] = []
-        is_fresh = False
+        fresh: list[bool] = []
         for path, name, line, digest, state, project in places:
             if project and project != self._project:
                 continue
             try:
-                now = self._judge(path, name, line, digest)
-            except (checkout.Refused, OSError, ValueError, IndexError):
+                now = self._judge(path, name, line, digest, written_at)
+            except (checkout.Refused, OSError, ValueError, LookupError):
                 continue
             if now is None:
                 continue
@@ -125,16 +130,21 @@ class Tree:
             if new_state:
                 stale.append(f"{new_state}: {' '.join(filter(None, (path.rpartition('/')[2], name)))}")
             else:
-                is_fresh = is_fresh or bool(digest) or changed_at <= written_at
-        return "; ".join(stale) or FRESH * is_fresh
+                fresh.append(bool(digest) or changed_at <= written_at)
+        return "; ".join(stale) or FRESH * (bool(fresh) and all(fresh))
 
-    def _judge(self, path: str, name: str, line: int, digest: str) -> tuple[str, str, float] | None:
+    def _judge(self, path: str, name: str, line: int, digest: str, written_at: float) -> "_Sight | None":
         """Return digest, state, and the time of the last change of a place; None if nothing can be said of it."""
+        if not path:
+            commit = self._git().commit(digest.partition(":")[0] or name)
+            return (f"{commit[:_DIGITS]}:::", "", 0.0) if commit else (digest, GONE, 0.0) if digest else None
         inside = path.removeprefix(self._root.replace("\\", "/") + "/")
         if not inside or inside[0] == "/" or inside[1:2] == ":":
-            return None  # a commit, or a file elsewhere
-        if not digest:
-            return self._first(inside, name, line)
+            return None  # a file elsewhere
+        return self._compared(inside, name, line, digest) if digest else self._first(inside, name, line, written_at)
+
+    def _compared(self, inside: str, name: str, line: int, digest: str) -> "_Sight":
+        """Return the same for a place by its digest of before."""
         blob, lines, sketch, elsewhere = digest.split(":", 3)
         inside = elsewhere or inside
         file = self._file(inside)
@@ -151,7 +161,7 @@ class Tree:
         is_same = bool(lines) and new_lines == lines
         return digest, "" if is_same else GONE if name and not new_lines else CHANGED, changed_at
 
-    def _first(self, path: str, name: str, line: int) -> tuple[str, str, float] | None:
+    def _first(self, path: str, name: str, line: int, written_at: float) -> "_Sight | None":
         """Return the same for a place that nothing is known of."""
         file, elsewhere = self._file(path), ""
         if file is None:
@@ -159,14 +169,64 @@ class Tree:
             if len(paths) == 1:
                 elsewhere = paths[0]
                 file = self._file(elsewhere)
+        if file is None or file[1] > written_at:
+            sight = self._since(path, name, line, elsewhere, written_at, is_there=file is not None)
+            if sight:
+                return sight
         if file is None:
             first, slash, _ = path.partition("/")
             return ("", GONE, 0.0) if slash and os.path.isdir(os.path.join(self._root, first)) else None
-        content, changed_at = file
-        lines = _digest_of(content, name, line, "") if name or line else ""
-        if (name or line) and not lines:
+        digest = _digest_of_file(file[0], name, line, elsewhere)
+        return (digest, "", file[1]) if digest else None
+
+    def _since(
+        self, path: str, name: str, line: int, elsewhere: str, written_at: float, *, is_there: bool
+    ) -> "_Sight | None":
+        """Return the same by the file as git had it when the memory was written; None if that is not certain.
+
+        A memory may be about a change that was committed after it: the file has changed since only if it is neither as
+        it was before nor as it was after the next move of the checkout.
+        """
+        try:
+            commits, digests = self._digests_then(name, line, path, elsewhere, written_at)
+        except TimeoutError:
+            if self.news:  # there is more time for it the next time
+                raise
             return None
-        return ":".join((_blob(content), lines, "".join(_sketch(content)), elsewhere)), "", changed_at
+        except (checkout.Refused, OSError, ValueError, LookupError):  # git tells nothing of it
+            return None
+        if not all(digests):
+            return None
+        *others, last = (self._compared(path, name, line, digest) for digest in digests)
+        is_stale = bool(last[1])
+        if any(bool(other[1]) != is_stale for other in others) or (is_stale and is_there and commits == 1):
+            return None
+        return (*last[:2], 0.0)
+
+    def _digests_then(
+        self, name: str, line: int, path: str, elsewhere: str, written_at: float
+    ) -> tuple[int, list[str]]:
+        """Return the number of the commits around a time, and the digests of a place as of these."""
+        history = self._git()
+        commits = history.at(written_at)
+        blobs = dict.fromkeys(history.blob(commit, elsewhere or path) for commit in commits)
+        if not all(blobs):
+            raise FileNotFoundError
+        return len(commits), [_digest_of_file(history.content(blob), name, line, elsewhere) for blob in blobs]
+
+    def _git(self) -> "git_history.Folder":
+        if self._history is None:
+            own = self._linked()
+            common = os.path.dirname(os.path.dirname(own))
+            self._history = git_history.Folder(self._root, own, common, lambda: self._is_over(_SEARCH_SHARE))
+        return self._history
+
+    def _is_over(self, share: float = 1) -> bool:
+        return process_time() > self._begun + share * self._seconds or monotonic() > self._end
+
+    def _linked(self) -> str:
+        """Return the folder of git of a linked checkout; empty for any other."""
+        return "" if os.path.isdir(os.path.join(self._root, ".git")) else checkout.linked_git(self._root)
 
     def _file(self, path: str) -> tuple[bytes, float] | None:
         """Return content and time of a file; None if it is missing. Raises OSError if it is not to be looked at."""
@@ -175,7 +235,7 @@ class Tree:
             parts[0] == ".github" or parts[-1] in (".gitignore", ".gitattributes", ".gitmodules")
         ):
             raise PermissionError(path)
-        if self._left <= 0 or monotonic() > self._end:
+        if self._left <= 0 or self._is_over():
             raise TimeoutError
         self._left -= 1
         try:
@@ -239,7 +299,7 @@ class Tree:
         """Yield where git's index has some bytes, so often at most."""
         index, at = self._entries(), -1
         for _ in range(_MOST_CANDIDATES):
-            if monotonic() > self._search_end:
+            if self._is_over(_SEARCH_SHARE):
                 raise TimeoutError
             at = index.find(part, at + 1)
             if at < 0:
@@ -247,21 +307,43 @@ class Tree:
             yield at
 
     def _entries(self) -> bytes:
-        """Return git's index, of version 2 or 3, whose entries hold whole paths; empty without one."""
+        """Return git's index with whole paths in its entries; empty without one."""
         if self._index is None:
             self._index = b""
-            if monotonic() > self._search_end:
+            if self._is_over(_SEARCH_SHARE):
                 raise TimeoutError
-            is_plain = os.path.isdir(os.path.join(self._root, ".git"))
-            own = "" if is_plain else checkout.linked_git(self._root)
+            own = self._linked()
             try:
-                place = (self._root, ".git/index") if is_plain else (own, "index")
-                index = _whole(*place) if own or is_plain else b""
-            except (OSError, checkout.Refused):
+                index = _whole(own, "index") if own else _whole(self._root, ".git/index")
+                if index[:8] == b"DIRC\0\0\0\4":
+                    index = _expanded(index, lambda: self._is_over(_SEARCH_SHARE))
+            except TimeoutError:
+                raise
+            except (OSError, checkout.Refused, ValueError, IndexError):
                 index = b""
             if index[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"):
                 self._index = index
         return self._index
+
+
+def _expanded(index: bytes, is_over: "Callable[[], bool]") -> bytes:
+    """Return an index of version 4, whose paths leave out what they share with the one before, as one of version 2."""
+    parts = [b"DIRC\0\0\0\2", index[8:12]]
+    at, path = 12, b""
+    for number in range(int.from_bytes(index[8:12])):
+        if number % 512 == 0 and is_over():
+            raise TimeoutError
+        start = at + _ENTRY_PATH + (index[at + _ENTRY_PATH - 2] >> 5 & 2)  # more flags
+        less = index[start] & 0x7F
+        while index[start] & 0x80:
+            start += 1
+            less = ((less + 1) << 7) | (index[start] & 0x7F)
+        stop = index.index(b"\0", start + 1)
+        path = path[: len(path) - less] + index[start + 1 : stop]
+        entry = index[at : at + _ENTRY_PATH] + path
+        parts += (entry, b"\0" * (8 - len(entry) % 8))
+        at = stop + 1
+    return b"".join(parts)
 
 
 def _whole(root: str, name: str) -> bytes:
@@ -272,6 +354,14 @@ def _whole(root: str, name: str) -> bytes:
         return os.read(descriptor, size) if size <= _MOST_INDEX else b""
     finally:
         os.close(descriptor)
+
+
+def _digest_of_file(content: bytes, name: str, line: int, elsewhere: str) -> str:
+    """Return the digest of a place in a file; empty if the file has no such lines."""
+    lines = _digest_of(content, name, line, "") if name or line else ""
+    if (name or line) and not lines:
+        return ""
+    return ":".join((_blob(content), lines, "".join(_sketch(content)), elsewhere))
 
 
 def _blob(content: bytes) -> str:

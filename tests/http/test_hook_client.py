@@ -281,7 +281,13 @@ def test_neither_the_kernel_nor_slow_modules_are_imported(tmp_path: Path) -> Non
     """What `quipu hook` of the wheel imports: its own module, and of the library what the event needs."""
     package = tmp_path / "quipu_memory"
     package.mkdir()
-    for name in ("cli/hook_client.py", "cli/local_client.py", "cli/witness.py", "core/checkout.py"):
+    for name in (
+        "cli/hook_client.py",
+        "cli/local_client.py",
+        "cli/witness.py",
+        "cli/git_history.py",
+        "core/checkout.py",
+    ):
         shutil.copy(ROOT / "kernel" / name, package)
     code = (
         "import sys; before = set(sys.modules); from quipu_memory import hook_client; import time\n"

@@ -1,7 +1,9 @@
 """Repositories that try to be led out of: each shape builds a folder in which something leads to what lies outside."""
 
+import hashlib
 import os
 import socket
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -52,7 +54,21 @@ def outside_of(folder: Path) -> Outside:
     write(own / "commondir", "../..\n")
     write(own / "gitdir", f"{folder / 'true' / '.git'}\n")
     write(found.project / ".quipu" / "prime.md", TEXT)
+    committed(found.project / ".git" / "objects")
     return found
+
+
+def committed(objects: Path) -> str:
+    """Write a commit of a file that must not be seen, and return its hash."""
+
+    def written(kind: str, content: bytes) -> str:
+        whole = f"{kind} {len(content)}\0".encode() + content
+        name = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        write(objects / name[:2] / name[2:], zlib.compress(whole))
+        return name
+
+    entry = b"100644 CLAUDE.md\0" + bytes.fromhex(written("blob", TEXT.encode()))
+    return written("commit", f"tree {written('tree', entry)}\n\n".encode())
 
 
 def write(file: Path, text: str | bytes) -> Path:
@@ -188,6 +204,26 @@ def config(text: str) -> Build:
     return build
 
 
+def history(lead: Callable[[Path, Path], object]) -> Build:
+    """A checkout that says it was at a commit of the other project, to whose objects something leads."""
+
+    def build(root: Path, outside: Outside) -> None:
+        objects = outside.project / ".git" / "objects"
+        commit = committed(objects)
+        write(root / ".git" / "logs" / "HEAD", f"{commit} {commit} ann <a@web> 100 +0000\tcommit: x\n")
+        lead(root / ".git" / "objects", objects)
+        ordinary_files(root)
+
+    return build
+
+
+def hard_objects(objects: Path, there: Path) -> None:
+    """Another name of each object of another repository, as of a local clone."""
+    for file in there.glob("*/*"):
+        (objects / file.parent.name).mkdir(parents=True, exist_ok=True)
+        (objects / file.parent.name / file.name).hardlink_to(file)
+
+
 def replaced(make: Callable[[Path, Outside], object]) -> Build:
     """Something else in the place of `.git`."""
     return lambda root, outside: (make(root / ".git", outside), ordinary_files(root))
@@ -213,6 +249,15 @@ GIT: Mapping[str, Build] = {
             (file.parent / "x").symlink_to(outside.project / ".git" / "worktrees"),
             write(file, "gitdir: x/w\n"),
         )
+    ),
+    "objects of another project": history(lambda objects, there: objects.symlink_to(there)),
+    "folders of objects of another project": history(
+        lambda objects, there: (objects.mkdir(), [(objects / path.name).symlink_to(path) for path in there.iterdir()])
+    ),
+    "hard links of objects": history(hard_objects),
+    "alternates": history(lambda objects, there: write(objects / "info" / "alternates", f"{there}\n")),
+    "a log that is a pipe": replaced(
+        lambda file, _: ((file / "logs").mkdir(parents=True), os.mkfifo(file / "logs/HEAD"))
     ),
     "a pipe": replaced(lambda file, _: os.mkfifo(file)),
     "a socket": replaced(sock),
