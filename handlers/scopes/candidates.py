@@ -126,6 +126,7 @@ class EntryQuery(NamedTuple):
     as_of: str | None = None
     include_inactive: bool = False
     include_shadowed: bool = False
+    include_expired: bool = False
     tags: TagIds = TagIds()
     related_ids: frozenset[str] | None = None
     text: str = ""
@@ -136,7 +137,8 @@ class CandidateSet(NamedTuple):
     """Candidates, the total number of matches, and the evidence for the score by entry id.
 
     `tag_counts` is the number of tags of `include` that an entry has. `truncated` means that more entries are near in
-    meaning than were examined; `total` does not count them.
+    meaning than were examined; `total` does not count them. `expired` is the number of matches that are left out since
+    their validity has ended.
     """
 
     candidates: Sequence[Candidate]
@@ -144,6 +146,7 @@ class CandidateSet(NamedTuple):
     tag_counts: Mapping[str, int] = {}
     relevance: Mapping[str, float] = {}
     truncated: bool = False
+    expired: int = 0
 
 
 class RankedCandidate(NamedTuple):
@@ -185,8 +188,17 @@ def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
 
 def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
     """Return the candidates of a query; without a text or a filter only those that can be on the page, with the full
-    count.
+    count. Knowledge whose validity has ended is counted and left out, unless the query includes it.
     """
+    pool = _find(tx, query)
+    if query.include_expired:
+        return pool
+    valid = [item for item in pool.candidates if not item.expired]
+    count = len(pool.candidates) - len(valid)
+    return pool._replace(candidates=valid, total=pool.total - count, expired=pool.expired + count)
+
+
+def _find(tx: Tx, query: EntryQuery) -> CandidateSet:
     if query.text:
         return _find_by_text(tx, query)
     if _is_unfiltered(query) and not query.include_inactive:
@@ -210,10 +222,14 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     items = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
         items += tx.all("scopes.query.by_priority", Candidate, **params)
+    expired = 0
+    if "knowledge" in query.kinds and not query.include_expired:
+        where = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excludes, "now": query.now}
+        expired = tx.one("scopes.query.count_expired", int, **where) or 0
     # Expired entries rank last, so they are read only if the others do not fill the page.
-    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
+    elif "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
         items += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **params)
-    return CandidateSet(list(dict.fromkeys(items)), _count(tx, query))
+    return CandidateSet(list(dict.fromkeys(items)), _count(tx, query) - expired, expired=expired)
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
@@ -227,7 +243,10 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     items = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
     if "guideline" in query.kinds:
         items += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
-    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
+    expired = 0
+    if "knowledge" in query.kinds and not query.include_expired:
+        expired = tx.one("scopes.query.count_expired_as_of", int, excluded=excluded_tags, **where) or 0
+    elif "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in items) < query.limit:
         items += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
     deactivated_ids = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
     total = tx.one("scopes.query.count_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
@@ -236,7 +255,8 @@ def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
     total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
     total += len(_visible(tx, query._replace(tags=TagIds()), deactivated_ids)[0]) - _count_excluded(tx, query)
     changed_ids = tx.all("scopes.query.changed_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
-    return CandidateSet(list(dict.fromkeys([*items, *_visible(tx, query, [*deactivated_ids, *changed_ids])[0]])), total)
+    items += _visible(tx, query, [*deactivated_ids, *changed_ids])[0]
+    return CandidateSet(list(dict.fromkeys(items)), total - expired, expired=expired)
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:
@@ -280,7 +300,8 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
         items, tag_counts = _visible(tx, query, [*ranks, *(similar - ranks.keys())])
         items = [item for item in items if item.indexed]
         is_truncated = len(similar) >= width
-        if not is_truncated or sum(item.id in similar for item in items) >= query.limit:
+        shown = (item for item in items if query.include_expired or not item.expired)
+        if not is_truncated or sum(item.id in similar for item in shown) >= query.limit:
             break
         width *= _WIDENING_FACTOR
     pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), is_truncated)

@@ -72,7 +72,13 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
     at = timestamp("asOf", request.as_of)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     query = EntryQuery(
-        tuple(KINDS), scopes, at or tx.now, _reach(request), at, include_shadowed=bool(request.include_shadowed)
+        tuple(KINDS),
+        scopes,
+        at or tx.now,
+        _reach(request),
+        at,
+        include_shadowed=bool(request.include_shadowed),
+        include_expired=bool(request.include_expired),
     )
     pool = candidates.find_candidates(tx, query)
     ranking = candidates.rank(query, pool)
@@ -104,6 +110,7 @@ def _entry_query(tx: Tx, request: Search) -> tuple[EntryQuery | None, list[str]]
         at,
         include_inactive=bool(request.include_inactive),
         include_shadowed=bool(request.include_shadowed),
+        include_expired=bool(request.include_expired),
         tags=tags,
         related_ids=related_ids,
         text=(request.search or "").strip(),
@@ -165,7 +172,8 @@ def _page(ranking: Sequence[RankedCandidate], offset: int | None, reach: int) ->
 
 
 def _totals(pool: CandidateSet, skip_count: int, result_count: int) -> Totals:
-    return Totals(pool.total, result_count, pool.truncated, pool.total > skip_count + result_count)
+    more = pool.total > skip_count + result_count
+    return Totals(pool.total, result_count, pool.truncated, more, pool.expired or UNSET)
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[QueryResult]:

@@ -26,6 +26,8 @@ IncludeShadowed = Annotated[
     bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")
 ]
 
+IncludeExpired = Annotated[bool | None, Meta(description="Also knowledge whose validity has ended, after the rest")]
+
 
 class ScopeFilter(Struct, forbid_unknown_fields=True):
     """A scope to search in."""
@@ -64,6 +66,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
     include_versions: Annotated[bool | None, Meta(description="Include version history")] = False
     include_inactive: Annotated[bool | None, Meta(description="Include deactivated entries")] = False
     include_shadowed: IncludeShadowed = False
+    include_expired: IncludeExpired = False
     compact: Compact = False
     semantic_search: Annotated[bool | None, Meta(description="Find by meaning besides words")] = True
     semantic_threshold: Annotated[
@@ -80,6 +83,7 @@ class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_field
     limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = DEFAULT_LIMIT
     offset: QueryOffset = 0
     include_shadowed: IncludeShadowed = False
+    include_expired: IncludeExpired = False
     as_of: AsOf = None
 
 
@@ -152,6 +156,10 @@ class Totals(Struct, rename="camel"):
     returned_count: int
     truncated: bool
     has_more: bool
+    expired_count: Annotated[
+        int | UnsetType,
+        Meta(description="Knowledge that is left out since its validity has ended; includeExpired shows it"),
+    ] = UNSET
     unknown_tags: Annotated[
         list[str] | UnsetType, Meta(description="Tags of the filter that do not exist, if there are any")
     ] = UNSET

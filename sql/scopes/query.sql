@@ -89,6 +89,17 @@ WHERE e.seq IN (
     LIMIT :limit
 );
 
+-- name: count_expired
+-- The number of active knowledge entries whose validity has ended.
+SELECT count(*)
+FROM scopes_version AS v
+CROSS JOIN scopes_entry AS i ON i.id = v.entry_id
+CROSS JOIN json_each(:scopes) AS s ON s.value = i.scope
+WHERE
+    v.valid_until <= :now AND i.current_version_id = v.id AND i.kind = 'knowledge' AND i.deactivated_at IS NULL
+    AND {visible}
+    AND {not_excluded};
+
 -- name: by_priority
 -- The active guidelines of each scope with the highest scores after recency has fallen to 0.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, 0, 1
@@ -136,6 +147,24 @@ WHERE e.seq IN (
     ORDER BY i.standing DESC, i.created_at DESC
     LIMIT :limit
 );
+
+-- name: count_expired_as_of
+-- The same as of a time, of the entries that by_score_as_of reads.
+SELECT count(*)
+FROM scopes_version AS v
+CROSS JOIN scopes_entry AS i ON i.id = v.entry_id
+CROSS JOIN json_each(:scopes) AS s ON s.value = i.scope
+WHERE
+    v.valid_until <= :at AND v.created_at <= :at AND i.kind = 'knowledge' AND i.deactivated_at IS NULL
+    AND i.created_at <= :at
+    AND NOT EXISTS (
+        SELECT 1
+        FROM scopes_version AS w
+        WHERE w.entry_id = v.entry_id AND w.created_at <= :at AND w.version_num > v.version_num
+    )
+    AND NOT EXISTS (SELECT 1 FROM scopes_entry_was AS h WHERE h.entry_id = i.id AND h.until > :at)
+    AND {visible_as_of}
+    AND {not_excluded};
 
 -- name: by_priority_as_of
 -- The same of the guidelines with the highest scores after recency has fallen to 0.

@@ -1,14 +1,17 @@
 """A memory whose validity has ended is no answer: searches leave it out, recall counts it and shows it on request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
+from kernel.calls.schema import input_schema
+from kernel.server.app import Kernel
 from tests.conftest import Call, Clock
 
 Ask = Callable[..., Any]
+PLACES = {"db": "core", "session_id": "s"}
 ENDED, RENEWED = "The stork permit is number 12", "The stork permit is number 47"
 
 
@@ -126,3 +129,49 @@ def test_smart_save_memory_sets_the_end(ask: Ask) -> None:
     saved = ask("smart_save_memory", db="core", content=ENDED, category="fact", valid_until="2025-12-31")
 
     assert saved["memory"]["valid_until"] == "2025-12-31T23:59:59.999Z"
+
+
+def test_no_search_tool_of_any_dialect_answers_an_expired_memory(
+    kernel: Kernel, ask: Ask, call: Call, clock: Clock
+) -> None:
+    then = clock.now
+    save(ask, ENDED, valid_until="2026-01-05")
+    add(ask, "pass", "The stork pass is blue", validUntil="2026-01-05")
+    save(ask, RENEWED)
+    add(ask, "gate", "The stork gate is open")
+    clock.move(days=9)
+
+    shown: dict[str, str] = {}
+    for name, arguments in searches(kernel):
+        reply = call(name, **arguments)
+        assert reply.fault is None, (name, reply.body)
+        shown[f"{name} {arguments.get('action', '')}".rstrip()] = reply.body.decode()
+
+    assert [name for name, body in shown.items() if "number 12" in body or "is blue" in body] == []
+    assert sorted(name for name, body in shown.items() if "number 47" in body) == [
+        "hybrid_search",
+        "recall",
+        "search",
+        "search_all",
+        "semantic_search",
+    ]
+    assert sorted(name for name, body in shown.items() if "is open" in body) == [
+        "memory_query context",
+        "memory_query search",
+        "recall",
+    ]
+    earlier = ask("recall", query="stork", as_of=then)["memories"]
+    assert sum("number 12" in memory["text"] or "is blue" in memory["text"] for memory in earlier) == 2
+    found = ask("memory_query", action="search", asOf=then)["results"]
+    assert sorted(result["knowledge"]["title"] for result in found) == ["gate", "pass"]
+
+
+def searches(kernel: Kernel) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A call of every tool that takes words to search for, and the context of a scope."""
+    for entry in kernel.dispatch.tools.values():
+        schema = input_schema(entry.tool)
+        needed = {name: value for name, value in PLACES.items() if name in schema["properties"]}
+        for words in {"query", "search"} & schema["properties"].keys():
+            action = {"action": "search"} if "action" in schema["properties"] else {}
+            yield entry.tool.name, {**needed, **action, words: "stork"}
+    yield "memory_query", {"action": "context", "scopeType": "global"}

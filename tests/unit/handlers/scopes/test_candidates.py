@@ -1,5 +1,6 @@
 """Candidates of a query: scopes, filters, words and meaning, and the shortcut for the best entries."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -345,14 +346,15 @@ def test_the_top_candidates_equal_a_full_ranking(
     seen_by = scope_chain(tx, "session", scope_ids.session)
     ask = candidates.EntryQuery(KINDS, seen_by, NOW, limit, include_shadowed=shadowed, tags=tagging)
 
-    for kinds in (KINDS, *((kind,) for kind in KINDS)):
-        asked = ask._replace(kinds=kinds)
+    for kinds, expired in itertools.product((KINDS, *((kind,) for kind in KINDS)), (False, True)):
+        asked = ask._replace(kinds=kinds, include_expired=expired)
         short, every = (
             candidates.find_candidates(tx, asked),
             candidates.find_candidates(tx, asked._replace(include_inactive=True)),
         )
         assert candidates.rank(asked, short)[:limit] == candidates.rank(asked, every)[:limit]
         assert short.total == every.total == len(every.candidates)
+        assert short.expired == every.expired
     best, whole = (
         candidates.rank(ask, candidates.find_candidates(tx, ask)),
         candidates.rank(ask, candidates.find_candidates(tx, ask._replace(include_inactive=True))),
@@ -391,12 +393,13 @@ def test_the_top_candidates_of_a_past_time_equal_a_full_ranking(
     ask = candidates.EntryQuery(KINDS, seen_by, at, limit, at, include_shadowed=shadowed, tags=tagging)
     everything = frozenset(db.values("SELECT id FROM scopes_entry")[number][0] for number in range(len(rows)))
 
-    for kinds in (KINDS, *((kind,) for kind in KINDS)):
-        asked = ask._replace(kinds=kinds)
+    for kinds, expired in itertools.product((KINDS, *((kind,) for kind in KINDS)), (False, True)):
+        asked = ask._replace(kinds=kinds, include_expired=expired)
         short = candidates.find_candidates(tx, asked)
         every = candidates.find_candidates(tx, asked._replace(related_ids=everything))
         assert best_of_past(asked, short) == best_of_past(asked, every)
         assert short.total == every.total == len(every.candidates)
+        assert short.expired == every.expired
     db.rollback()
     db.close()
 

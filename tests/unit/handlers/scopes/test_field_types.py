@@ -47,7 +47,7 @@ def test_an_expiry_date_counts_to_the_end_of_that_day(do: Do, add: Add, clock: C
         got = do("memory_knowledge", "get", id=number)["knowledge"]
         (listed,) = do("memory_knowledge", "list")["knowledge"]
         assert got == listed
-        ((found),) = do("memory_query", "search")["results"]
+        ((found),) = do("memory_query", "search", includeExpired=True)["results"]
         return [got["currentVersion"]["validUntil"], got.get("expired"), found.get("expired")]
 
     end = "2026-01-02T23:59:59.999Z"

@@ -186,7 +186,7 @@ def test_inactive_entries_need_include_inactive(do: Do, add: Add, search: Callab
 
 
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_expired_knowledge_is_flagged_and_ranked_last(
+def test_expired_knowledge_is_counted_and_shown_last_on_request(
     clock: Clock, add: Add, search: Callable[..., Any], text: str | None
 ) -> None:
     add("knowledge", "gone", "Knotted cords", validUntil="2026-01-02T03:04:05.678Z")
@@ -194,12 +194,19 @@ def test_expired_knowledge_is_flagged_and_ranked_last(
     for number in range(3):
         add("tool", f"tool {number}", "A long text about many things, one of them being cords, knotted ones at times")
 
-    results = search(search=text, limit=10)["results"]
-    assert [heading(result) for result in results][-1] == "gone"
-    assert [result.get("expired") for result in results] == [None] * 4 + [True]
-    assert search(search=text, limit=1)["meta"]["totalCount"] == 5
+    def shown(**more: Any) -> tuple[list[bool | None], int, int | None]:
+        answer = search(search=text, **more)
+        flags, meta = [result.get("expired") for result in answer["results"]], answer["meta"]
+        return flags, meta["totalCount"], meta.get("expiredCount")
+
+    assert shown(limit=10) == ([None] * 4, 4, 1)
+    assert shown(limit=1) == ([None], 4, 1)
+    assert shown(types=["tools"]) == ([None] * 3, 3, None)
+    assert heading(search(search=text, includeExpired=True)["results"][-1]) == "gone"
+    assert shown(includeExpired=True, limit=10) == ([None] * 4 + [True], 5, None)
     clock.move(seconds=1)
-    assert [result.get("expired") for result in search(search=text, limit=10)["results"]] == [None] * 3 + [True] * 2
+    assert shown(limit=10) == ([None] * 3, 3, 2)
+    assert shown(includeExpired=True, limit=10) == ([None] * 3 + [True] * 2, 5, None)
 
 
 def test_as_of_returns_the_entries_and_versions_of_that_time(
@@ -228,8 +235,15 @@ def test_as_of_returns_the_entries_and_versions_of_that_time(
     assert [results[key]["score"] for key in (changed, steady)] == [2.5, 2.5]
     assert (results[dropped]["knowledge"].get("isActive", True), results[changed].get("expired")) == (True, None)
     assert [version["id"] for version in results[changed]["versions"]] == [results[changed]["version"]["id"]]
-    later = {heading(result): result.get("expired") for result in search(asOf="2026-01-04T02:00:00+01:00")["results"]}
-    assert later == {"changed": True, "steady": None, "dropped": None}
+    later = search(asOf="2026-01-04T02:00:00+01:00")
+    assert {heading(result) for result in later["results"]} == {"steady", "dropped"}
+    assert (later["meta"]["totalCount"], later["meta"]["expiredCount"]) == (2, 1)
+    every = search(asOf="2026-01-04T02:00:00+01:00", includeExpired=True)["results"]
+    assert {heading(result): result.get("expired") for result in every} == {
+        "changed": True,
+        "steady": None,
+        "dropped": None,
+    }
 
 
 def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
