@@ -1,6 +1,6 @@
 """Indexed documents with their provenance, read by id, by key, or by actor and time."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from kernel.search.partitions import Within, matching_partitions
@@ -38,6 +38,11 @@ def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
     """Return the documents of `ids`; missing ids are left out."""
     tx.flush_deferred()
     return {row.doc: row for row in tx.all("kernel.documents.by_ids", Document, ids=ids)}
+
+
+def in_partitions(tx: Tx, ids: Collection[int], partitions: Sequence[int] | None = None) -> set[int]:
+    """Return those of some documents that these partitions hold, null stands for all, and that the call sees."""
+    return {*tx.all("kernel.documents.in_partitions", int, ids=[*ids], partitions=partitions)}
 
 
 def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:

@@ -1,14 +1,25 @@
 """The search index over every dialect: put and drop documents, and search them for evidence."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import partial
 from typing import NamedTuple
 
 from kernel.search import day_counts, dropped, quarantine
 from kernel.search.cache import SearchCache
 from kernel.search.confidence import Verdict, least, verdict
-from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
+from kernel.search.documents import (
+    Document,
+    count,
+    doc_ids,
+    documents,
+    in_folder,
+    in_partitions,
+    last_doc_id,
+    newest,
+    prefilter,
+)
 from kernel.search.equivalence import begins_alike, is_common, is_negated, says_the_same
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
@@ -22,6 +33,7 @@ from kernel.search.lexical import (
     holding_parts,
     information,
     respelled_query,
+    share_of,
 )
 from kernel.search.partitions import (
     Within,
@@ -91,8 +103,30 @@ __all__ = [
 ]
 
 _MOST_PERIODS, _OF_PERIODS = 2, 50  # that a question names; candidates of theirs by meaning
+_MOST = 0.5
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
 _OVER = 4  # times as many for a key that is held to places, if some of them are elsewhere
+
+
+class _Evidence(NamedTuple):
+    """BM25 and cosine by document, the query as it was searched for, how many documents were searched, and those of
+    days that the query names.
+    """
+
+    ranks: dict[int, float]
+    near: dict[int, float]
+    text: str
+    size: int
+    dated: Sequence[int]
+
+    @property
+    def docs(self) -> set[int]:
+        return {*self.ranks, *self.near}
+
+    def only(self, docs: set[int]) -> "_Evidence":
+        """Return the evidence for these documents."""
+        ranks, near = ({doc: score for doc, score in each.items() if doc in docs} for each in (self.ranks, self.near))
+        return self._replace(ranks=ranks, near=near)
 
 
 class _Put(NamedTuple):
@@ -245,40 +279,74 @@ def find(
     With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
-    ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
-    of_periods = list[int]()
-    if ids != [] and docs != []:
-        partitions = None if ids is None else partition_set(tx, ids)
-        if docs is None:
-            few = partitions and not partitions.large
-            size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).docs
-        feed = ask_vectors(tx) if semantic else None
-        if lexical:
-            ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
-        respelling = respelled_query(tx, text) if ranks else text
-        if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
-            ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
-        of_periods = _documents_of_periods(tx, text, within) if docs is None else []
-        if semantic:
-            near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
-        if semantic and of_periods:
-            near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], of_periods) | near
-    out_of_reach = _hidden(tx, {*ranks, *near})
-    if out_of_reach and docs is None and limit <= CANDIDATES:
-        return find(tx, text, within=within, limit=_OVER * CANDIDATES, lexical=lexical, semantic=semantic)
-    ranks, near = _without(out_of_reach, ranks), _without(out_of_reach, near)
+    gather = partial(_gather, tx, text, within, ids, docs, lexical=lexical, semantic=semantic)
+    if ids is not None and tx.is_limited:
+        evidence = _gather_in_reach(tx, gather, ids, limit, share_of(tx, ids) if within is None else 0.0)
+    else:
+        evidence = gather(limit)
+        evidence = evidence.only(in_partitions(tx, evidence.docs)) if tx.is_limited else evidence
+    ranks, near, respelling, size, dated = evidence
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=of_periods))
+    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
 
 
-def _hidden(tx: Tx, docs: set[int]) -> set[int]:
-    """Return the documents that are elsewhere for a key that is held to places: a folder is a part of a partition."""
-    return docs - {row.doc for row in tx.all("kernel.index.keys_of", Key, ids=[*docs])} if tx.is_limited else set()
+def _gather_in_reach(
+    tx: Tx, gather: Callable[..., _Evidence], ids: Sequence[int], limit: int, share: float
+) -> _Evidence:
+    """Return the evidence for documents that a key sees which is held to places: to these partitions, or parts of them.
+
+    `share` is that of all documents which the partitions hold, 0 if the search is of some of them.
+    """
+    if share >= _MOST:  # to drop a few of the best of all documents costs less than to search some
+        wide = round(limit / share)
+        evidence = gather(wide, everywhere=True)
+        with tx.held_to(tx.reach if tx.sees_parts else None):  # else the partition says it, at a fifth of the cost
+            seen = in_partitions(tx, evidence.docs, ids)
+        if len(seen) >= limit // 2 or len(seen) == len(evidence.docs):
+            return evidence.only(seen)
+    evidence = gather(limit)
+    if not tx.sees_parts:
+        return evidence
+    seen = in_partitions(tx, evidence.docs)
+    if len(seen) < len(evidence.docs) and limit <= CANDIDATES:
+        evidence = gather(_OVER * CANDIDATES)
+        seen = in_partitions(tx, evidence.docs)
+    return evidence.only(seen)
 
 
-def _without(out_of_reach: set[int], scores: dict[int, float]) -> dict[int, float]:
-    return {doc: score for doc, score in scores.items() if doc not in out_of_reach} if out_of_reach else scores
+def _gather(
+    tx: Tx,
+    text: str,
+    within: Within | None,
+    ids: Sequence[int] | None,
+    docs: Sequence[int] | None,
+    limit: int,
+    *,
+    lexical: bool,
+    semantic: bool,
+    everywhere: bool = False,
+) -> _Evidence:
+    """Return the evidence of both signals in these partitions, or `everywhere`."""
+    ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
+    if ids == [] or docs == []:
+        return _Evidence(ranks, near, respelling, size, [])
+    partitions = None if ids is None or everywhere else partition_set(tx, ids)
+    if docs is None:
+        few = partitions and not partitions.large
+        size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).docs
+    feed = ask_vectors(tx) if semantic else None
+    if lexical:
+        ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
+    respelling = respelled_query(tx, text) if ranks else text
+    if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
+        ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
+    dated = _documents_of_periods(tx, text, within) if docs is None else []
+    if semantic:
+        near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
+    if semantic and dated:
+        near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
+    return _Evidence(ranks, near, respelling, size, dated)
 
 
 def _documents_of_periods(tx: Tx, text: str, within: Within | None) -> list[int]:

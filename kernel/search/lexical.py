@@ -156,6 +156,13 @@ def _shared_start(first: str, second: str) -> str:
     return first[: next((at for at, (letter, same) in pairs if letter != same), min(len(first), len(second)))]
 
 
+def share_of(tx: Tx, partitions: Sequence[int]) -> float:
+    """Return the share of all documents that partitions hold."""
+    return partition_docs(partitions, _frequencies(tx, (), partitions).docs) / max(
+        1, tx.context.search_cache.last_ids(tx).docs
+    )
+
+
 def _inverse_frequency(total: int, count: int) -> float:
     return log1p((total - min(total, count) + 0.5) / (min(total, count) + 0.5))
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from kernel.core.lazy_numpy import Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
 from kernel.search import passages
+from kernel.search.documents import in_partitions
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates, positions
 from kernel.search.lexical import knows_word
@@ -244,7 +245,22 @@ def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
     def row(*values: Any) -> Any:
         return values
 
-    return tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
+    if not tx.is_limited:
+        return tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
+    with tx.held_to(None):  # for each document it would ask for five others whether they are in reach
+        rows = tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
+    if not tx.sees_parts:
+        return rows
+    around = {row[at] for row in rows for at in _NEIGHBOURS}
+    seen = in_partitions(tx, around)
+    return [_reachable(row, seen) for row in rows]
+
+
+def _reachable(row: Any, seen: Collection[int]) -> Any:
+    """Return a row without the neighbours that are elsewhere for a key held to places, and what is told of them."""
+    before, doc, after = row[:2], row[2], row[3:5]
+    kept = (*(at if at in seen else 0 for at in before), doc, *(at if at in seen else 0 for at in after))
+    return (*kept, *row[5:10], row[10] if row[3] in seen else 0)
 
 
 def _windows(rows: list[Any]) -> Ids:

@@ -24,6 +24,10 @@ class Places:
         """Return whether all of a dialect is held."""
         return self._by_dialect.get(dialect) == ()
 
+    def divide(self, dialects: Iterable[str]) -> bool:
+        """Return whether places inside some of these dialects are held, and not all of the dialect."""
+        return any(self._by_dialect.get(dialect) for dialect in dialects)
+
     def enter(self, dialect: str, place: str) -> bool:
         """Return whether anything at a place or below it is held."""
         below = f"{place}/" if place else ""

@@ -20,6 +20,7 @@ class TableFacts(msgspec.Struct, frozen=True):
     unrecorded: tuple[str, ...]  # prefixes of tables whose rows follow files, so that undo does not record them
     seeded: frozenset[str]  # tables that every store has the same rows in, from its migrations
     paths: frozenset[str]  # tables whose column `path` is a path in the store
+    divided: frozenset[str]  # dialects of which a partition holds several places, so that a reach may hold a part of it
     whole: frozenset[str]  # statements whose rows no answer holds, so that a reach does not limit them
     reach: Mapping[str, str | None]  # by table the rows that a reach may read; null for none, so that it is refused
     guard: Mapping[str, str]  # the condition to write rows, all or those of one event, if it is not that to read them

@@ -127,6 +127,16 @@ class Tx:
         """Return whether the call sees some places alone."""
         return self._reach is not None
 
+    @property
+    def reach(self) -> Reach | None:
+        """Return the places that the call is held to, None for all."""
+        return self._reach
+
+    @property
+    def sees_parts(self) -> bool:
+        """Return whether the call may see some documents of a partition and not others."""
+        return self._reach is not None and self._reach.readable.divide(table_facts().divided)
+
     def may_write_all_of(self, dialect: str) -> bool:
         """Return whether the call may write to every place of a dialect."""
         return self._reach is None or self._reach.writable.whole(dialect)

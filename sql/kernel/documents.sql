@@ -18,6 +18,12 @@ CROSS JOIN doc AS d ON d.id = i.value
 JOIN doc_place AS p ON p.id = d.place
 LEFT JOIN doc_flag AS f ON f.doc = d.id;
 
+-- name: in_partitions
+SELECT d.id
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value
+WHERE :partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions));
+
 -- name: ids_of
 -- The documents of the given (space, key) pairs, in that order.
 SELECT d.id

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -218,6 +219,32 @@ def test_no_answer_holds_a_word_of_a_place_that_was_not_granted(
     assert leaks == []
     assert min(seen.values()) > times // 100
     catalogue("S30", injected="calls of keys held to places", times=times, outcome="no word of another place")
+
+
+def test_a_key_for_most_of_a_store_finds_what_anyone_finds_there(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as running:
+        admin, keys = running.key(), {}
+        for place in ("paths:most", "paths", "brain:core"):
+            keys[place] = running.key("read", **app.places([place], [])._asdict())
+        running.told()
+        for number in range(40):
+            folder = "few" if number % 8 == 0 else "most"
+            text(
+                running.tool(
+                    "add_memory", {"path": f"{folder}/{number}", "content": f"Plan {number} of {folder}."}, admin
+                )
+            )
+        given = {"db": "core", "content": "Plan of core.", "category": "decision"}
+        text(running.tool("save_memory", given, admin))
+
+        def hits(secret: str, **more: Any) -> list[str]:
+            answer = running.tool("recall", {"query": "plan few", "limit": 100, "alike": 0, **more}, secret)
+            return re.findall(r"(?:paths|brain:core)/[\w/]+", text(answer))
+
+        everything = hits(admin)
+        assert hits(keys["paths"]) == [hit for hit in everything if hit.startswith("paths/")]
+        assert len(hits(keys["paths:most"])) == 35  # though texts elsewhere alone hold the rarer word
+        assert hits(keys["brain:core"]) == hits(admin, dialects=["brain"])
 
 
 def told(town: Town, name: str, tool: str, /, **arguments: Any) -> tuple[int, str]:
