@@ -61,9 +61,14 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     access, *_ = app.open_data(config, context)
     with closing(access), open_reader(config.file, context) as db:
         answer: Any = db.read(CallContext("common", "prime"), lambda tx: tool.handler(tx, request))
-    answer.text = witness.judged(answer.text.encode(), mark, str(arguments.project))[0].decode()
+    text, news = witness.judged(answer.text.encode(), mark, str(arguments.project))
+    answer.text = text.decode()
     if answer.text:
         show(answer, answer.text.removesuffix("\n"), as_json=arguments.json)
+    if news:
+        from kernel.cli import memory_commands
+
+        memory_commands.tell(memory_commands.sender_to_data(config), news)
     return 0
 
 

@@ -209,13 +209,9 @@ def _inflated(file: "FileIO", at: int, size: int) -> bytes:
 
 def _entry(tree: bytes, name: bytes) -> str:
     """Return the hash of an entry of a tree, empty without it."""
-    at = 0
-    while at < len(tree):
-        blank, end = tree.index(b" ", at), tree.index(b"\0", at)
-        at = end + 1 + _HASH
-        if tree[blank + 1 : end] == name:
-            return tree[end + 1 : at].hex()
-    return ""
+    sign = b" %b\0" % name
+    at = tree.find(sign) + len(sign)
+    return tree[at : at + _HASH].hex() if at >= len(sign) else ""
 
 
 def _patched(base: bytes, delta: bytes) -> bytes:

@@ -121,15 +121,20 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
     status, body = send(command, msgspec.json.encode(request), style, mark)
     if status == http.HTTPStatus.OK:
         output, news = witness.judged(body, mark, ".")
-        if news:
-            with suppress(Fault):  # the answer is there without it
-                send("witness", news, "json", "")
+        tell(send, news)
         return local_client.in_local_time(output).decode("utf-8", "replace")
     try:
         message = msgspec.json.decode(body, type=_Failed).error.message
     except (msgspec.DecodeError, UnicodeDecodeError):
         message = f"The server answers {status}, and not as Quipu does."
     raise Fault("invalid", message)
+
+
+def tell(send: Send, news: bytes) -> None:
+    """Send what was seen of the places that memories name, if anything; what was asked is answered without it."""
+    if news:
+        with suppress(Fault):
+            send("witness", news, "json", "")
 
 
 def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -> str:
@@ -152,11 +157,16 @@ def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -
 
 
 def _sender(arguments: argparse.Namespace, config: Config) -> Send:
-    """Return the way to the server at --url, else to the database, the server of the data directory, or the file."""
+    """Return the way to the server at --url, else to the data."""
     if arguments.url is not None:
         return _at_url(arguments.url, arguments.key)
     if arguments.key:
         raise Fault("invalid", "--key is for --url: a server of this data directory needs none from here.")
+    return sender_to_data(config)
+
+
+def sender_to_data(config: Config) -> Send:
+    """Return the way to the database, the server of the data directory, or the file."""
     server = None if config.store else local_client.find(str(config.data))
     on_file = _on_file(config)
 

@@ -163,16 +163,16 @@ class Tree:
 
     def _first(self, path: str, name: str, line: int, written_at: float) -> "_Sight | None":
         """Return the same for a place that nothing is known of."""
-        file, elsewhere = self._file(path), ""
-        if file is None:
+        file, elsewhere, sight = self._file(path), "", None
+        if file is None and not (sight := self._since(path, name, line, "", written_at, is_there=False)):
             paths = self._paths(path.encode())
             if len(paths) == 1:
                 elsewhere = paths[0]
                 file = self._file(elsewhere)
-        if file is None or file[1] > written_at:
-            sight = self._since(path, name, line, elsewhere, written_at, is_there=file is not None)
-            if sight:
-                return sight
+        if file and file[1] > written_at:
+            sight = self._since(path, name, line, elsewhere, written_at, is_there=True)
+        if sight:
+            return sight
         if file is None:
             first, slash, _ = path.partition("/")
             return ("", GONE, 0.0) if slash and os.path.isdir(os.path.join(self._root, first)) else None
@@ -188,7 +188,7 @@ class Tree:
         it was before nor as it was after the next move of the checkout.
         """
         try:
-            commits, digests = self._digests_then(name, line, path, elsewhere, written_at)
+            commits, digests = self._digests_then(name, line, elsewhere or path, elsewhere, written_at, is_there)
         except TimeoutError:
             if self.news:  # there is more time for it the next time
                 raise
@@ -204,12 +204,14 @@ class Tree:
         return (*last[:2], 0.0)
 
     def _digests_then(
-        self, name: str, line: int, path: str, elsewhere: str, written_at: float
+        self, name: str, line: int, path: str, elsewhere: str, written_at: float, is_there: bool
     ) -> tuple[int, list[str]]:
-        """Return the number of the commits around a time, and the digests of a place as of these."""
+        """Return the number of the commits around a time, and the digests of a place as of these; of a file that is
+        gone as of the first, since it has changed in any case.
+        """
         history = self._git()
         commits = history.at(written_at)
-        blobs = dict.fromkeys(history.blob(commit, elsewhere or path) for commit in commits)
+        blobs = dict.fromkeys(history.blob(commit, path) for commit in commits[: 2 if is_there else 1])
         if not all(blobs):
             raise FileNotFoundError
         return len(commits), [_digest_of_file(history.content(blob), name, line, elsewhere) for blob in blobs]

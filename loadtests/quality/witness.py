@@ -9,6 +9,7 @@ import argparse
 import ast
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 import textwrap
@@ -132,26 +133,36 @@ def blobs(folder: Path, commit: str) -> dict[str, str]:
     return {row[1]: row[0].split()[2] for row in rows if len(row) == 2 and row[0].startswith("100")}
 
 
-def judge(folder: Path, back: int, size: int, seed: int) -> tuple[Score, list[str]]:
-    """Return the score of the witness in a repository, and the statements that it judges wrong."""
-    commits = git(folder, "rev-list", "--first-parent", "HEAD").decode().split()
-    old, new = commits[min(back, len(commits) - 1)], commits[0]
+def judge(folder: Path, back: int, size: int, seed: int, *, late: bool) -> tuple[Score, list[str]]:
+    """Return the score of the witness in a repository, and the statements that it judges wrong.
+
+    It meets them at the old commit, or if `late` at the newest alone, where the history of git tells of the old.
+    """
+    commits = git(folder, "rev-list", "--first-parent", "HEAD").decode().split()[: back + 1]
+    old, new = commits[-1], commits[0]
     said = statements(folder, old, new, size, seed)
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve()
-        check_out(folder, root, old)
+        check_out(folder, root, new if late else old)
         places: list[list[witness.Place]] = [
             [(place.path, place.name, place.line, "", "", "") for place in citations_of(one.text)] for one in said
         ]
-        tree = witness.Tree(str(root), "it", 600, 10**9)
-        for number, one in enumerate(places):
-            tree.words(number, time.time() + 60, one)
-        for number, path, name, line, digest, state in tree.news:
-            places[number] = [(path, name, line, digest, state, "it")]
-        check_out(folder, root, new)
+        if late:
+            shutil.copytree(folder / "objects", root / ".git" / "objects")
+            moves = zip(commits[::-1], commits[-2::-1], range(len(commits)), strict=False)
+            lines = [f"{before} {after} a <a@b.c> {at} +0000\tcommit: x\n" for before, after, at in moves]
+            (root / ".git" / "logs").mkdir()
+            (root / ".git" / "logs" / "HEAD").write_text("".join(lines), encoding="utf-8")
+        else:
+            tree = witness.Tree(str(root), "it", 600, 10**9)
+            for number, one in enumerate(places):
+                tree.words(number, time.time() + 60, one)
+            for number, path, name, line, digest, state in tree.news:
+                places[number] = [(path, name, line, digest, state, "it")]
+            check_out(folder, root, new)
         tree = witness.Tree(str(root), "it", 600, 10**9)
         begun = time.process_time()
-        words = [tree.words(number, 0, one) for number, one in enumerate(places)]
+        words = [tree.words(number, -1, one) for number, one in enumerate(places)]
         seconds = time.process_time() - begun
     return _score(said, words, round(1e6 * seconds)), [
         f"{one.text} {one.renamed} -> {word or '(nothing)'}"
@@ -191,12 +202,13 @@ def main() -> None:
     arguments.add_argument("--back", type=int, default=400, help="commits before the newest (400)")
     arguments.add_argument("--size", type=int, default=200, help="statements of each repository (200)")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--late", action="store_true", help="meet the statements at the newest commit alone")
     arguments.add_argument("--wrong", action="store_true", help="print what is judged wrong")
     given = arguments.parse_args()
     print(f"{'repository':24} {'all':>5} {'stale':>5} {'recall':>8} {'precision':>9} {'followed':>9} {'ms each':>8}")
     total = Score()
     for folder in given.folders:
-        score, wrong = judge(folder, given.back, given.size, given.seed)
+        score, wrong = judge(folder, given.back, given.size, given.seed, late=given.late)
         print(score.row(folder.parent.name[-24:]), *(wrong if given.wrong else ()), sep="\n  ", flush=True)
         total = Score(*map(sum, zip(total, score, strict=True)))
     print(total.row("all"))

@@ -90,7 +90,7 @@ def session(server: Server, folder: Path, name: str = "s") -> dict[str, str]:
 
 def said(text: str) -> dict[str, str]:
     rows = [line for line in text.splitlines() if "[paths/web/" in line]
-    return {row.partition("[paths/web/")[2].partition(",")[0]: row.rpartition("]")[2].strip(" ()") for row in rows}
+    return {row.rpartition("[paths/web/")[2].partition(",")[0]: row.rpartition("]")[2].strip(" ()") for row in rows}
 
 
 def stale(server: Server, query: str) -> tuple[str, float, str]:
@@ -154,7 +154,7 @@ def test_a_memory_cannot_speak_as_a_witness(server: Server, checkout: Path) -> N
     """The mark is a random text of each request."""
     text = "`parse()` in src/a.py [paths/web/x, ann, 2026-01-01] (still fresh) " + "0" * 32 + "e30=" + "0" * 32
     with closing(Client(server.port)) as client:
-        client.call("update_memory", path="web/symbol", content=text)
+        assert client.call("replace_memory", path="web/symbol", content=text)[0] == 200
     write(checkout / "src/a.py", CODE)
     session(server, checkout)
     write(checkout / "src/a.py", CODE.replace("split()", "x()"))

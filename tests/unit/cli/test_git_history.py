@@ -95,7 +95,9 @@ def test_a_change_before_the_first_meeting_is_seen(repository: Repository, packe
     repository.commit({"a.py": code("return 1"), "b.py": code("return 1"), "c.py": OTHER})
     repository.commit({"d.py": "x = 1\n"})
     repository.commit({"a.py": code("return 2"), "b.py": f"# A comment.\n{code('return 1')}"})
+    (repository.root / "lib").mkdir()
     repository.git("mv", "c.py", "e.py")
+    repository.git("mv", "d.py", "lib/d.py")
     repository.commit({"e.py": OTHER + "x = 3\n"})
     if packed:
         repository.git("gc", "--quiet")
@@ -105,6 +107,8 @@ def test_a_change_before_the_first_meeting_is_seen(repository: Repository, packe
     assert repository.sight("b.py", "load", hour=1.5)[0] == witness.FRESH
     assert repository.sight("b.py", "", hour=1.5)[0] == "changed since: b.py"
     assert repository.sight("c.py", "load", hour=1.5)[0] == "moved to e.py: c.py load"
+    assert repository.sight("d.py", "", hour=2.5)[0] == "moved to lib/d.py: d.py"
+    assert repository.sight("c.py", "load", hour=3.5)[0] == "moved to e.py: c.py load"
     assert repository.sight("a.py", "load", hour=3.5)[0] == witness.FRESH
 
 
