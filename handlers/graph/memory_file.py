@@ -1,8 +1,8 @@
 """The file of the reference memory server, one entity or relation a line: `quipu import` and `quipu export`."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +37,9 @@ from kernel.store.transaction import Tx
 
 _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
+_MOST_LEVELS = 4  # of an answer: the response, its result, the list of parts, a part
 _MEMBERS = ("entities", "relations")  # of an answer of `read_graph`, which some keep as a file
+_WRAPPED = (b'{\\"entities\\":', b'{\\n  \\"entities\\":')  # within a text, as answers of tools have it
 _KINDS = {"entity", "entities", "relation", "relations"}
 # The names that forks and other programs give to members.
 _ALIASES = {
@@ -47,6 +49,8 @@ _ALIASES = {
     "to": ("to", "to_id", "to_entity", "target"),
     "relationType": ("relationType", "relation_type"),
 }
+_OF_ENTITY = {"type", "observations", *_ALIASES["name"], *_ALIASES["entityType"]}
+_OF_RELATION = {"type", *_ALIASES["from"], *_ALIASES["to"], *_ALIASES["relationType"]}
 _OBSERVATION_TEXTS = ("content", "text", "observation")
 
 
@@ -69,7 +73,7 @@ def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
     """Yield the items of a file with their places; the others are counted and named."""
     try:
         with path.open("rb") as file:
-            for row in rows(file, members=_MEMBERS):
+            for row in chain.from_iterable(map(_unwrapped, rows(file, members=_MEMBERS))):
                 for item in _items(row):
                     if isinstance(item, LeftOut):
                         remarks.add(item)
@@ -146,8 +150,11 @@ def is_memory_file(path: Path) -> bool:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False
-    first = islice(rows(io.BytesIO(head), members=_MEMBERS), _MOST_LOOKED_AT)
-    return any(not isinstance(item, LeftOut) for row in first for item in _items(row, strict=True))
+    unwrapped = chain.from_iterable(map(_unwrapped, rows(io.BytesIO(head), members=_MEMBERS)))
+    first = islice(unwrapped, _MOST_LOOKED_AT)
+    return any(mark in head for mark in _WRAPPED) or any(
+        not isinstance(item, LeftOut) for row in first for item in _items(row, strict=True)
+    )
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:
@@ -188,6 +195,20 @@ def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
         counts["observations"] += len(result.addedObservations)
 
 
+def _unwrapped(row: Element | LeftOut, level: int = 0) -> Iterator[Element | LeftOut]:
+    """Yield the rows of an answer of a tool, as clients keep it: a response, a result, or its parts with text."""
+    value: dict[str, Any] = {} if isinstance(row, LeftOut) else row.row
+    inner = value.get("result") or value.get("structuredContent") or (not value.get("name") and value.get("content"))
+    text = value.get("text") if value.get("type") == "text" else None
+    data = text.encode() if isinstance(text, str) and text.lstrip().startswith(("{", "[")) else b""
+    data = msgspec.json.encode(inner) if isinstance(inner, dict | list) else data
+    if data and isinstance(row, Element) and level < _MOST_LEVELS:
+        for part in rows(io.BytesIO(data), row.place, _MEMBERS):
+            yield from _unwrapped(part, level + 1)
+    else:
+        yield row
+
+
 def _items(row: Element | LeftOut, *, strict: bool = False) -> Iterator[_Item | LeftOut]:
     """Yield the item of a row, and its parts that are left out; a `strict` reading takes no row of another program."""
     if isinstance(row, LeftOut):
@@ -201,6 +222,7 @@ def _items(row: Element | LeftOut, *, strict: bool = False) -> Iterator[_Item | 
     elif kind in _KINDS or "relationType" in value:
         names = _texts(value, ("from", "to", "relationType"))
         yield LeftOut(names, row.place, is_damage=True) if isinstance(names, str) else _Relation(*names)
+        yield from _other_members(value, _OF_RELATION, row.place)
     elif kind.startswith("_") and not strict:
         yield LeftOut("a mark of the program", row.place)
     else:
@@ -223,6 +245,16 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
     texts = [text for text in map(_observation, observation_list) if text is not None]
     yield _Entity(names[0], names[1], texts)
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
+    yield from _other_members(value, _OF_ENTITY, place)
+    for observation in observation_list:
+        if isinstance(observation, dict):
+            yield from _other_members(cast("dict[str, Any]", observation), _OBSERVATION_TEXTS, place)
+
+
+def _other_members(value: Mapping[str, Any], known: Collection[str], place: str) -> Iterator[LeftOut]:
+    """Yield the members of a row that no entity and no relation has, such as the times of forks."""
+    others = (name for name, part in value.items() if name not in known and part not in (None, "", [], {}))
+    yield from (LeftOut(f"of the member {shown(name)}", place) for name in others)
 
 
 def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:

@@ -19,6 +19,7 @@ _INDEX = "MEMORY.md"
 _MEMORY_FOLDER = "memory"
 _SUMMARIES = "rollout_summaries"
 _USER_PRIORITY = 50
+_DERIVED = "derived from other files"
 _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items with a link
 
 
@@ -57,15 +58,19 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
     for name, label in labels.items():
         projects.setdefault(_project(label), []).append((name, label))
     vaults = {project: Vault(names_of(CLAUDE_CODE, pages(folder, own))) for project, own in projects.items()}
-    for name in files_below(folder, ".md"):
+    for name in files_below(folder, ".md", ".jsonl"):
         if isinstance(name, LeftOut):
             yield name
+        elif name.endswith(".jsonl"):
+            yield LeftOut("a session, which is imported by its own path", name)
         elif name in labels:
             yield from note_items(CLAUDE_CODE, read_or_name(folder, name, labels[name]), vaults[_project(labels[name])])
         elif name.rpartition("/")[2] == _INDEX:
             yield LeftOut("a list of other memories", name)
         elif name == "CLAUDE.md":
             yield from rules.file_items(folder, name, rules.Owner("", root_of(folder), _USER_PRIORITY))
+        else:
+            yield LeftOut("is no memory", name)
 
 
 def _labels(folder: Path) -> Iterator[tuple[str, str]]:
@@ -91,13 +96,13 @@ def _project(label: str) -> str:
 def _codex_items(folder: Path) -> Iterator[Item]:
     own = [name for name in names_below(folder, ".md") if _is_of_codex(name)]
     vault = Vault(names_of(CODEX, pages(folder, zip(own, own, strict=True))), root_of(folder))
-    for name in files_below(folder, ".md"):
+    for name in files_below(folder, ".md", others=_DERIVED if own else ""):
         if isinstance(name, LeftOut):
             yield name
         elif _is_of_codex(name):
             yield from note_items(CODEX, read_or_name(folder, name), vault)
         else:
-            yield LeftOut("derived from other files", name)
+            yield LeftOut(_DERIVED, name)
 
 
 def _is_of_codex(name: str) -> bool:

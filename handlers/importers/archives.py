@@ -17,7 +17,7 @@ from handlers.importers.records import LeftOut, damaged, left_out, shown
 from handlers.importers.text_files import files_below, opened
 from kernel.core.errors import Fault
 from kernel.memories.import_records import Source
-from kernel.memories.json_rows import Element, rows
+from kernel.memories.json_rows import Element, encoding_of_16_bits, rows
 
 MAX_MEMBERS = 100_000
 MAX_MEMBER_BYTES = 512 << 20
@@ -163,14 +163,16 @@ def is_gzip(path: Path) -> bool:
 
 
 def head_of(path: Path, size: int, *, unpacked: bool = False) -> bytes:
-    """Return the first bytes of a file, or of its content if it is compressed; none if it cannot be read."""
+    """Return the first bytes of a file, `unpacked` those of its content as UTF-8; none if it cannot be read."""
     if not path.is_file():  # a pipe may never end
         return b""
     try:
         with gzip.open(path) if unpacked and is_gzip(path) else path.open("rb") as file:
-            return file.read(size)
+            head = file.read(size)
     except UNREADABLE:
         return b""
+    encoding = unpacked and encoding_of_16_bits(head)
+    return head.decode(encoding, "replace").encode() if encoding else head
 
 
 def unpack_tar(path: Path, target: Path) -> Path:

@@ -1,5 +1,6 @@
 """Chats: the exports of ChatGPT and Claude, and the session files of Claude Code; one memory an exchange."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -33,8 +34,14 @@ _MOST_STEPS = 100_000  # messages of one conversation
 _CONVERSATIONS = "conversations*.json"
 _MEMBERS = {"conversations"}
 _SAID = {"", "text", "multimodal_text"}
+_TO_ALL = {"", "all"}
+_OF_TOOLS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 _KINDS = {"image", "audio", "video", "document", "file"}  # of parts without text
 _NO_TEXT = "(no text)"
+_REST = f"the rest of a text of more than {MAX_EXCHANGE:,} characters"
+_BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
+_TOOL, _ATTACHMENT = "a call of a tool, or a thought", "the content of an attachment"
+_OF_PROGRAM, _NOTICE_OF_PROGRAM = "a record of the program", "a notice of the program"
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
 # The beginnings of texts that Claude Code itself writes in the name of the person.
 _NOTICES = (
@@ -122,15 +129,23 @@ def _export_items(system: str, parts: Sequence[Part | LeftOut], name: str) -> It
 
 def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
     number = text_of(row, "uuid", "conversation_id", "id")
-    messages = _claude_messages(row) if system == CLAUDE else _chatgpt_messages(row)
+    items = [*(_claude_messages(row) if system == CLAUDE else _chatgpt_messages(row))]
+    messages = [item for item in items if isinstance(item, _Message)]
     at = time_in(row, "create_time", "created_at") or time_in(row, "update_time", "updated_at")
     title = clean_line(text_of(row, "title", "name"), 200)
     if is_deleted(row):
-        yield LeftOut("deleted there")
-    else:
-        updated_at = time_in(row, "update_time", "updated_at")
-        for item in _exchanges(system, number or title, title, at, messages, name):
-            yield item._replace(updated_at=updated_at) if isinstance(item, Record) else item
+        yield LeftOut("deleted there", title)
+        return
+    updated_at = time_in(row, "update_time", "updated_at")
+    for item in _exchanges(system, number or title, title, at, messages, name):
+        yield item._replace(updated_at=updated_at) if isinstance(item, Record) else item
+    left_out = Counter(item for item in items if isinstance(item, LeftOut))
+    for item, count in left_out.items():
+        yield from [item if item.name else item._replace(name=title or number), *[LeftOut(item.reason)] * (count - 1)]
+    if system == CLAUDE and (summary := text_of(row, "summary")):
+        yield _exchange(system, number or title, 0, summary, title, at, name)._replace(
+            category="summary", updated_at=updated_at
+        )
 
 
 def _exchanges(
@@ -146,24 +161,31 @@ def _exchanges(
         elif message.role in _AGENT and turns:
             turns.append(message)
     earliest = min((message.at for message in messages if message.at), default="")
-    for place, group in enumerate(groups):
-        answer = "\n\n".join(message.text for message in group[1:])
-        yield Record(
-            "sessions",
-            "memory",
-            f"{system}:{number}#{place}",
-            f"Question: {_cut(group[0].text)}\n\nAnswer: {_cut(answer)}"
-            if answer
-            else f"Question: {_cut(group[0].text)}",
-            place=f"{system}:{number}",
-            title=title,
-            category="conversation",
-            created_at=group[0].at or at or earliest,
-            origin=filled({"system": system, "id": number, "exchange": place + 1, "file": name}),
-            details={"priority": _PRIORITY, "has_own_id": bool(number)},
-        )
+    for place, group in enumerate(groups, 1):
+        question, answer = group[0].text, "\n\n".join(message.text for message in group[1:])
+        text = f"Question: {_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
+        yield _exchange(system, number, place, text, title, group[0].at or at or earliest, name)
+        for part in (question, answer):
+            if len(part.strip()) > MAX_EXCHANGE:
+                yield LeftOut(_REST, f"{title or number}, exchange {place}")
     if not groups:
-        yield LeftOut("a conversation without a question")
+        yield LeftOut("a conversation without a question", title or number)
+
+
+def _exchange(system: str, number: str, place: int, text: str, title: str, at: str, name: str) -> Record:
+    """Return the memory of an exchange; that of the number 0 is the summary of its conversation."""
+    return Record(
+        "sessions",
+        "memory",
+        f"{system}:{number}#{place - 1}",
+        text,
+        place=f"{system}:{number}",
+        title=title,
+        category="conversation",
+        created_at=at,
+        origin=filled({"system": system, "id": number, "exchange": place, "file": name}),
+        details={"priority": _PRIORITY, "has_own_id": bool(number)},
+    )
 
 
 def _cut(text: str) -> str:
@@ -171,27 +193,35 @@ def _cut(text: str) -> str:
     return bare if len(bare) <= MAX_EXCHANGE else f"{bare[: MAX_EXCHANGE - 1].rstrip()}\u2026"
 
 
-def _chatgpt_messages(row: Row) -> list[_Message]:
-    """Return the messages from the current node up to the root, oldest first; other branches are answers given up."""
+def _chatgpt_messages(row: Row) -> Iterator[_Message | LeftOut]:
+    """Yield the messages from the root to the current node, oldest first, and what else is said."""
     nodes = mapping_in(row.get("mapping"))
     number = text_of(row, "current_node")
     number = number if number in nodes else _last_leaf(nodes)
-    messages: list[_Message] = []
-    path = set[str]()
+    path: dict[str, None] = {}
     while number in nodes and number not in path and len(path) < _MOST_STEPS:
-        path.add(number)
-        node = mapping_in(nodes[number])
-        message = mapping_in(node.get("message"))
-        metadata, content = mapping_in(message.get("metadata")), mapping_in(message.get("content"))
-        if not metadata.get("is_visually_hidden_from_conversation"):
-            role = text_of(mapping_in(message.get("author")), "role")
-            is_said = text_of(content, "content_type") in _SAID
-            text = _parts(content.get("parts"))
-            if role in _PERSON and is_said and not text:
-                text = _of_other_kinds(content.get("parts"), metadata.get("attachments"))
-            messages += [_Message(role, text, time_in(message, "create_time"))] * bool(text)
-        number = text_of(node, "parent")
-    return messages[::-1]
+        path[number] = None
+        number = text_of(mapping_in(nodes[number]), "parent")
+    for number in reversed(path):
+        if item := _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
+            yield item
+    for number in nodes.keys() - path.keys():
+        if _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
+            yield LeftOut(_BRANCH)
+
+
+def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
+    """Return what a person or the agent says, or that nobody says it; None for a message without text."""
+    metadata, content = mapping_in(message.get("metadata")), mapping_in(message.get("content"))
+    role, parts = text_of(mapping_in(message.get("author")), "role"), content.get("parts")
+    is_said = text_of(content, "content_type") in _SAID and text_of(message, "recipient") in _TO_ALL
+    is_hidden = bool(metadata.get("is_visually_hidden_from_conversation"))
+    text = _parts(parts)
+    if is_hidden or not is_said or role not in _PERSON | _AGENT:
+        return LeftOut(_HIDDEN) if text or text_of(content, "text", "result") or content.get("thoughts") else None
+    if role in _PERSON and not text:
+        text = _of_other_kinds(parts, metadata.get("attachments"))
+    return _Message(role, text, time_in(message, "create_time")) if text else None
 
 
 def _last_leaf(nodes: Row) -> str:
@@ -205,12 +235,19 @@ def _last_leaf(nodes: Row) -> str:
     )[1]
 
 
-def _claude_messages(row: Row) -> list[_Message]:
-    return [
-        _Message(text_of(message, "sender"), text, time_in(message, "created_at"))
-        for message in map(mapping_in, list_in(row.get("chat_messages")))
-        if (text := _claude_text(message))
-    ]
+def _claude_messages(row: Row) -> Iterator[_Message | LeftOut]:
+    for message in map(mapping_in, list_in(row.get("chat_messages"))):
+        if text := _claude_text(message):
+            yield _Message(text_of(message, "sender"), text, time_in(message, "created_at"))
+        yield from _tools(message.get("content"))
+        for file in map(mapping_in, list_in(message.get("attachments"))):
+            if text_of(file, "extracted_content"):
+                yield LeftOut(_ATTACHMENT, clean_line(text_of(file, "file_name", "name"), 200))
+
+
+def _tools(content: object) -> list[LeftOut]:
+    """Return the parts of a message that are calls of tools, their results, and thoughts."""
+    return [LeftOut(_TOOL) for part in list_in(content) if text_of(mapping_in(part), "type") in _OF_TOOLS]
 
 
 def _claude_text(message: Row) -> str:
@@ -293,13 +330,12 @@ def session_items(path: Path) -> Iterator[Item]:
             text = _parts(message.get("content"))
             if role == "user" and not text and _has_image(message.get("content")):
                 text = _of_other_kinds(message.get("content"))
-            if role not in {"user", "assistant"} or not text or row.get("isMeta"):
-                continue
+            yield from _tools(message.get("content"))
             if reason := _noise(row, role, text):
                 yield LeftOut(reason)
-                continue
-            number = text_of(row, "sessionId") or number
-            messages.append(_Message(role, text, time_in(row, "timestamp")))
+            elif text:
+                number = text_of(row, "sessionId") or number
+                messages.append(_Message(role, text, time_in(row, "timestamp")))
     yield from _exchanges(CLAUDE_CODE, number, "", "", messages, path.name)
 
 
@@ -309,12 +345,14 @@ def _has_image(content: object) -> bool:
 
 def _noise(row: Row, role: str, text: str) -> str:
     """Return why a message is nothing that a person has said to the agent, or that it has answered."""
+    if role not in {"user", "assistant"}:
+        return _OF_PROGRAM
     if row.get("isSidechain"):
         return "said to or by a helper of the agent"
     if row.get("isCompactSummary"):
         return "a summary of the session itself"
-    is_notice = role == "user" and text.lstrip().startswith(_NOTICES)
-    return "a notice of the program" if is_notice else ""
+    is_notice = bool(row.get("isMeta")) or (role == "user" and text.lstrip().startswith(_NOTICES))
+    return _NOTICE_OF_PROGRAM if is_notice else ""
 
 
 _FILES: Mapping[str, Mapping[str, Callable[[str, Row, str], Iterator[Item]]]] = {

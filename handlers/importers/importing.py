@@ -5,9 +5,20 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-from handlers.importers.records import MAX_TEXT, REDACTED, SECRET, Item, LeftOut, damaged, without_private
+from handlers.importers.records import (
+    MAX_TEXT,
+    PRIVATE,
+    REDACTED,
+    SECRET,
+    Item,
+    LeftOut,
+    damaged,
+    list_in,
+    mapping_in,
+    without_private,
+)
 from kernel.memories.import_records import KEPT, PARTS, UPDATED, Imported, Record, Remarks, Source
 from kernel.security.rules.secrets import find_secret, redact
 from kernel.store.long_work import Steps, run_steps
@@ -127,11 +138,44 @@ def _screened(record: Item) -> Iterator[Item]:
     if len(text) > MAX_TEXT or (record.dialect == "paths" and len(text.encode()) > MAX_TEXT):
         yield LeftOut(_LARGE, name)
         return
-    if find_secret([text, title, *tags]):
+    has_secret, metadata = bool(find_secret([text, title, *tags])), mapping_in(record.details.get("metadata"))
+    if has_secret:
         text, title = redact(text, REDACTED), redact(title, REDACTED)
         tags = tuple(tag for tag in tags if not find_secret([tag]))
+    members: dict[str, Any] = {}
+    try:
+        members = _public(metadata)
+    except RecursionError:
+        yield LeftOut("metadata of too many levels", name)
+    if has_secret or REDACTED in str(members):
         yield LeftOut(SECRET, redact(name, REDACTED))
-    yield record._replace(text=text, title=title, tags=tags)
+    details = record.details if members == metadata else {**record.details, "metadata": members}
+    yield record._replace(text=text, title=title, tags=tags, details=details)
+
+
+def _public(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata without private text and secrets, of which most has none."""
+    lines = "\n".join(_lines("", metadata))
+    return _public_value("", metadata) if PRIVATE in lines or find_secret([lines]) else metadata
+
+
+def _lines(name: str, value: object) -> Iterator[str]:
+    for member, part in mapping_in(value).items():
+        yield from _lines(member, part)
+    for part in list_in(value):
+        yield from _lines(name, part)
+    if isinstance(value, str):
+        yield f"{name}: {value}"
+
+
+def _public_value(name: str, value: Any) -> Any:
+    """Return a value without secrets, which the name of a member may tell."""
+    if isinstance(value, str):
+        label = f"{name}: "
+        return redact(f"{label}{without_private(value)}", REDACTED).removeprefix(label)
+    if isinstance(value, dict):
+        return {member: _public_value(member, part) for member, part in cast("dict[str, Any]", value).items()}
+    return [_public_value(name, part) for part in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:

@@ -6,14 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from handlers.importers.archives import unknown_member
-from handlers.importers.records import Item, LeftOut, Values, filled, list_in, mapping_in, tags_of, text_of, time_in
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    Values,
+    filled,
+    list_in,
+    mapping_in,
+    other_members,
+    tags_of,
+    text_of,
+    time_in,
+)
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record
+from kernel.memories.import_records import Record, shown
 from kernel.memories.json_rows import Element, rows
 
 SYSTEM = "letta"
 _PASSAGES = ("passages", "archival_memory")
 _MEMBERS = {"agents", "blocks", "core_memory", "messages", *_PASSAGES}
+_OF_AGENT = ("id", "name", "block_ids", "messages", "in_context_message_ids", "created_at", "updated_at")
+_OF_PASSAGE = ("id", "text", "content", "tags", "created_at", "metadata")
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
 _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
@@ -45,7 +58,11 @@ def _others(element: Element, single: str, name: str) -> Iterator[Item]:
     elif element.member == "messages":
         yield _message(element.row, single, name)
     elif element.member == "agents":
-        yield from (_message(mapping_in(row), _name(element.row), name) for row in _list(element.row, "messages"))
+        agent = _name(element.row)
+        yield from (_message(mapping_in(row), agent, name) for row in _list(element.row, "messages"))
+        yield from (
+            LeftOut(f"of the member {shown(member)}", agent) for member in other_members(element.row, *_OF_AGENT)
+        )
     else:
         yield from unknown_member(element)
 
@@ -82,7 +99,7 @@ def _passage(row: Values, name: str) -> Item:
         tags=tags_of(row.get("tags")),
         created_at=time_in(row, "created_at"),
         origin=filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}),
-        details={"metadata": mapping_in(row.get("metadata"))},
+        details={"metadata": {**other_members(row, *_OF_PASSAGE), **mapping_in(row.get("metadata"))}},
     )
 
 

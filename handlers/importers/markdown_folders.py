@@ -41,6 +41,8 @@ _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "descr
 _TEXTS, _TIMES = {"title", "type", "permalink", "description", "name"}, {"created", "modified"}
 _OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
 _HEAD_BYTES = 4096
+_VERSION = "okf_version:"
+_NO_PAGE = "is no Markdown file"
 _MOST_LOOKED_AT = 50
 
 
@@ -63,8 +65,18 @@ def open_folder(system: str, source: Source, _stack: ExitStack) -> Read:
 
 
 def is_okf(path: Path) -> bool:
-    """Return whether the index of a folder names the version of the format."""
-    return path.is_dir() and "okf_version:" in _head(path, "index.md")
+    """Return whether a page of a folder names the version of the format, or its index lists pages that all have a type.
+
+    Bundles need not name the version, and only a vault has settings of its program.
+    """
+    if not path.is_dir() or (path / ".obsidian").is_dir():
+        return False
+    index = _head(path, "index.md")
+    heads = [_head(path, name) for name in _first_names(path) if not _is_reserved(_OKF, name)]
+    if any(_VERSION in head for head in (index, *heads)):
+        return True
+    keys = [markdown.page(head).head for head in heads]
+    return bool(index and keys) and all(text_of(head, "type") and "permalink" not in head for head in keys)
 
 
 def is_basic_memory(path: Path) -> bool:
@@ -86,7 +98,7 @@ def _first_names(path: Path) -> list[str]:
 def _head(folder: Path, name: str) -> str:
     try:
         with opened(folder, name) as file:
-            return file.read(_HEAD_BYTES).decode("utf-8", "replace")
+            return file.read(_HEAD_BYTES).decode("utf-8-sig", "replace")
     except (OSError, Fault):
         return ""
 
@@ -95,7 +107,7 @@ def _items(system: str, folder: Path) -> Iterator[Item]:
     root = root_of(folder)
     own = [name for name in names_below(folder, *SUFFIXES) if not _is_reserved(system, name)]
     vault = Vault(names_of(system, pages(folder, zip(own, own, strict=True))), root, Path(root).name)
-    for name in files_below(folder, *SUFFIXES):
+    for name in files_below(folder, *SUFFIXES, others=_NO_PAGE if own else ""):
         if isinstance(name, LeftOut):
             yield name
         elif _is_reserved(system, name):

@@ -22,6 +22,7 @@ from handlers.importers.records import (
     headed,
     is_deleted,
     mapping_in,
+    other_members,
     share_in,
     shown,
     tags_of,
@@ -157,19 +158,13 @@ def _has_tables(path: Path, *names: str) -> bool:
 _KINDS = {"observations": "observation", "session_summaries": "summary", "summaries": "summary"}
 _PRIORITIES = {"decision": 1, "bugfix": 2, "discovery": 2}
 _SENSITIVE = ("security_", "sensitive")
-_KEPT = (
-    "files_read",
-    "files_modified",
-    "files_edited",
-    "prompt_number",
-    "discovery_tokens",
-    "content_hash",
-    "agent_type",
-    "agent_id",
-    "merged_into_project",
-    "relevance_count",
-)
+_KEPT = ("files_read", "files_modified", "files_edited")
 _PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+_TIMES = ("created_at", "created_at_epoch", "updated_at")
+_CLAUDE_MEM_PLACED = (
+    *(*_PARTS, *_TIMES, *_KEPT, "id", "memory_session_id", "type", "title", "subtitle", "narrative", "text", "facts"),
+    *("concepts", "project", "metadata"),
+)
 
 
 def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
@@ -196,7 +191,7 @@ def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str,
         return LeftOut(f"of the type {clean_line(category, 40)}")
     session = text_of(row, "memory_session_id", "content_session_id")
     title = text_of(row, "request") if is_summary else text_of(row, "title")
-    metadata = filled({key: _kept(row, key) for key in _KEPT})
+    metadata = {**other_members(row, *_CLAUDE_MEM_PLACED), **filled({key: texts_in(row.get(key)) for key in _KEPT})}
     return Record(
         "sessions",
         "memory",
@@ -222,20 +217,7 @@ def _summary_text(row: Values) -> str:
     return headed({name.replace("_", " ").capitalize(): text_of(row, name) for name in _PARTS})
 
 
-def _kept(row: Values, key: str) -> object:
-    value = row.get(key)
-    return texts_in(value) if key.startswith("files_") else value if isinstance(value, str | int | float) else None
-
-
-_ENGRAM_KEPT = (
-    "tool_name",
-    "scope",
-    "topic_key",
-    "normalized_hash",
-    "revision_count",
-    "duplicate_count",
-    "last_seen_at",
-)
+_ENGRAM_PLACED = ("id", "sync_id", "session_id", "type", "title", "content", "project", "created_at", "updated_at")
 
 
 def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
@@ -267,13 +249,17 @@ def _engram_observation(row: Values, name: str) -> Item:
         updated_at=time_in(row, "updated_at"),
         origin=filled({"system": ENGRAM, "id": number or row.get("id"), "file": name}),
         details={
-            "metadata": filled({key: row.get(key) for key in _ENGRAM_KEPT}),
+            "metadata": other_members(row, *_ENGRAM_PLACED),
             **({"has_own_id": True} if number else {}),
         },
     )
 
 
 _BOTH_WAYS = {"related", "contradicts"}
+_SERVICE_PLACED = (
+    *("id", "content", "content_hash", "memory_type", "tags", "created_at", "created_at_iso", "updated_at"),
+    *("updated_at_iso", "store", "metadata", "version", "parent_id", "confidence", "superseded_by"),
+)
 
 
 def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
@@ -305,7 +291,11 @@ def _service_memory(row: Values, name: str) -> Iterator[Item]:
         updated_at=time_in(row, "updated_at", "updated_at_iso"),
         origin=filled({"system": MEMORY_SERVICE, "id": digest, "file": name, "store": text_of(row, "store")}),
         details={
-            "metadata": {**metadata, **filled({"version": row.get("version"), "parent": row.get("parent_id")})},
+            "metadata": {
+                **other_members(row, *_SERVICE_PLACED),
+                **metadata,
+                **filled({"version": row.get("version"), "parent": row.get("parent_id")}),
+            },
             "confidence": share_in(row.get("confidence")),
             "status": "superseded" if newer else "active",
             "superseded_by": _service_key(newer) if newer else None,
@@ -337,7 +327,11 @@ def _service_key(digest: str) -> str:
 
 
 _MEM0_TEXTS = ("memory", "text", "data", "content")
-_SCOPES = ("user_id", "agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
+_MEM0_CREATED, _MEM0_UPDATED = ("created_at", "createdAt", "timestamp"), ("updated_at", "updatedAt")
+_MEM0_PLACED = (
+    *(*_MEM0_TEXTS, *_MEM0_CREATED, *_MEM0_UPDATED, "id", "hash", "metadata", "category", "type", "categories", "tags"),
+    *("expiration_date", "text_lemmatized"),
+)
 _SET_ASIDE = {"archived", "paused"}
 _NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
@@ -356,16 +350,16 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
 def _mem0_memory(row: Values, name: str) -> Record:
     text = text_of(row, *_MEM0_TEXTS)
     number = text_of(row, "id", "hash") or text
-    metadata = {**mapping_in(row.get("metadata")), **filled({key: row.get(key) for key in _SCOPES})}
+    metadata = {**mapping_in(row.get("metadata")), **other_members(row, *_MEM0_PLACED)}
     return Record(
         "brain",
         "memory",
         f"{MEM0}:{number}",
         text,
-        category=clean_line(str(metadata.get("category") or ""), 100),
-        tags=tags_of(row.get("categories")),
-        created_at=time_in(row, "created_at"),
-        updated_at=time_in(row, "updated_at"),
+        category=clean_line(str(metadata.get("category") or text_of(row, "category", "type")), 100),
+        tags=tags_of(row.get("categories"), row.get("tags")),
+        created_at=time_in(row, *_MEM0_CREATED),
+        updated_at=time_in(row, *_MEM0_UPDATED),
         origin=filled({"system": MEM0, "id": text_of(row, "id"), "hash": text_of(row, "hash"), "file": name}),
         details={
             "metadata": metadata,

@@ -21,7 +21,8 @@ _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, 
 _COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 REDACTED, SECRET = "[redacted]", "a password or key"
-_OPEN, _CLOSE = "<private>", "</private>"
+_LEAST_VECTOR = 16  # numbers of a list
+PRIVATE, _CLOSE = "<private>", "</private>"
 
 Values = Mapping[str, Any]
 
@@ -135,13 +136,27 @@ def filled(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", (), [], {})}
 
 
+def other_members(values: Values, *known: str) -> dict[str, Any]:
+    """Return the members of a row that have no place of their own in a memory, without vectors."""
+    return {
+        name: value
+        for name, value in filled(values).items()
+        if name not in known and not _is_vector(value) and isinstance(value, str | int | float | list | dict)
+    }
+
+
+def _is_vector(value: object) -> bool:
+    numbers = list_in(value)
+    return len(numbers) >= _LEAST_VECTOR and all(isinstance(number, int | float) for number in numbers)
+
+
 def without_private(text: str) -> str:
     """Return the text without passages between <private> and </private>; without an end, they go on to the end."""
-    if _OPEN not in text:
+    if PRIVATE not in text:
         return text
     parts: list[str] = []
     at = 0
-    while (start := text.find(_OPEN, at)) >= 0:
+    while (start := text.find(PRIVATE, at)) >= 0:
         parts.append(text[at:start])
         end = text.find(_CLOSE, start)
         at = len(text) if end < 0 else end + len(_CLOSE)

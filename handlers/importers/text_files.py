@@ -1,7 +1,6 @@
 """Reads the files of a source: text without a link on the way, folders in a fixed order, all within bounds."""
 
 import os
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +10,14 @@ from handlers.importers.records import LeftOut, damaged, left_out, shown, utc_of
 from kernel.core.checkout import HARD_LINK, LINK, Refused, main_worktree, open_file
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
+from kernel.memories.json_rows import encoding_of_16_bits
 
 MAX_FILES = 100_000
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
 _SURROGATE = regex(r"[\ud800-\udfff]")  # they stand for bytes of a name that are no UTF-8
-_SKIPPED_FOLDERS = {".git", ".obsidian", ".trash", "node_modules", ".venv", "__pycache__"}
+_TRASH = ".trash"
+_SKIPPED_FOLDERS = {".git", ".obsidian", "node_modules", ".venv", "__pycache__"}
 
 
 class TextFile(NamedTuple):
@@ -88,11 +89,11 @@ def _text(file: BinaryIO, name: str) -> TextFile:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Return UTF-8 text, or UTF-16 with a byte order mark; raises Fault naming the byte that is none."""
+    """Return UTF-8 or UTF-16 text; raises Fault naming the byte that is none."""
     if len(data) > MAX_TEXT_BYTES:
         raise damaged(name, f"has more than {MAX_TEXT_BYTES >> 20} MB of text")
     try:
-        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+        text = data.decode(encoding_of_16_bits(data) or "utf-8-sig")
     except UnicodeDecodeError as error:
         raise damaged(name, f"is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
     if "\0" in text:
@@ -100,14 +101,17 @@ def decoded(data: bytes, name: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
-    """Yield the names of the files with any of these endings, in order, and a LeftOut for every other entry."""
+def files_below(folder: Path, *suffixes: str, others: str = "") -> Iterator[str | LeftOut]:
+    """Yield the names of the files with any of these endings, in order, and a LeftOut for every other entry.
+
+    Files with other endings are left out for the reason `others`; without it, they are passed over.
+    """
     count = 0
     waiting = [(folder, "")]
     while waiting:
         here, prefix = waiting.pop()
         folders: list[tuple[Path, str]] = []
-        for file in _in_folder(here, prefix, suffixes):
+        for file in _in_folder(here, prefix, suffixes, others):
             if isinstance(file, Path):
                 folders.append((file, f"{prefix}{file.name}/"))
                 continue
@@ -118,7 +122,7 @@ def files_below(folder: Path, *suffixes: str) -> Iterator[str | LeftOut]:
         waiting += reversed([below for below in folders if below[1].count("/") <= _MAX_DEPTH])
 
 
-def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator[Path | str | LeftOut]:
+def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...], others: str) -> Iterator[Path | str | LeftOut]:
     """Yield the folders in a folder, the names of its files, and its other entries."""
     try:
         entries = _entries(folder)
@@ -127,14 +131,22 @@ def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...]) -> Iterator
         return
     for entry in (entry for entry in entries if entry.name not in _SKIPPED_FOLDERS):
         name = f"{prefix}{entry.name}"
-        if _SURROGATE.search(entry.name):
-            yield left_out(damaged(name, "has a name that is no text"))
-        elif _is_link(entry):
-            yield LeftOut(LINK, name)
+        if refusal := _refusal(entry, name):
+            yield refusal
         elif entry.is_dir(follow_symlinks=False):
             yield folder / entry.name
         elif entry.name.lower().endswith(suffixes):
             yield _ordinary(entry, name)
+        elif others and not entry.name.startswith("."):
+            yield LeftOut(others, name)
+
+
+def _refusal(entry: os.DirEntry[str], name: str) -> LeftOut | None:
+    if entry.name == _TRASH:
+        return LeftOut("deleted there", name)
+    if _SURROGATE.search(entry.name):
+        return left_out(damaged(name, "has a name that is no text"))
+    return LeftOut(LINK, name) if _is_link(entry) else None
 
 
 def names_below(folder: Path, *suffixes: str) -> Iterator[str]:
@@ -155,7 +167,7 @@ def _ordinary(entry: os.DirEntry[str], name: str) -> str | LeftOut:
 def is_own_folder(entry: os.DirEntry[str]) -> bool:
     """Tell whether an entry is a folder to look into: no link, and none of tools."""
     is_folder = entry.is_dir(follow_symlinks=False) and not _is_link(entry)
-    return is_folder and entry.name not in _SKIPPED_FOLDERS and not _SURROGATE.search(entry.name)
+    return is_folder and entry.name not in {*_SKIPPED_FOLDERS, _TRASH} and not _SURROGATE.search(entry.name)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -22,7 +22,6 @@ MAX_PARTS = 1_000_000  # brackets and commas of one row: each value is many time
 _CHUNK_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 20
 _MOST_WASTED = 4  # times the bytes read, in which rows were looked for in vain
-_BOMS_OF_16_BITS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
 _BLANK = re.compile(rb"[ \t\r\n\xef\xbb\xbf]*+")
 # A text that the data cuts off has the first group, what is no token the second. A line end in a text is that of a line
@@ -65,9 +64,18 @@ def rows(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iter
     """
     head = file.read(_HEAD_BYTES)
     file.seek(0)
-    if head.startswith(_BOMS_OF_16_BITS):
-        file = cast("IO[bytes]", codecs.EncodedFile(file, "utf-8", "utf-16", "replace"))
+    if encoding := encoding_of_16_bits(head):
+        file = cast("IO[bytes]", codecs.EncodedFile(file, "utf-8", encoding, "replace"))
+        head = head.decode(encoding, "replace").encode()
     yield from (lines if _is_by_lines(head, members) else elements)(file, name, members)
+
+
+def encoding_of_16_bits(head: bytes) -> str:
+    """Return the encoding of a text with 16 bits a character: by its mark, else by its first two; empty for another."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    zeros = [at for at, byte in enumerate(head[:4]) if not byte]
+    return "utf-16-le" if zeros == [1, 3] else "utf-16-be" if zeros == [0, 2] else ""
 
 
 def _is_by_lines(head: bytes, members: Collection[str]) -> bool:

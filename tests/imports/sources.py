@@ -306,7 +306,7 @@ SOURCES: Mapping[str, Given] = {
     "chatgpt": Given(
         zip_file("export.zip", {"conversations.json": CHATGPT, "user.json": {}}),
         "chatgpt",
-        {"memories": 1, "already there": 0, "left out": 2},
+        {"memories": 1, "already there": 0, "left out": 4},
     ),
     "claude": Given(
         zip_file("data.zip", {"conversations.json": CLAUDE, "projects.json": CLAUDE_PROJECTS}),
@@ -324,7 +324,7 @@ SOURCES: Mapping[str, Given] = {
     "claude-code session": Given(
         lambda folder: text_files("s", {"s9.jsonl": SESSION})(folder) / "s9.jsonl",
         "claude-code",
-        {"memories": 1, **ZERO},
+        {"memories": 1, "already there": 0, "left out": 2},
     ),
     "codex": Given(text_files("memories", CODEX), "codex", {"notes": 2, "already there": 0, "left out": 1}),
     "rules": Given(text_files("web", RULES), "rules", {"guidelines": 5, **ZERO}),

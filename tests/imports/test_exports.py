@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.imports.harness import Shell
-from tests.imports.sources import json_file, zip_file
+from tests.imports.sources import json_file, written, zip_file
 
 
 def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
@@ -261,7 +261,10 @@ def test_claude_keeps_blocks_images_memories_and_instructions(shell: Shell, tmp_
         "users.json": [{"uuid": "a1"}],
     }
     done = shell.bring(zip_file("data.zip", members)(tmp_path))
-    assert done["remarks"] == ["left out: 1 users.json: is no file with memories"]
+    assert done["remarks"] == [
+        "left out: 1 c1: a call of a tool, or a thought",
+        "left out: 1 users.json: is no file with memories",
+    ]
     assert contents(shell) == [
         "Question: Name three herbs.\n\nAnswer: Basil, thyme, sage.",
         "Question: (attachment: bike.png)\n\nAnswer: A red bicycle.",
@@ -277,12 +280,72 @@ def test_claude_keeps_blocks_images_memories_and_instructions(shell: Shell, tmp_
     }
 
 
+LONG = "Herbs grow in pots. " * 200
+
+
+@pytest.mark.parametrize(
+    ("file", "rows", "texts", "told"),
+    [
+        (
+            "claude",
+            {
+                "uuid": "c1",
+                "name": "Herbs",
+                "summary": "They spoke of herbs.",
+                "created_at": "2026-01-05T08:00:00Z",
+                "chat_messages": [
+                    {"sender": "human", "text": LONG, "attachments": [{"file_name": "a", "extracted_content": "b"}]},
+                    {"sender": "assistant", "text": "Yes.", "content": [{"type": "thinking", "thinking": "Hm."}] * 2},
+                ],
+            },
+            ["They spoke of herbs."],
+            [
+                "left out: 1 Herbs, exchange 1: the rest of a text of more than 2,000 characters",
+                "left out: 1 a: the content of an attachment",
+                "left out: 2 Herbs, 1 more: a call of a tool, or a thought",
+            ],
+        ),
+        (
+            "chatgpt",
+            {
+                "title": "Herbs",
+                "id": "c1",
+                "current_node": "d",
+                "mapping": {
+                    name: {"parent": parent, "message": {"author": {"role": role}, **more}}
+                    for name, parent, role, more in [
+                        ("a", None, "user", {"content": {"parts": ["Which herbs?"]}}),
+                        ("b", "a", "assistant", {"content": {"content_type": "thoughts", "thoughts": [{"a": "b"}]}}),
+                        ("c", "b", "assistant", {"recipient": "bio", "content": {"parts": ["User likes herbs."]}}),
+                        ("d", "c", "assistant", {"content": {"parts": ["Basil."]}}),
+                        ("x", "a", "assistant", {"content": {"parts": ["Parsley."]}}),
+                        ("y", "x", "user", {"content": {"parts": ["No."]}}),
+                    ]
+                },
+            },
+            [],
+            [
+                "left out: 2 Herbs, 1 more: hidden, or of a tool",
+                "left out: 2 Herbs, 1 more: of a branch that was given up",
+            ],
+        ),
+    ],
+)
+def test_what_an_exchange_does_not_hold_is_told(
+    file: str, rows: dict[str, Any], texts: list[str], told: list[str], shell: Shell, tmp_path: Path
+) -> None:
+    path = json_file("conversations.json", [rows])(tmp_path)
+    done = shell.bring_kind(file, path)
+    assert sorted(done["remarks"]) == told
+    assert contents(shell)[1:] == texts
+
+
 def test_a_folder_of_an_unpacked_export_is_read_as_the_archive_is(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     json_file("conversations.json", CLAUDE)(tmp_path / "export")
     json_file("memories.json", MEMORIES)(tmp_path / "export")
     done = shell.bring(tmp_path / "export")
-    assert (done["kind"], done["counts"]) == ("claude", {"memories": 4, "notes": 2, "already there": 0, "left out": 0})
+    assert (done["kind"], done["counts"]) == ("claude", {"memories": 4, "notes": 2, "already there": 0, "left out": 1})
 
 
 def said(role: str, content: Any, **more: Any) -> str:
@@ -308,9 +371,10 @@ def test_what_no_person_has_said_in_a_session_is_left_out(shell: Shell, tmp_path
     path = tmp_path / "s1.jsonl"
     path.write_text("\n".join(lines))
     done = shell.bring(path)
-    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 8}
+    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 10}
     assert sorted(done["remarks"]) == [
         "left out: 1 a summary of the session itself",
+        "left out: 2 a call of a tool, or a thought",
         "left out: 2 said to or by a helper of the agent",
         "left out: 5 a notice of the program",
     ]
@@ -318,3 +382,34 @@ def test_what_no_person_has_said_in_a_session_is_left_out(shell: Shell, tmp_path
         "Question: Which port?\n\nAnswer: 7437.",
         "Question: (image)\n\nAnswer: A red bicycle.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "kept"),
+    [
+        (
+            "mem0",
+            {"memory": "Tea.", "context": "At work.", "vector": [0.5] * 64},
+            {"context": "At work."},
+        ),
+        ("mem0", {"memory": "Tea.", "note": "password: hunter2secret99"}, {"note": "password: [redacted]"}),
+        ("mem0", {"memory": "Tea.", "db": {"password": "hunter2secret99"}}, {"db": {"password": "[redacted]"}}),
+        (
+            "engram",
+            {"title": "", "content": "Tea.", "topic_key": "t", "mood": "calm"},
+            {"topic_key": "t", "mood": "calm"},
+        ),
+        ("claude-mem", {"type": "change", "title": "Tea", "mood": "calm"}, {"mood": "calm"}),
+        ("mcp-memory-service", {"content": "Tea.", "content_hash": "h", "mood": "calm"}, {"mood": "calm"}),
+        ("letta", {"id": "p", "text": "Tea.", "mood": "calm"}, {"mood": "calm"}),
+    ],
+)
+def test_members_without_a_place_are_kept_as_metadata(
+    kind: str, row: dict[str, Any], kept: dict[str, Any], shell: Shell, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(written(kind, [row]))
+    shell.bring_kind(kind, path)
+    (found,) = rows(shell, "brain_memory") or rows(shell, "sessions_memory")
+    metadata = json.loads(found["metadata"])
+    assert {name: value for name, value in metadata.items() if name != "from"} == kept

@@ -101,9 +101,11 @@ def test_folders_beyond_the_bounds_are_named(shell: Shell, tmp_path: Path, monke
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le"])
-def test_rules_are_read_in_each_encoding_that_editors_write(encoding: str, shell: Shell, tmp_path: Path) -> None:
-    mark = "\ufeff" if encoding.startswith("utf-16-") else ""
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be", "utf-16-le"])
+def test_rules_are_read_in_each_encoding_that_editors_write(
+    encoding: str, mark: str, shell: Shell, tmp_path: Path
+) -> None:
     (tmp_path / "CLAUDE.md").write_bytes(f"{mark}# Never\r\n\r\n## Köln 🍵\r\nUse tabs.\r\n".encode(encoding))
     assert shell.bring(tmp_path / "CLAUDE.md")["counts"] == {"guidelines": 1, **ZERO}
     assert [row["name"] for row in rows(shell, "scopes_entry")] == ["CLAUDE.md: Never > Köln 🍵"]

@@ -116,3 +116,26 @@ def test_front_matter_that_has_no_place_of_its_own_is_kept_as_text(
     shell.bring(text_files("vault", {**OBSIDIAN, "N.md": f"---\n{line}\n---\nBody.\n"})(tmp_path))
     (note,) = rows(shell, "brain_note")
     assert json.loads(note["key_points"]) == ["source: obsidian N.md", point]
+
+
+PAGE = "---\ntype: table\n---\nA row an order.\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({"index.md": "# Tables\n\n* [Orders](orders.md)\n", "orders.md": PAGE}, "okf"),
+        ({"orders.md": f"---\nokf_version: '0.2'\n{PAGE[4:]}"}, "okf"),
+        ({"index.md": "# Tables\n", "orders.md": PAGE, "other.md": "No type.\n"}, "obsidian"),
+        ({".obsidian/app.json": "{}", "index.md": "# Tables\n", "orders.md": PAGE}, "obsidian"),
+        ({"index.md": "# Tables\n", "orders.md": PAGE.replace("---\nA", "permalink: orders\n---\nA")}, "basic-memory"),
+    ],
+)
+def test_a_folder_says_what_it_is(files: dict[str, str], kind: str, shell: Shell, tmp_path: Path) -> None:
+    assert shell.bring(text_files("folder", files)(tmp_path))["kind"] == kind
+
+
+def test_files_that_are_no_pages_are_named(shell: Shell, tmp_path: Path) -> None:
+    files = {".obsidian/app.json": "{}", ".trash/Old.md": "Gone.\n", "A.md": "Text.\n", "img/a.png": "-", ".x": "-"}
+    done = shell.bring(text_files("vault", files)(tmp_path))
+    assert done["remarks"] == ["left out: 1 .trash: deleted there", "left out: 1 img/a.png: is no Markdown file"]

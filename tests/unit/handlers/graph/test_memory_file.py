@@ -80,6 +80,7 @@ ADA, KNOWS = (
     {"type": "relation", "from": "Ada", "to": "Bob", "relationType": "knows"},
 )
 GOOD = "\n".join(json.dumps(row, separators=(",", ":")) for row in (ADA, KNOWS))
+GRAPH = {"entities": [ADA], "relations": [KNOWS]}
 FORMS = {
     "lines": GOOD,
     "list": json.dumps([ADA, KNOWS]),
@@ -89,7 +90,10 @@ FORMS = {
     "byte order mark": f"\ufeff{GOOD}",
     "mark of a fork": '{"type":"_aim","source":"mcp-knowledge-graph"}\n' + GOOD,
     "read_graph": json.dumps({"entities": [{**ADA, "type": None}], "relations": [{**KNOWS, "type": None}]}),
-    "indented read_graph": json.dumps({"entities": [ADA], "relations": [KNOWS]}, indent=2),
+    "a result of read_graph": json.dumps({"content": [{"type": "text", "text": json.dumps(GRAPH, indent=2)}]}),
+    "a response to read_graph": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": GRAPH}}),
+    "parts of read_graph": json.dumps([{"type": "text", "text": json.dumps(GRAPH)}], indent=2),
+    "indented read_graph": json.dumps(GRAPH, indent=2),
     "without types": GOOD.replace('"type":"entity",', "").replace('"type":"relation",', ""),
     "observations with times": GOOD.replace('"likes tea"', '{"content":"likes tea","timestamp":"2025-01-01"}'),
 }
