@@ -301,6 +301,25 @@ COMMANDS: Mapping[str, Command] = {
             *_listening("to listen on"),
         ),
     ),
+    "expose": Command(
+        "expose_command:run",
+        (
+            *_STORE,
+            _option(
+                "--host",
+                "name by which other devices reach the server; without it the state is shown",
+                "NAME",
+                dest="name",
+            ),
+            _names("--proxy", "address of a proxy whose X-Forwarded-For counts (127.0.0.1)", "ADDRESS"),
+            _flag("--off", "remove the name"),
+            _option(
+                "--port",
+                f"port of the server (PORT, {config.DEFAULT_PORT})",
+                type=_number(0, 65535, "a port: a number"),
+            ),
+        ),
+    ),
     "service": Command(
         "service:run",
         (

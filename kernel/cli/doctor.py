@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -58,7 +59,7 @@ _ok, _hint, _wrong = partial(Finding, "ok", remedy=""), partial(Finding, "hint")
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
-    checks = (sqlite, folder, settings, database, model, disk, backups, server, access)
+    checks = (sqlite, folder, settings, database, model, disk, backups, server, access, address)
     status = 0
     for check in (*checks, partial(clients, platform=platform)):
         for grade, subject, detail, remedy in map(msgspec.structs.astuple, check(config)):
@@ -254,6 +255,36 @@ def access(config: Config) -> Iterator[Finding]:
         yield _hint("keys", f"anyone who can reach {config.host} can read and write", "unset QUIPU_OPEN")
     else:
         yield _wrong("keys", f"a server on {config.host} needs keys to start", "`quipu key create`")
+
+
+def address(config: Config) -> Iterator[Finding]:
+    """Check the public address, if there is one: the name, TLS, keys, the proxy, and the server that runs."""
+    if not config.public:
+        return
+    parts = urlsplit(config.public)
+    name, problems = parts.hostname or "", list[Finding]()
+    wrong, hint = partial(_wrong, "public address"), partial(_hint, "public address")
+    if not {name, "*"} & {host.lower() for host in config.allowed_hosts} and not on_loopback(name):
+        problems.append(wrong(f"requests for {name} are refused", f"`quipu expose --host {name}`"))
+    keys: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
+    if not keys and not config.oauth:
+        problems.append(wrong("behind a proxy everybody is local, and no key is needed", "`quipu key create`"))
+    if parts.scheme == "http" and not on_loopback(name):
+        problems.append(hint(f"{config.public} has no TLS: keys cross the network as they are", "use https"))
+    if not config.proxies and not on_loopback(name):
+        problems.append(hint("all clients share the limits of the proxy", "name it in QUIPU_PROXIES"))
+    if _refuses(config, name):
+        problems.append(wrong(f"the server that runs does not know the name {name}", "start it again"))
+    yield from problems or [_ok("public address", f"{config.public}, where clients log in at /mcp")]
+
+
+def _refuses(config: Config, name: str) -> bool:
+    """Return whether a server that runs here refuses requests for a name."""
+    try:
+        response = probe.handshake(f"http://{probe.authority_of(config)}/mcp", host=name)
+    except OSError:
+        return False
+    return response is not None and response.status == 421
 
 
 def clients(config: Config, platform: str) -> Iterator[Finding]:

@@ -69,6 +69,12 @@ Serves MCP and plain JSON over HTTP until it is interrupted.
   quipu serve --port 8080 --data ~/memories
   quipu serve --backup-to ~/backups
 
+expose: let other devices reach the server by a name
+Stores the name behind which a proxy or a tunnel with TLS leads here, and prints what is to be done.
+  quipu expose --host memory.example
+  quipu expose
+  quipu expose --off
+
 service: run the server in the background
 Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.
   quipu service install

@@ -35,11 +35,14 @@ _SOCKET = regex(r"socket:\[(\d+)\]")
 
 
 class Handshake(NamedTuple):
-    """The response to `initialize`: HTTP status, and the server's name and version if the body has them."""
+    """The response to `initialize`: HTTP status, the server's name and version if the body has them, and whether a
+    client without a key can log in.
+    """
 
     status: int
     name: str = ""
     version: str = ""
+    signs_in: bool = False
 
 
 class LoginCode(msgspec.Struct, frozen=True):
@@ -62,8 +65,11 @@ class _Reply(msgspec.Struct, frozen=True):
     result: _Result = _Result()
 
 
-def handshake(url: str, key: str = "") -> Handshake | None:
-    """Send `initialize` to an address; None if nothing listens there. Raises OSError if the response is not HTTP."""
+def handshake(url: str, key: str = "", host: str = "") -> Handshake | None:
+    """Send `initialize` to an address, as if it had the name `host`; None if nothing listens there.
+
+    Raises OSError if the response is not HTTP.
+    """
     parts = urlsplit(url)
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = connect(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
@@ -71,16 +77,19 @@ def handshake(url: str, key: str = "") -> Handshake | None:
         connection.connect()
     except (OSError, ValueError):  # the latter for a host that can be no name
         return None
-    headers = {**_HEADERS, "authorization": f"Bearer {key}"} if key else _HEADERS
+    headers = {**_HEADERS, **({"authorization": f"Bearer {key}"} if key else {}), **({"host": host} if host else {})}
     try:
-        status, body = _ask(connection, "POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers)
+        status, body, challenge = _ask(
+            connection, "POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers
+        )
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(str(error)) from None
+    signs_in = "resource_metadata=" in challenge
     try:
         info = msgspec.json.decode(body, type=_Reply).result.serverInfo
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Handshake(status)
-    return Handshake(status, info.name, info.version)
+        return Handshake(status, signs_in=signs_in)
+    return Handshake(status, info.name, info.version, signs_in)
 
 
 def _ask(
@@ -89,12 +98,12 @@ def _ask(
     path: str,
     body: bytes | None = None,
     headers: Mapping[str, str] = {},
-) -> tuple[int, bytes]:
-    """Return status and body of an answer; the body is bounded, since the listener may be any program."""
+) -> tuple[int, bytes, str]:
+    """Return status, body and challenge of an answer; the body is bounded, since the listener may be any program."""
     with closing(connection):
         connection.request(method, path, body, headers)
         response = connection.getresponse()
-        return response.status, response.read(1 << 20)
+        return response.status, response.read(1 << 20), response.getheader("www-authenticate", "")
 
 
 def listening_process(port: int, proc: Path = Path("/proc")) -> str:
@@ -142,7 +151,7 @@ def check_health(host: str, port: int) -> None:
     """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
     connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)
     try:
-        status, _ = _ask(connection, "GET", "/healthz")
+        status, *_ = _ask(connection, "GET", "/healthz")
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or error
         raise Fault("busy", f"no answer on port {port}: {reason}") from None
@@ -155,7 +164,7 @@ def login_code(authority: str, key: str) -> LoginCode | None:
     connection = http.client.HTTPConnection(authority, timeout=_TIMEOUT_SECONDS)
     form = {"content-type": "application/x-www-form-urlencoded", "origin": f"http://{authority}"}
     try:
-        status, body = _ask(connection, "POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
+        status, body, _ = _ask(connection, "POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
         return msgspec.json.decode(body, type=LoginCode) if status == 200 else None
     except (OSError, http.client.HTTPException, msgspec.DecodeError, UnicodeDecodeError):
         return None

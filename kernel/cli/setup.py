@@ -139,7 +139,9 @@ def _entry(client: Client, target: Target, arguments: argparse.Namespace, config
     entry = entry_of(client, target)
     if entry is None:
         raise Fault(
-            "invalid", f"{client.title} supports only servers that it starts: use --stdio without --url and --key"
+            "invalid",
+            f"{client.title} supports only servers that it starts: use --stdio without --url and --key, or add the "
+            "address as a connector in its settings",
         )
     parts = urlsplit(target.url)
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
@@ -190,6 +192,8 @@ def _warn_of_address(target: Target, config: Config) -> None:
         return
     if response is None:
         note(f"nothing listens on {authority}: start it with `quipu serve`, or with `quipu service install` for good")
+    elif response.signs_in and not target.key:
+        note(f"{authority} asks in the browser once the client logs in; a client that cannot takes a key: --key -")
     elif response.status == _UNAUTHORIZED:
         if target.key or not api_keys.read(config.data):  # else it was printed before
             note(f"{authority} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")

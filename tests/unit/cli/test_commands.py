@@ -285,6 +285,7 @@ def test_parser_has_the_documented_commands() -> None:
         "store",
         "ui",
         "service",
+        "expose",
         "stdio",
         "check",
         "backup",

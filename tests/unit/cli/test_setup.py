@@ -153,7 +153,10 @@ def test_stdio_only_client_gets_a_command(home: Path, quipu: Quipu) -> None:
     entry = find_entry(client, file(client, home), "quipu")
     assert entry is not None
     assert (entry["command"], entry["args"][-3:]) == (sys.executable, ["stdio", "--dialect", "brain"])
-    error = "quipu: Claude Desktop supports only servers that it starts: use --stdio without --url and --key\n"
+    error = (
+        "quipu: Claude Desktop supports only servers that it starts: use --stdio without --url and --key, or add the "
+        "address as a connector in its settings\n"
+    )
     assert quipu("setup", "--client", "claude-desktop", "--key", "k") == (1, "", error)
 
 

@@ -1,0 +1,47 @@
+"""The name by which other devices reach a server, as `quipu expose` keeps it in the data directory."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from kernel.core.config import Config
+from kernel.core.data_dir import make_private, replace
+from kernel.core.errors import Fault
+
+FILE = "expose.json"
+
+
+class Exposure(msgspec.Struct, frozen=True):
+    """The public name, and the addresses of proxies whose `X-Forwarded-For` counts."""
+
+    host: str
+    proxies: tuple[str, ...]
+
+
+def read(data: Path) -> Exposure | None:
+    """Return what is stored, None for nothing; raises Fault("invalid") if it cannot be read."""
+    try:
+        return msgspec.json.decode((data / FILE).read_bytes(), type=Exposure)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        raise Fault("invalid", f"{data / FILE} cannot be read: `quipu expose --off` removes it.") from None
+
+
+def write(data: Path, exposure: Exposure) -> None:
+    """Stores it in a file that only its owner can read."""
+    make_private(data)
+    new = data / f"{FILE}.{os.getpid()}"
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(exposure)) + b"\n")
+    new.chmod(0o600)
+    replace(new, data / FILE)
+
+
+def applied(config: Config, exposure: Exposure) -> Config:
+    """Return the configuration with a public name; what the environment says comes first."""
+    return config._replace(
+        public=config.public or f"https://{exposure.host}",
+        allowed_hosts=(*config.allowed_hosts, exposure.host),
+        proxies=config.proxies or exposure.proxies,
+    )
