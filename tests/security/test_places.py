@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 
@@ -135,6 +136,70 @@ def changed(value: Any, pool: Sequence[Any], by: random.Random) -> Any:
     return by.choice(pool) if isinstance(value, str) and by.random() < 0.6 else value
 
 
+COMMANDS: Mapping[str, Mapping[str, Any]] = {
+    "recall": {"query": "plan", "limit": 50},
+    "list": {"limit": 50},
+    "show": {"id": "ID"},
+    "history": {"id": "ID"},
+    "add": {"text": "The plan is new.", "dialect": "DIALECT", "name": "AREA/new"},
+    "edit": {"id": "ID", "text": "The plan is edited."},
+    "forget": {"id": "ID"},
+    "erasable": {"about": "plan"},
+    "erase": {"ids": ["ID"]},
+    "undo": {"call": 3},
+    "witness": {"project": "AREA", "seen": []},
+    "stats": {},
+}
+FORMS_OF_PAGES = ("edit", "forget", "undo", "export", "export-selected", "release", "confirm", "erase", "add", "backup")
+SHOWN = (
+    "ui/audit.csv",
+    "openapi.json",
+    "tools",
+    "metrics",
+    "ui/new",
+    "ui/import",
+    "ui/overview.json",
+    "ui/review.json",
+)
+
+
+def filled_in(value: Any, words: Mapping[str, str]) -> Any:
+    """The same arguments with words for their names in capitals."""
+    if isinstance(value, dict):
+        return {name: filled_in(each, words) for name, each in value.items()}
+    if isinstance(value, list):
+        return [filled_in(each, words) for each in value]
+    for name, word in words.items():
+        value = value.replace(name, word) if isinstance(value, str) else value
+    return value
+
+
+def asked_elsewhere(town: Town, secret: str, allowed: frozenset[str], by: random.Random) -> tuple[str, bytes]:
+    """One random request beside the tools: a command for memories, a form, or another page."""
+    area = by.choice(sorted({*AREAS} - allowed))  # nothing of its own is deleted: other calls look for it
+    ids = (f"paths/{area}/plan", f"brain:{area}/{by.choice(town.ids[area])}", f"sessions/{by.choice(town.ids[area])}")
+    words = {"ID": by.choice(ids), "AREA": area, "DIALECT": by.choice(list(FORMS))}
+    match by.randrange(3):
+        case 0:
+            name = by.choice(list(COMMANDS))
+            body = json.dumps(filled_in(COMMANDS[name], words)).encode()
+            headers = {"content-type": "application/json", "idempotency-key": f"k{by.randrange(9)}"}
+            path = f"/memories/{name}?as={by.choice(['json', 'text'])}"
+            return f"{path} {body!r}", town.house.ask("POST", path, secret, body, headers).body
+        case 1:
+            name = by.choice(FORMS_OF_PAGES)
+            fields = {"id": words["ID"], "ids": words["ID"], "text": "x", "call": "3", "about": "plan", "space": area}
+            headers = {
+                "content-type": "application/x-www-form-urlencoded",
+                "origin": f"http://127.0.0.1:{town.house.port}",
+            }
+            path = f"/ui/do/{name}"
+            return f"{path} {fields}", town.house.ask("POST", path, secret, urlencode(fields).encode(), headers).body
+        case _:
+            path = by.choice((*SHOWN, f"ui/memory.json?id={words['ID']}", "ui/search.json?q=plan", "ui/timeline.json"))
+            return f"/{path}", town.house.ask("GET", f"/{path}", secret).body
+
+
 def asked(town: Town, secret: str, by: random.Random) -> tuple[str, bytes]:
     """One random request of a key: its description and the answer."""
     area = by.choice(AREAS)
@@ -210,7 +275,10 @@ def test_no_answer_holds_a_word_of_a_place_that_was_not_granted(
     for _ in range(times):
         name = by.choice(list(town.keys))
         secret, allowed = town.keys[name]
-        request, body = asked(town, secret, by)
+        if by.randrange(4):
+            request, body = asked(town, secret, by)
+        else:
+            request, body = asked_elsewhere(town, secret, allowed, by)
         words = {word for word in everything if word.encode() in body}
         seen[name] += bool(words)
         if words - set(map(canary, allowed)):
@@ -314,6 +382,26 @@ def test_a_memory_elsewhere_is_as_one_that_never_was(town: Town, tool: str, argu
 
     for key in ("dnd/plan", "dnd", *town.ids["dnd"]):
         assert answers(key) == answers("absent" + key), key
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("save_memory", {"db": "{}", "content": "x", "category": "decision"}),
+        ("recall", {"query": "plan", "spaces": ["brain:{}"]}),
+        ("recall", {"query": "plan", "scope": "{}"}),
+        ("read_memory", {"path": "{}/plan"}),
+        ("memory", {"command": "view", "path": "/memories/{}/plan.txt"}),
+        ("remember", {"content": "x", "session_id": "{}"}),
+        ("memory_project", {"action": "get", "id": "{}"}),
+        ("memory_tag", {"action": "attach", "entryType": "knowledge", "entryId": "{}", "tagName": "x"}),
+    ],
+)
+def test_a_misspelt_name_proposes_none_of_another_place(town: Town, tool: str, arguments: Mapping[str, Any]) -> None:
+    for misspelt, name in (("therap", "therapy"), ("hlgg", "'hlg'"), ("dndd", "'dnd'")):
+        given = json.loads(json.dumps(arguments).replace("{}", misspelt))
+        _, body = told(town, "reads all of core", tool, **given)
+        assert name not in body.replace(misspelt, "")
 
 
 def test_a_recall_sees_its_places_alone_and_those_in_full(town: Town) -> None:
