@@ -71,6 +71,7 @@ def _listed(words: list[str]) -> str:
 
 MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # by words, if there are no vectors; not measured
+_OTHERS_APART = 0.1  # in a transformer's vectors two names lie farther apart than in the sum of their words
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
@@ -209,7 +210,7 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     """
     # The partition holds active memories only, so archived memories cannot take the place of a duplicate.
     hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
-    near = [*_near(tx, hits), *_beginning_alike(tx, request, hits)]
+    near = _similar_hits(tx, request, hits)
     distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in near}
     if index.has_model(tx) or not hits:
         which = {"db": request.db, "content": request.content, "limit": MAX_SIMILAR}
@@ -246,11 +247,20 @@ def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
 
 
-def _beginning_alike(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the memories that name another thing of the same subject, which may be far by meaning."""
-    far = {hit.id: hit for hit in hits if hit.distance is not None}
-    rows = repository.get_many(tx, request.db, [*far])
-    return [far[row.id] for row in rows if index.begins_alike(row.content, request.content)]
+def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits within the limit, those about others within a lower one, and those that name another thing of the
+    same subject, which may be far by meaning.
+    """
+    limit: float = setting(tx, DUPLICATE_DISTANCE)
+    hits_by_id = {hit.id: hit for hit in hits if hit.distance is not None}
+    rows = repository.get_many(tx, request.db, [*hits_by_id])
+
+    def is_similar(content: str, distance: float) -> bool:
+        texts = content, request.content
+        apart = _OTHERS_APART if index.are_about_others(*texts) else 0.0
+        return distance < limit - apart or index.begins_alike(*texts) or index.ends_alike(*texts)
+
+    return [hits_by_id[row.id] for row in rows if is_similar(row.content, hits_by_id[row.id].distance or 0.0)]
 
 
 def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:

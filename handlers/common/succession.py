@@ -6,6 +6,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from handlers.common.scoring import ScoredDocument
@@ -18,26 +19,31 @@ _VERSIONS = 3  # of a statement; more that are alike are a list
 _MOST_CHARS = 240  # of a statement with its name; longer texts are notes, procedures and lists
 _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
+_ADVERB = "ly"
 _TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = frozenset(
-    """age be become becomes belong belongs book booked called change changed changes choose chosen come comes
-    cost costs current currently date day days deploy deployed deploys drink drinks drive drives eat eats end
-    ends expire expires favorite favourite get gets give given go goes happen happens has have held hold holds
-    host hosted hosts keep keeps kept lead leads like likes live lives located long made make makes many meet
-    meets month move moved moves much name named need needs now number often own owns paid pay pays place
-    planned play plays prefer prefers price put reach runs run running say says scheduled sit sits sleep
-    sleeps speak speaks start starts stay stays store stored supposed take takes talk talks time today travel
-    travels use used uses using value version visit wear wears week work works write written year
-    years""".split()
+    """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
+    costs current currently date day days deploy deployed deploys drink drinks drive drives eat eats end ends
+    expire expires favorite favourite get gets give given go goes happen happens has have held hold holds
+    host hosted hosts keep keeps kept lead leads like likes live lives located long made make
+    makes many meet meets migrate migrated month move moved moves much name named need needs now number often
+    own owns paid pay pays place planned play plays prefer prefers price put reach rename renamed replace
+    replaced replaces run running runs say says scheduled sit sits sleep sleeps speak speaks start starts stay
+    stays store stored supposed switch switched switches take takes talk talks time today transferred travel
+    travels use used uses using value version visit wear wears week work works write written year years""".split()
 )
 
 
 class _Statement(NamedTuple):
-    """A short hit, its content words, and those of the question's subjects that it holds."""
+    """A short hit, its content words in order and without numbers, and those of the question's subjects that it
+    holds.
+    """
 
     item: ScoredDocument
     text: str
+    sequence: tuple[str, ...]
+    forms: dict[str, str]  # of the content words, by their stems
     words: frozenset[str]
     subjects: frozenset[str]
 
@@ -55,13 +61,15 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     every = [_statement(tx, item, text, subjects) for item, text in zip(sequence, texts, strict=False)]
     statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
     for at, newer in enumerate(statements):
-        replaced_places = [place for place, older in enumerate(statements[:at]) if _replaces(newer, older)]
-        if replaced_places:
-            first, document = replaced_places[0], sequence[at].document
-            for place in replaced_places:
-                sequence[place] = sequence[place]._replace(newer=f"{document.space}/{document.key}")
+        first = next((place for place, older in enumerate(statements[:at]) if _replaces(newer, older)), at)
+        if first < at:
             statements.insert(first, statements.pop(at))
             sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
+    for at, older in enumerate(statements):
+        newer = next((statement for statement in statements[:at] if _replaces(statement, older)), None)
+        if newer is not None:
+            document = newer.item.document
+            sequence[at] = sequence[at]._replace(newer=f"{document.space}/{document.key}")
     return sequence
 
 
@@ -77,9 +85,10 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, subjects: set[str]) -> _
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     if not text or not subjects:
         return None
-    words = frozenset(stem for stem in index.content_words(tx, text) if not stem.isdigit() or stem in subjects)
+    forms = index.content_words(tx, text)
+    words = frozenset(stem for stem in forms if not stem.isdigit() or stem in subjects)
     about = words & subjects
-    return _Statement(item, text, words, about) if 2 * len(about) >= len(subjects) else None
+    return _Statement(item, text, tuple(forms), forms, words, about) if 2 * len(about) >= len(subjects) else None
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
@@ -87,10 +96,39 @@ def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bo
 
 
 def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
-    if newer is None or not older.subjects <= newer.subjects:
+    if newer is None or _is_about_another(newer.sequence, older.sequence) or _is_about_part(newer, older):
         return False
+    if not older.subjects <= newer.subjects:
+        values = {*older.sequence} - older.subjects  # "moved from X to Y" names all that the older statement says
+        return bool(values) and values <= {*newer.sequence}
     share = 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
     return share or index.begins_alike(newer.text, older.text)
+
+
+def _is_about_another(left: Sequence[str], right: Sequence[str]) -> bool:
+    """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
+    Paris office opens at 9" do: another subject with another value.
+    """
+    if len(left) != len(right):
+        return False
+    same = [one == other for one, other in zip(left, right, strict=True)]
+    return any(same) and not same[0] and not same[-1]
+
+
+def _is_about_part(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a noun follows the subject that the older statement has bare, as in "The cello was made in 1890"
+    and "The cello case was made in 2015", or "Ann's brother".
+    """
+    after = dict(pairwise(older.sequence))
+    triples = zip(newer.sequence, newer.sequence[1:], newer.sequence[2:], strict=False)
+    nouns = [
+        (newer.forms[subject], newer.forms[noun])
+        for subject, noun, following in triples
+        if after.get(subject) == following and subject in older.subjects and noun not in older.sequence
+    ]
+    text = newer.text.lower().replace("'s ", " ").replace("’s ", " ")
+    nouns = [(subject, noun) for subject, noun in nouns if noun not in _RELATIONS and not noun.endswith(_ADVERB)]
+    return any(f"{subject} {noun}" in text for subject, noun in nouns)
 
 
 def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:

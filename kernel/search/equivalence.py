@@ -99,6 +99,26 @@ def begins_alike(left: str, right: str) -> bool:
     )
 
 
+def ends_alike(left: str, right: str) -> bool:
+    """Return whether two statements differ in the name at their beginning alone, as "Ann leads the team" and "Bob leads
+    the team" do.
+    """
+    first, second = _WORD.findall(left), _WORD.findall(right)
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    alike = [word for word, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    names = first[: -len(alike)] + second[: -len(alike)] if alike else []
+    return (
+        _LEAST_ALIKE <= len(alike) < min(len(first), len(second))
+        and all(name[0].isupper() for name in names)
+        and not STOP_WORDS.issuperset(map(str.lower, alike))
+    )
+
+
+def are_about_others(left: str, right: str) -> bool:
+    """Return whether each of two texts has names that the other lacks, and none that both have."""
+    return _differ_in_names(left, right) and _names(left).names.isdisjoint(_names(right).names)
+
+
 def _first_word(text: str) -> str:
     word = _WORD.search(text)
     return word[0].lower() if word else ""

@@ -20,7 +20,7 @@ from kernel.search.documents import (
     newest,
     prefilter,
 )
-from kernel.search.equivalence import begins_alike, is_common, is_negated, says_the_same
+from kernel.search.equivalence import are_about_others, begins_alike, ends_alike, is_common, is_negated, says_the_same
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
@@ -66,6 +66,7 @@ __all__ = [
     "Verdict",
     "Weights",
     "Within",
+    "are_about_others",
     "begins_alike",
     "character_pairs",
     "clear",
@@ -78,6 +79,7 @@ __all__ = [
     "documents",
     "drop",
     "drop_scope",
+    "ends_alike",
     "find",
     "fuse",
     "has_model",

@@ -2,7 +2,8 @@
 
 The pairs are stored over HTTP, all older ones first, then each question is asked. Of a control the older statement
 answers, and the newer one is about another subject. succession.txt was in sight while the rule was chosen; every second
-of its lines was for choosing. changes.txt was written after the rule, by wordings, and judges it.
+of its lines was for choosing. changes.txt was written after the rule, by wordings; corrections.txt after that, in other
+domains and languages: its first half was judged once, then the rules were mended, and its second half was judged once.
 """
 
 import tempfile
@@ -13,6 +14,11 @@ from loadtests.lib.servers import quipu, table
 from loadtests.quality.mcp_client import Caller
 
 _FOLDER = Path(__file__).parent
+_SETS = (
+    ("succession.txt", ("choosing", "judging")),
+    ("changes.txt", ("judging",)),
+    ("corrections.txt", ("judging",)),
+)
 
 
 class Pair(NamedTuple):
@@ -21,7 +27,7 @@ class Pair(NamedTuple):
     kind: str
     older: str
     newer: str
-    question: str
+    question: str = ""
 
 
 def pairs(name: str) -> list[Pair]:
@@ -33,7 +39,7 @@ def pairs(name: str) -> list[Pair]:
 def main() -> None:
     """Store, ask, and print a row for each kind of each file, and each half of the first."""
     rows: list[tuple[str, ...]] = []
-    for name, halves in (("succession.txt", ("choosing", "judging")), ("changes.txt", ("judging",))):
+    for name, halves in _SETS:
         with tempfile.TemporaryDirectory() as data, quipu(Path(data)) as server:
             caller = Caller(server.port)
             rows += [(name, *row) for row in _judged(caller, pairs(name), halves)]

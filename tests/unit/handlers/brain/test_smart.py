@@ -82,6 +82,7 @@ def test_the_same_again_has_the_distance_zero(call_ok: CallOk, home: dict[str, A
     [
         ("The landlord is Herr Brandt.", "The landlord is Frau Seidel."),
         ("My dentist is Dr. Okafor on Elm Street.", "My dentist is Dr. Lindqvist on Harbour Road."),
+        ("Herr Brandt is the landlord.", "Frau Seidel is the landlord."),
         ("Feature flags are read from a YAML file.", "Feature flags are read from LaunchDarkly."),
     ],
 )
@@ -109,6 +110,15 @@ def test_a_common_beginning_that_says_nothing_of_the_subject_stops_no_write(
 ) -> None:
     call_ok("save_memory", db="core", content=stored, category="fact")
     assert call_ok("smart_save_memory", db="core", content=new, category="fact")["action"] == "added"
+
+
+@pytest.mark.parametrize(
+    ("new", "action"),
+    [("Ines supports Sevilla in football", "needs_decision"), ("Hugo supports Sevilla in football", "added")],
+)
+def test_a_fact_about_another_person_is_shown_only_if_it_is_nearer(call_ok: CallOk, new: str, action: str) -> None:
+    call_ok("save_memory", db="core", content="Ines supports Benfica in football", category="fact")
+    assert call_ok("smart_save_memory", db="core", content=new, category="fact")["action"] == action
 
 
 @pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])

@@ -17,9 +17,20 @@ PAIRS = [
     ("Ben is a vegetarian.", "Ben is no longer a vegetarian.", "is Ben a vegetarian?"),
     ("My dentist is Dr. Okafor on Elm Street.", "My dentist is Dr. Lindqvist on Harbour Road.", "who is my dentist?"),
     ("Olga is the product owner.", "Henrik is the product owner.", "who is the product owner?"),
+    # The newer statement lacks a word of the question, and names all that the older says.
+    (
+        "The newsletter is sent with Brevo.",
+        "We took the newsletter from Brevo to Listmonk.",
+        "what sends newsletters",
+    ),
+    ("The kiln moved to the annex.", "The kiln moved to the barn.", "where is the kiln?"),
 ]
 APART = [
     ("Anna lives in Lyon.", "Boris lives in Nantes.", "where does Anna live?"),
+    ("The Bern office opens at 8.", "The Basel office opens at 9.", "when does the office open?"),
+    ("The cello was made in 1890.", "The cello case was made in 2015.", "when was the cello made?"),
+    ("Ann plays the flute.", "Ann's brother plays the drums.", "what does Ann play?"),
+    ("The rye bread takes 50 minutes.", "The wheat bread takes 35 minutes.", "how long does the rye bread take?"),
     ("The red car needs tyres.", "The blue car needs brakes.", "what does the red car need?"),
     ("user: I spent 21 euros on the cello.", "user: The cello is out of tune.", "how much did the cello cost?"),
     (
@@ -57,5 +68,6 @@ def test_statements_about_other_subjects_turns_and_procedures_keep_their_order(
     ask: Ask, pair: tuple[str, str, str]
 ) -> None:
     hits = ask(*pair)
+    assert [hit for hit in hits if "older_version_of" in hit] == []
     assert hits[0]["id"] == "paths/older"
     assert not any("older_version_of" in hit for hit in hits)
