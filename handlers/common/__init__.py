@@ -89,7 +89,7 @@ DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",
     guide="Call recall first: detail=line, then the ids that matter. strength says how likely a hit answers; an"
-    " empty answer means that nothing does.",
+    " empty answer means that nothing does. A hit with stale names a file that has changed since: read that first.",
     tools=(read(recall, Hints("Recall", view=URI), permission="read"),),
     reply=reply,
     fail=fail,
