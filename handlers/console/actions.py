@@ -133,16 +133,22 @@ async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields:
 
 def selected(visit: Visit, fields: Fields) -> list[Place]:
     """Return the places of the selected memories; raises Fault if there are none."""
-    places = [place_of(visit, value) for name, value in fields.items() if name.startswith("pick")]
-    if not places:
+    return [place_of(visit, value) for value in _picked(fields)]
+
+
+def _picked(fields: Fields) -> list[str]:
+    """Return the values of the ticked boxes of a list, or the id of a page; raises Fault if there are none."""
+    values = [value for name, value in fields.items() if name == "id" or name.startswith("pick")]
+    if not values:
         raise Fault("invalid", "Nothing is selected.")
-    return places
+    return values
 
 
 async def undo_several(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
     """Undoes several calls, the last first."""
     require(visit, "Undo", Permission.write)
-    for number in sorted({_number(text) for text in fields.get("numbers", "").split()}, reverse=True):
+    numbers = fields["numbers"].split() if "numbers" in fields else _picked(fields)
+    for number in sorted({_number(text) for text in numbers}, reverse=True):
         await take_back(dispatch, visit, number)
     return Done("/ui/audit?done=undone")
 
@@ -159,18 +165,18 @@ async def undo(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
 
 
 async def release(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Releases a quarantined memory until its text changes."""
+    """Releases quarantined memories until their texts change."""
     require(visit, "Release", Permission.admin)
-    place = place_of(visit, fields.get("id", ""))
-    await write(dispatch, visit, lambda tx: quarantine.release(tx, place.id), "quarantine")
+    places = selected(visit, fields)
+    await write(dispatch, visit, lambda tx: [quarantine.release(tx, place.id) for place in places], "quarantine")
     return Done("/ui/review?done=released")
 
 
 async def confirm(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Takes the files that a memory names as they are now."""
+    """Takes the files that memories name as they are now."""
     require(visit, "Confirm", Permission.write)
-    place = place_of(visit, fields.get("id", ""))
-    await write(dispatch, visit, lambda tx: witness.confirm(tx, *place), "witness")
+    places = selected(visit, fields)
+    await write(dispatch, visit, lambda tx: witness.confirm(tx, places), "witness")
     return Done("/ui/review?done=confirmed")
 
 

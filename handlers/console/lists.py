@@ -82,7 +82,9 @@ class Review(Struct):
 
     memories: list[Held]
     next: int | None
-    stale: list[StaleMemory] = []
+    filters: dict[str, str]
+    projects: list[str]
+    stale: list[StaleMemory]
 
 
 async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeline:
@@ -164,8 +166,11 @@ def _cell(value: object) -> object:
 async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
     """Return the quarantined and the stale memories, in the dialects the caller may call."""
     below, dialects = visit.number("before", NEWEST), allowed_dialects(visit)
+    filters = {"project": project} if (project := visit.query.get("project")) else {}
     rows, stale = await read(dispatch, visit, lambda tx: (held(tx, below, dialects), _stale(tx, dialects)))
-    return Review(rows[:PAGE_ROWS], next_page(rows), stale)
+    projects = [*dict.fromkeys(memory.project for memory in stale)]
+    shown = [memory for memory in stale if not project or memory.project == project][:PAGE_ROWS]
+    return Review(rows[:PAGE_ROWS], next_page(rows), filters, projects, shown)
 
 
 def _stale(tx: Tx, dialects: list[str] | None) -> list[StaleMemory]:
@@ -175,7 +180,7 @@ def _stale(tx: Tx, dialects: list[str] | None) -> list[StaleMemory]:
         StaleMemory(project, f"{memory.space}/{memory.key}", memory.text, words)
         for (project, doc), words in places.items()
         if (memory := memories.get(doc)) and (dialects is None or memory.space.partition(":")[0] in dialects)
-    ][:PAGE_ROWS]
+    ]
 
 
 def _names(dispatch: Dispatch) -> list[str]:

@@ -101,9 +101,9 @@ def keep(tx: Tx, project: str, places: Sequence[tuple[int, str, str, int, str, s
     return len(rows)
 
 
-def confirm(tx: Tx, space: str, key: str) -> None:
-    """Takes the places that a memory names as they are now, from when a client meets them next."""
-    tx.run("kernel.witness.confirm", docs=doc_ids(tx, [(space, key)]))
+def confirm(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
+    """Takes the places that memories name as they are now, from when a client meets them next."""
+    tx.run("kernel.witness.confirm", docs=doc_ids(tx, keys))
 
 
 def sweep(tx: Tx) -> None:

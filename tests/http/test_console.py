@@ -299,7 +299,9 @@ def test_a_stale_memory_is_listed_until_it_is_confirmed(server: House) -> None:
     row = {"project": "web", "id": id_, "words": "changed since: src/a.py parse"}
     assert [{**one, "text": ""} for one in model(server, "/review")["stale"]] == [{**row, "text": ""}]
     assert "changed since: src/a.py parse" in page(server, "/ui/review")
-    assert send(server, "confirm", {"id": id_}).status == 303
+    assert model(server, "/review", project="other")["stale"] == []
+    assert send(server, "confirm", {}).status == 400
+    assert send(server, "confirm", {"pick1": id_}).status == 303
     assert model(server, "/review")["stale"] == []
 
 
@@ -501,6 +503,13 @@ def test_selected_memories_are_exported_forgotten_together_and_brought_back(serv
     assert "Undo all 2" in after
     (numbers,) = re.findall(r'name="numbers" value="([0-9 ]+)"', after)
     assert send(server, "undo-several", {"numbers": numbers}).status == 303
+    assert all(state(server, id_)["exists"] for id_ in ids)
+
+    send(server, "forget-selected", picks)
+    calls = re.findall(r'form="several" name="pick[0-9]+" value="([0-9]+)"', page(server, "/ui/audit"))
+    assert send(server, "undo-several", {}).status == 400
+    chosen = {f"pick{number}": number for number in calls[:2]}
+    assert send(server, "undo-several", chosen).status == 303
     assert all(state(server, id_)["exists"] for id_ in ids)
 
 

@@ -31,6 +31,20 @@ def fill(server: House) -> None:
     server.tool("add_memory", {"path": "inbox/mail", "content": poison})
 
 
+def outdated(server: House) -> list[str]:
+    """Memories of two projects that name a file which has changed since, as a client saw."""
+    for name in ("parser", "reader", "writer"):
+        server.tool("add_memory", {"path": f"web/{name}", "content": f"`{name}()` in src/a.py splits at blanks."})
+    headers = {"content-type": "application/json"}
+    for project, names in (("web", ("parser", "reader")), ("app", ("writer",))):
+        places = [["src/a.py", name, 0, "0123456789abcdef:::", "changed since"] for name in names]
+        seen = [[number, *place] for number in range(1, 100) for place in places]
+        server.ask(
+            "POST", "/memories/witness", body=json.dumps({"project": project, "seen": seen}).encode(), headers=headers
+        )
+    return [f"paths/web/{name}" for name in ("parser", "reader", "writer")]
+
+
 def link(server: House) -> None:
     """Two memories with a link."""
     made = [

@@ -15,7 +15,7 @@ from kernel.security import api_keys
 from tests.security.authenticated_server import House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
 from tests.support.security_console import memories_of
-from tests.support.ui_console import FOREIGN_ELEMENTS, fill
+from tests.support.ui_console import FOREIGN_ELEMENTS, fill, outdated
 from tests.ui.browser import CONTROL, DOWN, ENTER, Browser
 from tests.unit.sql.code import ROOT
 
@@ -44,6 +44,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, House
         house(Config(data=folder / "hostile", ui_calls="texts", environment=GRAPH)) as hostile,
     ):
         fill(full)
+        outdated(full)
         for text in HOSTILE:
             store_everywhere(hostile, text)
         yield {"empty": empty, "full": full, "hostile": hostile}
@@ -192,6 +193,7 @@ document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", { data
 def test_walk_with_the_keyboard_alone(
     browser: Browser, empty: House, tmp_path: Path, scripts: bool, width: int
 ) -> None:
+    outdated(empty)
     fill(empty)
     file = tmp_path / "memory.jsonl"
     file.write_text('{"type":"entity","name":"Zoe","entityType":"person","observations":["Zoe plays the cello."]}\n')
@@ -224,6 +226,17 @@ def test_walk_with_the_keyboard_alone(
     browser.wait("main", "Undo all 3")
     enter("form[action='/ui/do/undo-several'] button")
     browser.wait(".notice", "Undone.")
+
+    enter("nav a[href='/ui/review']")
+    browser.wait("h1", "Review")
+    enter(".chip[href='/ui/review?project=web']")
+    browser.wait(".chip[aria-current]", "web")
+    for number in (1, 2):
+        browser.tab_to(f"input[form=stale][name=pick{number}]")
+        browser.press(" ")
+    enter("#stale button")
+    browser.wait(".notice", "count as they are now")
+    assert browser.texts("input[form=stale] ~ .id") == ["paths/web/writer"]
 
     enter(".brand")
     browser.wait("h1", "Overview")
