@@ -1,10 +1,13 @@
 """The file of the reference memory server, one entity or relation a line: `quipu import` and `quipu export`."""
 
+import gzip
 import io
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
+from zipfile import BadZipFile, ZipFile
 
 import msgspec
 from msgspec import Struct
@@ -35,6 +38,7 @@ from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
+_UNREADABLE = (OSError, EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error)  # of archives too
 _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
 _MOST_LEVELS = 4  # of an answer: the response, its result, the list of parts, a part
@@ -72,15 +76,39 @@ _Item = _Entity | _Relation
 def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
     """Yield the items of a file with their places; the others are counted and named."""
     try:
-        with path.open("rb") as file:
-            for row in chain.from_iterable(map(_unwrapped, rows(file, members=_MEMBERS))):
+        for name, file in _files(path):
+            if file is None:
+                remarks.add(LeftOut("is no file of JSON", name))
+                continue
+            for row in chain.from_iterable(map(_unwrapped, rows(file, name, _MEMBERS))):
                 for item in _items(row):
                     if isinstance(item, LeftOut):
                         remarks.add(item)
                     elif isinstance(row, Element):
                         yield item, row.place
-    except OSError as error:
-        raise Fault("invalid", f"{shown(path.name)} cannot be read: {error.strerror}.") from None
+    except _UNREADABLE as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise Fault("invalid", f"{shown(path.name)} cannot be read: {shown(reason)}.") from None
+
+
+def _files(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yield a file, unpacked if it is compressed, or those of a ZIP archive with their names, and None for no JSON."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as unpacked:
+                yield "", cast("IO[bytes]", unpacked)
+        elif start != b"PK\3\4":
+            yield "", file
+        else:
+            with ZipFile(file) as archive:
+                for name in (name for name in archive.namelist() if not name.endswith("/")):
+                    if not name.endswith((".json", ".jsonl")):
+                        yield name, None
+                        continue
+                    with archive.open(name) as member:
+                        yield name, member
 
 
 def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:
@@ -146,15 +174,17 @@ def _hashes(texts: Iterable[str]) -> set[int]:
 def is_memory_file(path: Path) -> bool:
     """Return whether a file begins as the files of the reference memory server do, in any form that they have."""
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
+        files = (file for _, file in islice(_files(path), _MOST_LOOKED_AT) if file is not None)
+        return any(_is_of_graph(file.read(_HEAD_BYTES)) for file in files)
+    except _UNREADABLE:
         return False
+
+
+def _is_of_graph(head: bytes) -> bool:
     unwrapped = chain.from_iterable(map(_unwrapped, rows(io.BytesIO(head), members=_MEMBERS)))
     first = islice(unwrapped, _MOST_LOOKED_AT)
-    return any(mark in head for mark in _WRAPPED) or any(
-        not isinstance(item, LeftOut) for row in first for item in _items(row, strict=True)
-    )
+    is_wrapped = any(mark in head for mark in _WRAPPED)
+    return is_wrapped or any(not isinstance(item, LeftOut) for row in first for item in _items(row, strict=True))
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:

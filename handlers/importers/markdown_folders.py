@@ -136,11 +136,15 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
     yield from secrets
     title = title_of(file.name, page)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})
+    points = [
+        *_points(system, page.head),
+        *(f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items()),
+    ]
     note = Record(
         "brain",
         "note",
         f"{system}:{vault.name}/{file.name}" if vault.name else f"{system}:{file.name}",
-        page.body.strip() or text_of(page.head, "description"),
+        page.body.strip() or text_of(page.head, "description") or "\n".join(points),
         title=title,
         category=file.name.rpartition("/")[0],
         tags=tags_of(_tags(system, page)),
@@ -151,10 +155,7 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
             "root": vault.root,
             "note_type": text_of(page.head, "type") or text_of(mapping_in(page.head.get("metadata")), "type"),
             "summary": text_of(page.head, "description"),
-            "points": [
-                *_points(system, page.head),
-                *(f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items()),
-            ],
+            "points": points,
         },
     )
     yield note

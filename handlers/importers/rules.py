@@ -183,7 +183,9 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
         guidelines = [*_guidelines(file, page, sections, owner, prefix)]
         yield from guidelines
         yield _parts(file, owner, guidelines)
-        imports = _imported(here, sections) if here.depth < _MAX_IMPORTS_DEPTH else ()
+        imports = [*_imported(here, sections)] if here.depth < _MAX_IMPORTS_DEPTH else []
+        if not guidelines and not imports:
+            yield LeftOut("empty", file.name)
         for there in imports:
             if there.name not in names:
                 names.add(there.name)

@@ -109,3 +109,8 @@ def test_rules_are_read_in_each_encoding_that_editors_write(
     (tmp_path / "CLAUDE.md").write_bytes(f"{mark}# Never\r\n\r\n## Köln 🍵\r\nUse tabs.\r\n".encode(encoding))
     assert shell.bring(tmp_path / "CLAUDE.md")["counts"] == {"guidelines": 1, **ZERO}
     assert [row["name"] for row in rows(shell, "scopes_entry")] == ["CLAUDE.md: Never > Köln 🍵"]
+
+
+def test_a_rules_file_without_text_is_named(shell: Shell, tmp_path: Path) -> None:
+    done = shell.bring(text_files("web", {"AGENTS.md": "# Style\n", "CLAUDE.md": "Use tabs.\n"})(tmp_path))
+    assert done["remarks"] == ["left out: 1 AGENTS.md: empty"]

@@ -139,3 +139,8 @@ def test_files_that_are_no_pages_are_named(shell: Shell, tmp_path: Path) -> None
     files = {".obsidian/app.json": "{}", ".trash/Old.md": "Gone.\n", "A.md": "Text.\n", "img/a.png": "-", ".x": "-"}
     done = shell.bring(text_files("vault", files)(tmp_path))
     assert done["remarks"] == ["left out: 1 .trash: deleted there", "left out: 1 img/a.png: is no Markdown file"]
+
+
+def test_a_note_of_properties_alone_holds_them(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(text_files("vault", {**OBSIDIAN, "A.md": "---\nauthor: Ada\nyear: 1843\n---\n"})(tmp_path))
+    assert [row["content"] for row in rows(shell, "brain_note")] == ["author: Ada\nyear: 1843"]

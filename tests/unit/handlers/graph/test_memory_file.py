@@ -1,8 +1,10 @@
 """The file of the reference memory server goes in and comes out as it was, in its order."""
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -104,6 +106,29 @@ def test_every_form_that_people_have_is_known_and_read(run: Run, theirs: Path, f
     theirs.write_text(FORMS[form], encoding="utf-8")
     assert run("import", theirs) == 0
     assert exported(run, theirs.parent) == GOOD
+
+
+@pytest.mark.parametrize("form", ["archive", "compressed"])
+def test_packed_files_are_known_and_read(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    packed = tmp_path / "packed"
+    if form == "archive":
+        with ZipFile(packed, "w") as archive:
+            archive.writestr("data/memory.json", GOOD)
+            archive.writestr("data/picture.png", "-")
+    else:
+        packed.write_bytes(gzip.compress(GOOD.encode()))
+    assert run("import", packed) == 0
+    assert ("left out: 1 data/picture.png: is no file of JSON" in capsys.readouterr().err) == (form == "archive")
+    assert exported(run, tmp_path) == GOOD
+
+
+def test_a_packed_file_that_is_cut_off_is_refused(run: Run, tmp_path: Path) -> None:
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(GOOD.encode())[:-12])
+    with pytest.raises(Fault, match=r"^packed cannot be read: Compressed file ended"):
+        run("import", "server-memory", packed)
 
 
 @pytest.mark.parametrize(
