@@ -30,7 +30,7 @@ def config_of(arguments: argparse.Namespace) -> config.Config:
     base = config.from_mapping(os.environ)
     options = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in options.items() if value is not None})
-    if (base.data / "expose.json").exists() and not getattr(arguments, "off", False):
+    if os.access(base.data / "expose.json", os.F_OK) and not getattr(arguments, "off", False):
         from kernel.core import exposure  # imported only where it is used, for a quick start
 
         public_name = exposure.read(base.data)
