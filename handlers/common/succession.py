@@ -36,8 +36,8 @@ _RELATIONS = frozenset(
 
 
 class _Statement(NamedTuple):
-    """A short hit, its content words in order and without numbers, and those of the question's subjects that it
-    holds.
+    """A short hit, its content words in order and without numbers, those of the question's subjects that it holds, and
+    its share of a value that the question names.
     """
 
     item: ScoredDocument
@@ -46,6 +46,7 @@ class _Statement(NamedTuple):
     forms: dict[str, str]  # of the content words, by their stems
     words: frozenset[str]
     subjects: frozenset[str]
+    value: float | None
 
 
 def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
@@ -58,7 +59,10 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     if sum(map(bool, texts)) <= 1:
         return sequence
     subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
-    every = [_statement(tx, item, text, subjects) for item, text in zip(sequence, texts, strict=False)]
+    if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
+        return sequence
+    values = index.named_values(question)
+    every = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
     statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
     for at, newer in enumerate(statements):
         first = next((place for place, older in enumerate(statements[:at]) if _replaces(newer, older)), at)
@@ -81,14 +85,18 @@ def _statement_text(text: str) -> str:
     return lines[-1]
 
 
-def _statement(tx: Tx, item: ScoredDocument, text: str, subjects: set[str]) -> _Statement | None:
+def _statement(
+    tx: Tx, item: ScoredDocument, text: str, subjects: set[str], values: index.NamedValues | None
+) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     if not text or not subjects:
         return None
     forms = index.content_words(tx, text)
     words = frozenset(stem for stem in forms if not stem.isdigit() or stem in subjects)
     about = words & subjects
-    return _Statement(item, text, tuple(forms), forms, words, about) if 2 * len(about) >= len(subjects) else None
+    value = values.share(text, str.isspace) if values else None
+    statement = _Statement(item, text, tuple(forms), forms, words, about, value)
+    return statement if 2 * len(about) >= len(subjects) else None
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
@@ -133,6 +141,8 @@ def _is_about_part(newer: _Statement, older: _Statement) -> bool:
 
 def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:
     if newer is None or older is None or not _is_about_same(newer, older):
+        return False
+    if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
         return False
     documents = newer.item.document, older.item.document
     if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:

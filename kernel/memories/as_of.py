@@ -12,6 +12,7 @@ from kernel.search.extra_terms import indexed_words, query_terms
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates, Reading
 from kernel.search.lexical import Ranks, information, knows_word, word_starts
+from kernel.search.named_values import named_values
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
 from kernel.search.spellings import value_of
@@ -192,8 +193,8 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
 
 
 def _held(tx: Tx, query: str, texts: Sequence[str]) -> Floats:
-    """Return the shares that texts hold of the value that a query is."""
-    value, knows = value_of(query), knows_word(tx)
+    """Return the shares that texts hold of the value that a query is, or of those that it names."""
+    value, knows = value_of(query) or named_values(query), knows_word(tx)
     return np.array([value and value.share(text, knows) for text in texts], np.float64)
 
 

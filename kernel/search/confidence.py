@@ -21,6 +21,7 @@ _ACROSS = 1  # of the three
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
+_OTHER_VALUE = 0.5  # at most, of a text with another value than the question names
 _USUAL_SHARE = 0.3  # if the tokens of no hit were compared
 _USUALLY_RARE = 2.0  # ln(1 + BM25) if nothing was searched by words
 _MOST_WORDS = 1.5  # of `information`: short texts score more
@@ -33,7 +34,8 @@ def strengths(matches: Candidates, languages: Ids | None = None) -> Floats:
 
     `languages` is 0 for a text in English if the query is, 2 if neither is, and 1 otherwise; by default 0.
     """
-    return np.where(matches.value == 0, 0.0, _of_the_value(matches, languages))
+    values = _of_the_value(matches, languages)
+    return np.where(matches.value == 0, np.minimum(values, _OTHER_VALUE if matches.query.names_value else 0.0), values)
 
 
 def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 
 from kernel.core.lazy_regex import regex
 from kernel.search import word_forms
+from kernel.search.named_values import named_values
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.spellings import value_of
 from kernel.search.word_forms import private
@@ -123,7 +124,7 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
 
 def other_spellings(text: str) -> list[str]:
     """Return names such as node-fetch in one word, and further words by which a number or a date is found."""
-    value = value_of(text)
+    value = value_of(text) or named_values(text)
     joined = (_NOT_IN_WORDS.sub("", name) for name in _PARTED.findall(text))
     return [*(value.words if value and not value.parts else ()), *joined]
 

@@ -27,7 +27,7 @@ class Hit(NamedTuple):
 class Reading(NamedTuple):
     """A query as it was read, the BM25 of a text of mean length that holds each of its words once, the number of its
     words but for function words, and that of the documents searched; whether it was searched for by words, whether
-    it asks for something to be done or advised, and the documents of the days that it names.
+    it asks for something to be done or advised, the documents of the days that it names, and whether it names a value.
     """
 
     text: str = ""
@@ -37,12 +37,13 @@ class Reading(NamedTuple):
     by_words: bool = True
     is_request: bool = False
     dated: Sequence[int] = ()
+    names_value: bool = False
 
 
 class Candidates(NamedTuple):
     """Documents in rising order of their ids, with BM25, cosine, late interaction, the shares of the query's subject
-    that they hold, exactly and nearly, and that of the value that the query is, 0 for another value; NaN if a signal
-    found none.
+    that they hold, exactly and nearly, and that of the value that the query is or names, 0 for another value; NaN if a
+    signal found none.
     """
 
     docs: Ids

@@ -35,6 +35,7 @@ from kernel.search.lexical import (
     respelled_query,
     share_of,
 )
+from kernel.search.named_values import NamedValues, named_values
 from kernel.search.partitions import (
     Within,
     ask_partitions,
@@ -57,6 +58,7 @@ __all__ = [
     "Candidates",
     "Document",
     "Hit",
+    "NamedValues",
     "Origin",
     "Parts",
     "Passing",
@@ -93,6 +95,7 @@ __all__ = [
     "least",
     "matched_rule",
     "model_id",
+    "named_values",
     "newest",
     "partitions_of",
     "prefilter",

@@ -10,6 +10,7 @@ from kernel.search.documents import in_partitions
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates, positions
 from kernel.search.lexical import knows_word
+from kernel.search.named_values import NamedValues, named_values
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
 from kernel.search.replies import Turns, turns_of
 from kernel.search.semantic import unit_vectors
@@ -25,13 +26,14 @@ _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unkno
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
 _COMPARED = 2  # times the pool: texts in which a value is looked for
+_NAMED_GAIN = 1.0  # of the best evidence, for a text with a value that the question names
 _ALL = 0.99  # of the query, but for rounding
 _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tags, do not make it a hit; not measured
 
 
 Passing = Callable[[Sequence[int]], Collection[int]]
 """Those of some documents that pass the filters of a search."""
-_Asked = tuple[Value, Callable[[], list[tuple[int, passages.Body]]]]
+_Asked = tuple[Value | NamedValues, Callable[[], list[tuple[int, passages.Body]]]]
 
 
 class Settings(NamedTuple):
@@ -152,10 +154,10 @@ def _with_passages(
 
 
 def _ask_value(tx: Tx, text: str, docs: Ids, most: int) -> _Asked | None:
-    """Return the value that a query is, and a function that returns the texts of the first documents, of a part of
-    words those of all.
+    """Return the value that a query is or those that it names, and a function that returns the texts of the first
+    documents, of a part of words those of all.
     """
-    value = value_of(text) if len(docs) else None
+    value = (value_of(text) or named_values(text)) if len(docs) else None
     if value is None:
         return None
     docs = docs if value.parts else docs[:most]
@@ -169,16 +171,20 @@ def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candida
     if question is None:
         return matches
     (value, bodies), knows = question, knows_word(tx)
+    names_value = isinstance(value, NamedValues)
     share = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
     # Texts that are not compared are about something else; those that are not in the index have been compared before.
     shares = np.where(np.isnan(matches.value), np.float64(np.nan if value.is_open else 0.0), matches.value)
     shares[matches.docs.searchsorted([*share])] = np.array([*share.values()], np.float64)
     if np.isnan(shares).all() or (value.parts and 1.0 in shares and knows(value.words[0])):
         return matches
+    gain = _NAMED_GAIN if names_value else 1.0
     words, late = (
-        np.where(shares > 0, np.nan_to_num(column) + shares * np.nan_to_num(column).max(initial=0.0), column)
+        np.where(shares > 0, np.nan_to_num(column) + gain * shares * np.nan_to_num(column).max(initial=0.0), column)
         for column in (matches.words, matches.late)
     )
+    if names_value:
+        return matches._replace(words=words, late=late, value=shares, query=matches.query._replace(names_value=True))
     meaning, exact, near = (
         np.where(shares > 0, np.fmax(column, shares), column)
         for column in (matches.meaning, matches.exact, matches.near)

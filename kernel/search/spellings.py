@@ -33,7 +33,7 @@ _MOST_OF_DATE = 4  # words of a query that is a date
 # Patterns begin with the character that they look for, not with a look behind: other text is passed over quickly.
 _GROUPED = regex(r"\d(?<![\d.,'’]\d)\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
 _DECIMAL = regex(r",(?<=\d,)(?=\d)")
-_DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
+DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
 _WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
 _NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
 _BETWEEN = regex(r"[-_ ()+]+")
@@ -74,7 +74,7 @@ class Value(NamedTuple):
             return 1.0
         if any(not self.days.isdisjoint(days_of(part)) for part in self._around_years(text)):
             return 1.0
-        if self.digest and any(map(self._is_same_digest, _DIGEST.findall(text))):
+        if self.digest and any(map(self._is_same_digest, DIGEST.findall(text))):
             return 1.0
         if self.parts:
             is_part = any(part in text for part in self.parts) and any(
@@ -137,7 +137,7 @@ def value_of(query: str) -> Value | None:
     if " " in text and not numbered and not all(any(map(str.isdigit, word)) for word in text.split()):
         return None
     name = _BETWEEN.sub("", (numbered and numbered[1]) or text).removeprefix("sha256:")
-    digest = name if _DIGEST.fullmatch(name) else ""
+    digest = name if DIGEST.fullmatch(name) else ""
     if not any(map(str.isdigit, name)):
         name = name.replace(".", "")
         return Value(_written(name), words=(name,), number="") if name.isalpha() else None

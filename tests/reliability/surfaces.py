@@ -379,7 +379,7 @@ def damage(chance: random.Random, path: Path) -> None:
             _member(chance, path)
         else:
             path.write_bytes(_damaged(chance, data))
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, apsw.Error):  # damaged once before
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, apsw.Error):  # damaged once before
         path.write_bytes(_damaged(chance, data))
 
 
