@@ -35,6 +35,7 @@ _MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspa
 _LONGEST_WORD = 100_000  # characters; more than max_input_chars_per_word, since words without spaces are sentences
 PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
 _SHORTER = tuple(range(PREFIX_LENGTH - 1, 0, -1))
+WHOLE = " "  # ends a key beside the vocabulary that is a whole word and no beginning of others
 LONGEST_KEY = 31  # characters of a key beside the vocabulary; a bit of 32 for each length
 _SLICE_BITS = 54  # of a hash, besides those by which its slice is looked up: a thousand slices
 _LENGTHS = range(LONGEST_KEY, PREFIX_LENGTH - 1, -1)
@@ -237,6 +238,8 @@ class WordPieceEncoder(dict[str, bytes]):
         """Return the pieces of a word with their ids: greedy longest match from the left; none if a part has none."""
         more_first = self._more is not None and not word.isascii()
         if not more_first and (whole := self.vocabulary.get(word)) is not None and len(word) <= self._max_word_length:
+            return ((word, whole),)
+        if self._more is not None and (whole := self._more.get(word + WHOLE)) is not None:
             return ((word, whole),)
         if len(word) > self._max_word_length or (first := self._longest(word, 0, more_first)) is None:
             return ()

@@ -20,7 +20,7 @@ import numpy as np
 
 from kernel.core.config import MODEL
 from loadtests.lib.servers import options
-from loadtests.multilingual import model_folder, sources, vocabulary
+from loadtests.multilingual import model_folder, sources, vocabulary, words
 from loadtests.multilingual.fit import SCALE, Example, fit, merged
 from loadtests.multilingual.parallel_texts import LATIN, Pair, read
 from loadtests.multilingual.teachers import E5, Use, unit
@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lengths = np.linalg.norm(start[kept[first_new:]], axis=1)
     new = model_folder.few_levels(unit(table[first_new:]), lengths, _LEVELS)
     model_folder.write(chosen.into, shipped, rows, new)
+    words.extend(chosen.into, unpacked, chosen.into)
     return 0
 
 
@@ -82,8 +83,8 @@ def _counts(unpacked: Path, pairs: Sequence[Pair]) -> Counts:
     normalizer, counts = Normalizer(), Counts(Counter(), Counter(), Counter(), Counter())
     for text in {pair.english: None for pair in pairs}:
         counts.english.update(normalizer.words(text))
-    words = unpacked / "wamerican/usr/share/dict/american-english"
-    for word in words.read_text(encoding="utf-8").split():
+    listed = unpacked / "wamerican/usr/share/dict/american-english"
+    for word in listed.read_text(encoding="utf-8").split():
         counts.english.update(normalizer.words(word.removesuffix("'s")))
     for file in sorted((unpacked / "django").rglob("*.py")):
         counts.code.update(normalizer.words(file.read_text(encoding="utf-8", errors="replace")))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+_KINDS = {"int8": "I8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
 _LENGTHS = 16  # distinct lengths of the new rows
 
 
@@ -41,14 +42,36 @@ def write(folder: Path, shipped: Shipped, rows: Mapping[str, int], new: "NDArray
     _safetensors(folder / "model.safetensors", tensors | dict(zip(MORE_KEYS, columns, strict=True)))
 
 
+def add_keys(folder: Path, into: Path, ids: Mapping[str, int]) -> None:
+    """Write a folder with the rows of another and more keys for them."""
+    raw = (folder / "model.safetensors").read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, about in msgspec.json.decode(raw[8:start]).items():
+        first, end = about["data_offsets"]
+        kind = next(kind for kind, known in _KINDS.items() if known == about["dtype"])
+        tensors[name] = np.frombuffer(raw[start + first : start + end], kind).reshape(about["shape"])
+    for hashes, values in (MORE_KEYS[:2], MORE_KEYS[2:]):
+        columns = dict(zip(MORE_KEYS, more_keys(ids, tensors["more_ids"].dtype.type), strict=True))
+        merged = dict(zip(tensors[hashes].tolist(), tensors[values].tolist(), strict=True))
+        for code, value in zip(columns[hashes].tolist(), columns[values].tolist(), strict=True):
+            merged[code] = merged.get(code, 0) | value if hashes == MORE_KEYS[2] else value
+        order = sorted(merged)
+        tensors[hashes] = np.array(order, np.uint64)
+        tensors[values] = np.array([merged[code] for code in order], tensors[values].dtype)
+    into.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "tokenizer.json"):
+        copyfile(folder / name, into / name)
+    _safetensors(into / "model.safetensors", tensors)
+
+
 def _safetensors(file: Path, tensors: Mapping[str, "NDArray[Any]"]) -> None:
     header, start = dict[str, object](), 0
-    names = {"int8": "I8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
     # Each tensor begins at a multiple of its element's size, as the rows of 256 bytes end at.
     tensors = dict(sorted(tensors.items(), key=lambda item: -item[1].itemsize if item[0] in MORE_KEYS else -9))
     for name, tensor in tensors.items():
         header[name] = {
-            "dtype": names[str(tensor.dtype)],
+            "dtype": _KINDS[str(tensor.dtype)],
             "shape": tensor.shape,
             "data_offsets": (start, start + tensor.nbytes),
         }

@@ -8,7 +8,7 @@ import ctypes
 import importlib.util
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +43,7 @@ class Use:
         finally:
             sys.path.remove(str(unpacked))
         encoder = module.USE(threads=1)
+        self.encode: Callable[[Sequence[str]], Floats] = encoder.encode
         self._weights: Any = encoder._model
         tokenizer = encoder._tokenizer
         self.pieces = Pieces(tokenizer._pieces, np.array(tokenizer._scores, np.float32))

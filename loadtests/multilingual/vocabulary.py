@@ -18,6 +18,7 @@ import numpy as np
 from kernel.embed.wordpiece import (
     LONGEST_KEY,
     PREFIX_LENGTH,
+    WHOLE,
     BertRules,
     CharacterMap,
     MoreKeys,
@@ -246,7 +247,7 @@ def more_keys(ids: Mapping[str, int], kind: type) -> "list[NDArray[Any]]":
     """Return the columns of `MoreKeys` for keys with ids of a type."""
     lengths: dict[str, int] = {}
     for key in ids:
-        if len(key) >= PREFIX_LENGTH:
+        if len(key) >= PREFIX_LENGTH and not key.endswith(WHOLE):
             lengths[key[:PREFIX_LENGTH]] = lengths.get(key[:PREFIX_LENGTH], 0) | 1 << len(key)
     columns: list[NDArray[Any]] = []
     for values, type_of in ((ids, kind), (lengths, np.uint32)):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel.core.config import MODEL
 from kernel.embed.model import Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
-from kernel.embed.wordpiece import MoreKeys, load_encoder
+from kernel.embed.wordpiece import WHOLE, MoreKeys, load_encoder, pack
 from loadtests.multilingual.vocabulary import more_keys
 from tests.support.embed_model import bert, english, matrix, save
 
@@ -164,6 +164,17 @@ def test_keys_beside_the_vocabulary_come_first_for_words_that_are_not_ascii(tmp_
 
     assert encoder is not None
     assert [encoder.pieces(word) for word in ("ab", "abc", "狗", "é")] == [[1], [5], [3], [0]]
+
+
+def test_a_whole_word_is_a_token_that_begins_no_other(tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", bert(["[UNK]", "hun", "##d", "##e", "die", "с"]), embeddings=matrix(6))
+    ids = {f"hund{WHOLE}": 6, f"die{WHOLE}": 7, f"сад{WHOLE}": 8}
+    more = MoreKeys(*(column.data for column in more_keys(ids, np.uint16)))
+    encoder = load_encoder((folder / "tokenizer.json").read_bytes(), 2, more)
+
+    assert encoder is not None
+    assert [encoder.pieces(word) for word in ("hund", "hunde", "die", "сад", "сады")] == [[6], [1, 2, 3], [4], [8], [0]]
+    assert encoder.encode("Hund, Сад") == pack([6, 0, 8], 2)
 
 
 def test_more_rows_must_follow_the_first(tmp_path: Path) -> None:

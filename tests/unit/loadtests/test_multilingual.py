@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadtests.multilingual import parallel_texts
+from kernel.core.config import MODEL
+from kernel.embed.model import TokenVectors
+from kernel.embed.wordpiece import WHOLE
+from loadtests.multilingual import parallel_texts, words
 from loadtests.multilingual.fit import merged
-from loadtests.multilingual.model_folder import few_levels
+from loadtests.multilingual.model_folder import add_keys, few_levels
 from loadtests.multilingual.parallel_texts import LANGUAGES, Pair
 from loadtests.multilingual.sources import sources
-from loadtests.multilingual.vocabulary import Normalizer, script
+from loadtests.multilingual.vocabulary import CONTINUES, Normalizer, script
 
 
 def catalogue(messages: dict[str, str]) -> bytes:
@@ -62,6 +65,39 @@ def test_every_source_is_exact() -> None:
     assert {source.registry for source in sources()} == {"debian", "lists", "npm", "pypi"}
     assert all(len(source.digest) == 64 for source in sources())
     assert len({source.name for source in sources()}) == len(sources())
+
+
+def test_keys_join_a_model_whose_rows_and_keys_stay(tmp_path: Path) -> None:
+    added = {f"zugluftig{WHOLE}": 30_000, "犬夜叉犬": 40_000, f"{CONTINUES}犬夜叉犬": 40_000}
+    add_keys(MODEL, tmp_path, added)
+
+    old, new = (TokenVectors(folder) for folder in (MODEL, tmp_path))
+    assert old.more_keys is not None
+    assert new.more_keys is not None
+    everything = np.arange(old.vocabulary)
+    assert np.array_equal(old.rows(everything)[0], new.rows(everything)[0])
+    assert [new.more_keys.get(key) for key in (*added, "собака", "zugluftig")] == [
+        *added.values(),
+        old.more_keys.get("собака"),
+        None,
+    ]
+    assert new.more_keys.sizes("犬夜叉犬") == {4}
+    assert new.more_keys.sizes("zugl") == old.more_keys.sizes("zugl")
+
+
+def test_words_of_a_list_are_read_as_the_model_meets_them(tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("Straße\nstraße\nдом\nl'eau\nа\nÉté\n", encoding="utf-8")
+
+    assert words.read(file, "LATIN") == [words.Word("Straße", "straße"), words.Word("Été", "ete")]
+
+
+def test_the_likest_english_words_mean_the_same() -> None:
+    likeness = np.array([0.6, 0.78, 0.64, 0.3, 0.7, 0, 0.66, 0.65, 0, 0], np.float32)
+
+    assert words.synonyms(likeness) == [1, 4, 6, 7]
+    assert words.synonyms(np.where(likeness == likeness.max(), likeness, np.float32(0))) == [1]
+    assert words.synonyms(likeness - np.float32(0.4)) == []
 
 
 @pytest.mark.parametrize(
