@@ -97,8 +97,10 @@ def name_parts(text: str) -> Iterator[str]:
             yield from _parts(name)
 
 
-def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
-    """Return the distinct terms of a query: its words without stop words, parts of names, and character pairs."""
+def query_terms(text: str, tokenize: Tokenize, *, spelled_otherwise: bool = True) -> list[Term]:
+    """Return the distinct terms of a query: its words without stop words, parts of names, and character pairs; and
+    other spellings of these unless they are not wanted.
+    """
     text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
     beside = words_beside_cjk(text)
     words = text if text.isascii() else f"{_without_cut_words(text)} {beside}"
@@ -116,7 +118,7 @@ def query_terms(text: str, tokenize: Tokenize) -> list[Term]:
     words = " ".join((words, *islice(parts, _MAX_QUERY_PARTS), *further))
     short = [Term(digest, digest, True) for digest in digests if len(digest) <= _SHORT[-1]]
     terms = {term.stem: term for term in query_words(words, tokenize(words), stop_words)}
-    if names := " ".join(other_spellings(text)):
+    if spelled_otherwise and (names := " ".join(other_spellings(text))):
         for term in query_words(names, tokenize(names), stop_words):
             terms.setdefault(term.stem, term._replace(derived=True))
     return [*terms.values(), *pair_terms(text), *short]

@@ -124,7 +124,8 @@ def information(tx: Tx, text: str) -> float:
 
 def content_words(tx: Tx, text: str) -> dict[str, str]:
     """Return the stems of a short text without stop words, each with its word in small letters."""
-    return {term.stem: term.surface.lower() for term in query_terms(text, tx.tokenize)}
+    terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
+    return {term.stem: term.surface.lower() for term in terms}
 
 
 def word_starts(tx: Tx, text: str) -> dict[str, float]:
