@@ -211,7 +211,7 @@ def _chatgpt_messages(row: Row) -> Iterator[_Message | LeftOut]:
 
 
 def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
-    """Return what a person or the agent says, or that nobody says it; None for a message without text."""
+    """Return a message of a person or the agent, or the reason for leaving out another; None without text."""
     metadata, content = mapping_in(message.get("metadata")), mapping_in(message.get("content"))
     role, parts = text_of(mapping_in(message.get("author")), "role"), content.get("parts")
     is_said = text_of(content, "content_type") in _SAID and text_of(message, "recipient") in _TO_ALL

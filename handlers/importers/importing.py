@@ -169,7 +169,7 @@ def _lines(name: str, value: object) -> Iterator[str]:
 
 
 def _public_value(name: str, value: Any) -> Any:
-    """Return a value without secrets, which the name of a member may tell."""
+    """Return a value without secrets; the name of its member may show that it is a secret."""
     if isinstance(value, str):
         label = f"{name}: "
         return redact(f"{label}{without_private(value)}", REDACTED).removeprefix(label)

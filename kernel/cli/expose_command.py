@@ -1,4 +1,4 @@
-"""`quipu expose`: the settings with which a server is reached by a name, and what is to be done beside them."""
+"""`quipu expose`: the settings with which a server is reached by a name, and the steps that remain."""
 
 import argparse
 from urllib.parse import urlsplit

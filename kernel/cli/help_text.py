@@ -70,7 +70,7 @@ Serves MCP and plain JSON over HTTP until it is interrupted.
   quipu serve --backup-to ~/backups
 
 expose: let other devices reach the server by a name
-Stores the name behind which a proxy or a tunnel with TLS leads here, and prints what is to be done.
+Stores the name behind which a proxy or a tunnel with TLS leads here, and prints the steps that remain.
   quipu expose --host memory.example
   quipu expose
   quipu expose --off

@@ -131,7 +131,7 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
 
 
 def tell(send: Send, news: bytes) -> None:
-    """Send what was seen of the places that memories name, if anything; what was asked is answered without it."""
+    """Send the news of places that memories name, if there are any; the question is answered without them."""
     if news:
         with suppress(Fault):
             send("witness", news, "json", "")

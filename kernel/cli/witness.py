@@ -193,7 +193,7 @@ class Tree:
             if self.news:  # there is more time for it the next time
                 raise
             return None
-        except (checkout.Refused, OSError, ValueError, LookupError):  # git tells nothing of it
+        except (checkout.Refused, OSError, ValueError, LookupError):  # git does not know it
             return None
         if not all(digests):
             return None

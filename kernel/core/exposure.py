@@ -20,7 +20,7 @@ class Exposure(msgspec.Struct, frozen=True):
 
 
 def read(data: Path) -> Exposure | None:
-    """Return what is stored, None for nothing; raises Fault("invalid") if it cannot be read."""
+    """Return the stored name and proxies, None for none; raises Fault("invalid") if it cannot be read."""
     try:
         return msgspec.json.decode((data / FILE).read_bytes(), type=Exposure)
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def write(data: Path, exposure: Exposure) -> None:
 
 
 def applied(config: Config, exposure: Exposure) -> Config:
-    """Return the configuration with a public name; what the environment says comes first."""
+    """Return the configuration with a public name; the environment comes first."""
     return config._replace(
         public=config.public or f"https://{exposure.host}",
         allowed_hosts=(*config.allowed_hosts, exposure.host),

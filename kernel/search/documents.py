@@ -12,7 +12,7 @@ END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 class Document(NamedTuple):
     """One indexed memory; times are ISO 8601 UTC. `flag` is the injection rule its text matches, if any,
-    and `stale` tells a place in a checkout that it names and that has changed since.
+    and `stale` is a place in a checkout that it names and that has changed since.
     """
 
     doc: int

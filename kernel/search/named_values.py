@@ -47,7 +47,7 @@ class NamedValues(NamedTuple):
         return 0.0 if times or any(self._others(text)) else None
 
     def _others(self, text: str) -> Iterator[object]:
-        """Yield what is true if a text holds a value in the place of those of the question."""
+        """Yield a true value if a text holds another in the place of one of the question."""
         for value in self.values:
             if value.days:
                 yield _YEAR.search(text) and days_of(text)

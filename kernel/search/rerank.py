@@ -26,7 +26,6 @@ _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unkno
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
 _COMPARED = 2  # times the pool: texts in which a value is looked for
-_NAMED_GAIN = 1.0  # of the best evidence, for a text with a value that the question names
 _ALL = 0.99  # of the query, but for rounding
 _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tags, do not make it a hit; not measured
 
@@ -165,25 +164,23 @@ def _ask_value(tx: Tx, text: str, docs: Ids, most: int) -> _Asked | None:
 
 
 def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candidates:
-    """Return the candidates with the evidence of a query that is a single name, number, date, digest or word: the share
-    of it that each text holds, however it is written there.
+    """Return the candidates with the evidence of a query that is a single name, number, date, digest or word, or names
+    such values: the share that each text holds, however it is written there.
     """
     if question is None:
         return matches
     (value, bodies), knows = question, knows_word(tx)
-    names_value = isinstance(value, NamedValues)
     share = {doc: value.share(f"{body.text}\n{body.words}", knows) for doc, body in bodies()}
     # Texts that are not compared are about something else; those that are not in the index have been compared before.
     shares = np.where(np.isnan(matches.value), np.float64(np.nan if value.is_open else 0.0), matches.value)
     shares[matches.docs.searchsorted([*share])] = np.array([*share.values()], np.float64)
     if np.isnan(shares).all() or (value.parts and 1.0 in shares and knows(value.words[0])):
         return matches
-    gain = _NAMED_GAIN if names_value else 1.0
     words, late = (
-        np.where(shares > 0, np.nan_to_num(column) + gain * shares * np.nan_to_num(column).max(initial=0.0), column)
+        np.where(shares > 0, np.nan_to_num(column) + shares * np.nan_to_num(column).max(initial=0.0), column)
         for column in (matches.words, matches.late)
     )
-    if names_value:
+    if isinstance(value, NamedValues):
         return matches._replace(words=words, late=late, value=shares, query=matches.query._replace(names_value=True))
     meaning, exact, near = (
         np.where(shares > 0, np.fmax(column, shares), column)
@@ -263,7 +260,7 @@ def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
 
 
 def _reachable(row: Any, seen: Collection[int]) -> Any:
-    """Return a row without the neighbours that are elsewhere for a key held to places, and what is told of them."""
+    """Return a row without the neighbours that are elsewhere for a key held to places, and without their facts."""
     before, doc, after = row[:2], row[2], row[3:5]
     kept = (*(at if at in seen else 0 for at in before), doc, *(at if at in seen else 0 for at in after))
     return (*kept, *row[5:10], row[10] if row[3] in seen else 0)

@@ -120,7 +120,7 @@ class Checkout:
         self.edits = 0
         root.mkdir()
         self._git("init", "--quiet", "--initial-branch=main")
-        self._git("fast-import", "--quiet", given=b"".join(_commit(files, value) for value in (1, 2)))
+        self._git("fast-import", "--quiet", sent=b"".join(_commit(files, value) for value in (1, 2)))
         self._git("reset", "--quiet", "--hard")
         first, second = self._git("rev-list", "--reverse", "main").decode().split()
         now = int(time.time())
@@ -129,8 +129,8 @@ class Checkout:
         (root / ".git" / "logs").mkdir(exist_ok=True)
         (root / ".git" / "logs" / "HEAD").write_text(log, encoding="utf-8")
 
-    def _git(self, *words: str, given: bytes = b"") -> bytes:
-        return subprocess.run(["git", *words], cwd=self.root, input=given, capture_output=True, check=True).stdout
+    def _git(self, *words: str, sent: bytes = b"") -> bytes:
+        return subprocess.run(["git", *words], cwd=self.root, input=sent, capture_output=True, check=True).stdout
 
     def remove(self) -> None:
         """Remove three files that the newest memory names."""
@@ -180,14 +180,14 @@ def _prepared(prepare: Callable[[], object], run: Callable[[], tuple[Spent, str]
 
 
 def _hook(server: Server, folder: Path, *, plain: bool) -> tuple[Spent, str]:
-    """Start a session as a client does; what it cost, and what it printed."""
+    """Start a session as a client does; return its cost and its output."""
     words = ["session-start", "--client", "claude", "--url", f"http://127.0.0.1:{server.port}"]
     words += ["--data", str(folder / "data")]
-    given = {"session_id": os.urandom(8).hex(), "source": "startup", "cwd": str(folder / "web")}
+    event = {"session_id": os.urandom(8).hex(), "source": "startup", "cwd": str(folder / "web")}
     before, begun = _children(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", _HOOK.format(plain=plain), *words],
-        input=json.dumps(given).encode(),
+        input=json.dumps(event).encode(),
         capture_output=True,
         cwd=ROOT,
         env=clean_environ(),

@@ -49,7 +49,7 @@ def add_keys(folder: Path, into: Path, ids: Mapping[str, int]) -> None:
     tensors: dict[str, NDArray[Any]] = {}
     for name, about in msgspec.json.decode(raw[8:start]).items():
         first, end = about["data_offsets"]
-        kind = next(kind for kind, known in _KINDS.items() if known == about["dtype"])
+        kind = next(kind for kind, name in _KINDS.items() if name == about["dtype"])
         tensors[name] = np.frombuffer(raw[start + first : start + end], kind).reshape(about["shape"])
     for hashes, values in (MORE_KEYS[:2], MORE_KEYS[2:]):
         columns = dict(zip(MORE_KEYS, more_keys(ids, tensors["more_ids"].dtype.type), strict=True))

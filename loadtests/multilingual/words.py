@@ -96,7 +96,7 @@ def extend(folder: Path, unpacked: Path, into: Path) -> None:
             if not _is_known(model, word.key) and not (alphabet == "LATIN" and word.key in taken)
         ]
         near = np.concatenate(list(_likeness(_encoded(use, words), anchors)))
-        known = len(wanted)
+        before = len(wanted)
         parts.update(word.key for word in words if name in _OF_COMPOUNDS and _is_part(model, word.key))
         for word, likeness in zip(words, near, strict=True):
             same = synonyms(likeness)
@@ -104,7 +104,7 @@ def extend(folder: Path, unpacked: Path, into: Path) -> None:
                 meaning = unit(targets[same].sum(axis=0, keepdims=True))[0]
                 pieces = unit(model.rows[model.encoder.pieces(word.key)].sum(axis=0, keepdims=True))[0]
                 wanted[word.key] = pieces + _TRUST * likeness[same[0]] * meaning
-        print(f"{name}: {len(wanted) - known:,} of {len(words):,} words", flush=True)
+        print(f"{name}: {len(wanted) - before:,} of {len(words):,} words", flush=True)
     rows = _nearest(model, np.stack(list(wanted.values())))
     model_folder.add_keys(folder, into, dict(_forms(dict(zip(wanted, rows, strict=True)), parts)))
 
@@ -143,8 +143,8 @@ def _english_words(unpacked: Path) -> set[str]:
 def _is_known(model: Model, key: str) -> bool:
     more = model.vectors.more_keys
     assert more is not None
-    found = more.get(key) is not None or more.get(key + WHOLE) is not None
-    return found or (key.isascii() and key in model.english)
+    is_key = more.get(key) is not None or more.get(key + WHOLE) is not None
+    return is_key or (key.isascii() and key in model.english)
 
 
 def _encoded(use: Use, words: Sequence[Word]) -> "Floats":
