@@ -5,8 +5,9 @@ statements that hold the same subject words of the question, the newer is in for
 facts after the search likewise. Figures: `python -m loadtests.quality.succession`.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from calendar import month_name
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from handlers.common.scoring import ScoredDocument
@@ -19,34 +20,56 @@ _VERSIONS = 3  # of a statement; more that are alike are a list
 _MOST_CHARS = 240  # of a statement with its name; longer texts are notes, procedures and lists
 _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
-_ADVERB = "ly"
+_ADVERB, _VERBS = "ly", "ed"  # their endings
+_RECENT = frozenset("current last latest new newest next revised since today updated yesterday".split())
+_DETERMINERS = frozenset("a an her his my our the their your".split())
+_QUALIFIERS = frozenset("at during for in on to".split())
+_MONTHS = frozenset(name.lower() for name in month_name)
+_NEAR = 0.8  # of the score of a hit
+_MOST_BETWEEN = 4  # words, from a noun to the verb
+_WORD = regex(r"[^\W_]+|[,;:.](?=\s)")
+_NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
+_POSSESSIVE = regex("['’]s\\b")
+_AUXILIARIES = frozenset("are can could did do does had has have is may might must should was were will would".split())
+_OPPOSITES = frozenset(
+    map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
+)
 _TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = frozenset(
     """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
-    costs current currently date day days deploy deployed deploys drink drinks drive drives eat eats end ends
-    expire expires favorite favourite get gets give given go goes happen happens has have held hold holds
-    host hosted hosts keep keeps kept lead leads like likes live lives located long made make
-    makes many meet meets migrate migrated month move moved moves much name named need needs now number often
-    own owns paid pay pays place planned play plays prefer prefers price put reach rename renamed replace
-    replaced replaces run running runs say says scheduled sit sits sleep sleeps speak speaks start starts stay
-    stays store stored supposed switch switched switches take takes talk talks time today transferred travel
-    travels use used uses using value version visit wear wears week work works write written year years""".split()
+    costs current currently date deploy deployed deploys drink drinks drive drives eat eats end ends expire expires
+    favorite favourite get gets give given go goes happen happens has have held hold holds host hosted hosts keep
+    keeps kept lead leads like likes live lives located long made make makes many meet meets migrate migrated move
+    moved moves much name named need needs now number often own owns paid pay pays place planned play plays prefer
+    prefers price put reach rename renamed replace replaced replaces run running runs say says scheduled sit sits
+    sleep sleeps speak speaks start starts stay stays store stored supposed switch switched switches take takes talk
+    talks time today transferred travel travels use used uses using value version visit wear wears work works write
+    written""".split()
 )
 
 
 class _Statement(NamedTuple):
-    """A short hit, its content words in order and without numbers, those of the question's subjects that it holds, and
-    its share of a value that the question names.
+    """A short hit, all its words, its content words in order and without numbers, those of the question's subjects that
+    it holds, and its share of a value that the question names.
     """
 
     item: ScoredDocument
     text: str
+    spoken: list[str]
     sequence: tuple[str, ...]
     forms: dict[str, str]  # of the content words, by their stems
     words: frozenset[str]
     subjects: frozenset[str]
     value: float | None
+
+
+class _Mention(NamedTuple):
+    """A subject in a statement: the words before it, that after it, and those from the next that is no preposition."""
+
+    before: list[str]
+    following: str
+    after: list[str]
 
 
 def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
@@ -64,11 +87,12 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     values = index.named_values(question)
     every = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
     statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
-    for at, newer in enumerate(statements):
-        first = next((place for place, older in enumerate(statements[:at]) if _replaces(newer, older)), at)
-        if first < at:
-            statements.insert(first, statements.pop(at))
-            sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
+    for goes_before in (_replaces, _is_asked_bare):
+        for at, better in enumerate(statements):
+            first = next((place for place, other in enumerate(statements[:at]) if goes_before(better, other)), at)
+            if first < at:
+                statements.insert(first, statements.pop(at))
+                sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
     for at, older in enumerate(statements):
         newer = next((statement for statement in statements[:at] if _replaces(statement, older)), None)
         if newer is not None:
@@ -92,11 +116,14 @@ def _statement(
     if not text or not subjects:
         return None
     forms = index.content_words(tx, text)
-    words = frozenset(stem for stem in forms if not stem.isdigit() or stem in subjects)
+    numbers = _NUMBER.findall(text)  # 2 is none of 2.35
+    words = frozenset(stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers))
     about = words & subjects
+    if 2 * len(about) < len(subjects):
+        return None
     value = values.share(text, str.isspace) if values else None
-    statement = _Statement(item, text, tuple(forms), forms, words, about, value)
-    return statement if 2 * len(about) >= len(subjects) else None
+    spoken = [*_WORD.findall(_POSSESSIVE.sub("", text.lower())), "", ""]
+    return _Statement(item, text, spoken, tuple(forms), forms, words, about, value)
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
@@ -104,39 +131,139 @@ def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bo
 
 
 def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
-    if newer is None or _is_about_another(newer.sequence, older.sequence) or _is_about_part(newer, older):
+    if newer is None or _is_about_another(newer, older):
         return False
     if not older.subjects <= newer.subjects:
-        values = {*older.sequence} - older.subjects  # "moved from X to Y" names all that the older statement says
-        return bool(values) and values <= {*newer.sequence}
+        return _is_moved(newer, older) and not _names_another(newer, older)
     share = 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
-    return share or index.begins_alike(newer.text, older.text)
+    return (share or index.begins_alike(newer.text, older.text)) and not _names_another(newer, older)
 
 
-def _is_about_another(left: Sequence[str], right: Sequence[str]) -> bool:
+def _is_moved(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement names all that the older says, and then another value, as "moved from X to Y"
+    does.
+    """
+    values = {*older.sequence} - older.subjects
+    if older.sequence[0] not in newer.words or not values <= {*newer.sequence}:
+        return False
+    if len(_POSSESSIVE.findall(newer.text)) > len(_POSSESSIVE.findall(older.text)):  # "Weber" and "Weber's clerk"
+        return False
+    first = next((at for at, word in enumerate(newer.sequence) if word in values), len(newer.sequence))
+    is_other_number = any(map(str.isdigit, older.subjects - newer.subjects))
+    return not is_other_number and not {*newer.sequence[first:]} <= {*older.sequence}
+
+
+def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
     Paris office opens at 9" do: another subject with another value.
     """
-    if len(left) != len(right):
+    if len(newer.sequence) != len(older.sequence):
         return False
-    same = [one == other for one, other in zip(left, right, strict=True)]
+    pairs = zip(newer.sequence, older.sequence, strict=True)
+    same = [one == other and not _are_acronyms(newer, older, one) for one, other in pairs]
     return any(same) and not same[0] and not same[-1]
 
 
-def _is_about_part(newer: _Statement, older: _Statement) -> bool:
-    """Return whether a noun follows the subject that the older statement has bare, as in "The cello was made in 1890"
-    and "The cello case was made in 2015", or "Ann's brother".
+def _are_acronyms(newer: _Statement, older: _Statement, stem: str) -> bool:
+    """Return whether two forms of a stem are two acronyms, as HTTP and HTTPS are."""
+    forms = newer.forms[stem].upper(), older.forms[stem].upper()
+    return forms[0] != forms[1] and forms[0] in newer.text and forms[1] in older.text
+
+
+def _names_another(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement is about another thing: it is of a case or of how to do something, a subject
+    is part of another name in it, or it is what the older is not, as in "to Oslo" and "from Oslo".
     """
-    after = dict(pairwise(older.sequence))
-    triples = zip(newer.sequence, newer.sequence[1:], newer.sequence[2:], strict=False)
-    nouns = [
-        (newer.forms[subject], newer.forms[noun])
-        for subject, noun, following in triples
-        if after.get(subject) == following and subject in older.subjects and noun not in older.sequence
-    ]
-    text = newer.text.lower().replace("'s ", " ").replace("’s ", " ")
-    nouns = [(subject, noun) for subject, noun in nouns if noun not in _RELATIONS and not noun.endswith(_ADVERB)]
-    return any(f"{subject} {noun}" in text for subject, noun in nouns)
+    first, last = newer.spoken, older.spoken
+    if first[0] != last[0] and (_is_qualified(first) or _is_qualified(last)):
+        return True
+    return _is_about_part(newer, older) or any(_is_opposite(*pair) for _, *pair in _mentions(newer, older))
+
+
+def _is_about_part(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a subject that the older statement has bare is part of another name in the newer, as in "The cello
+    was made in 1890" and "The cello case was made in 2015", "Ann's brother", or "the spare pump".
+    """
+    return any(
+        _is_modified(newer, older, mention, bare) or _is_compound(newer, older, subject, mention, bare)
+        for subject, mention, bare in _mentions(newer, older)
+    )
+
+
+def _mentions(newer: _Statement, older: _Statement) -> Iterator[tuple[str, _Mention, _Mention]]:
+    """Yield the subjects that both statements have, with their mentions in the newer and in the older."""
+    words = newer.spoken, older.spoken
+    for subject in older.subjects & newer.subjects:
+        forms = newer.forms[subject], older.forms[subject]
+        if forms[0] in words[0] and forms[1] in words[1]:
+            yield subject, _mention(words[0], forms[0]), _mention(words[1], forms[1])
+
+
+def _mention(words: list[str], form: str) -> _Mention:
+    at = words.index(form)
+    after = [*dropwhile(_is_particle, words[at + 1 : -1]), "", ""]
+    return _Mention(words[:at], words[at + 1], after)
+
+
+def _is_qualified(words: list[str]) -> bool:
+    """Return whether a statement is about a case, as "On Sundays", or about how to do something, not about a date."""
+    return words[0] in _QUALIFIERS and not words[1][:1].isdigit() and words[1] not in _MONTHS
+
+
+def _is_opposite(newer: _Mention, older: _Mention) -> bool:
+    """Return whether a subject has opposite prepositions, not in "from X to Y", or other letters: plan A and plan B."""
+    letters = newer.following, older.following
+    if letters[0] != letters[1] and all(len(letter) == 1 and letter.isalpha() for letter in letters):
+        return True
+    before = "".join(newer.before[-1:]), "".join(older.before[-1:])
+    return frozenset(before) in _OPPOSITES and before[1] not in (*newer.before, *newer.after)
+
+
+def _is_modified(newer: _Statement, older: _Statement, mention: _Mention, bare: _Mention) -> bool:
+    """Return whether a noun or adjective stands before the subject that begins the older statement: "Load tests run"
+    and "Tests run".
+    """
+    if not _DETERMINERS.issuperset(bare.before) or mention.after[0] != bare.after[0]:
+        return False
+    before = mention.before[mention.before[:1] != [] and mention.before[0] in _DETERMINERS :]
+    is_name = not any(map(_is_particle, before)) and _RECENT.isdisjoint(before)
+    return is_name and any(_is_own_noun(newer, older, word) for word in before)
+
+
+def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _Mention, bare: _Mention) -> bool:
+    """Return whether a noun follows the subject, as in "the cello case" and "the rent of the garage"."""
+    noun, *following = mention.after
+    if not _is_own_noun(newer, older, noun) or noun.endswith(_VERBS):
+        return False
+    after = bare.after[0]
+    if after in _AUXILIARIES and (following[0] in _AUXILIARIES or after in following[:_MOST_BETWEEN]):
+        return True
+    next_older = dict(pairwise(older.sequence)).get(subject, "")
+    if following[0] == older.forms.get(next_older):
+        return True
+    is_name = next_older in older.subjects & newer.subjects and after == older.forms[next_older]
+    return is_name and following[0] != newer.forms[next_older]  # "old mill" and "old brewery"
+
+
+def _is_own_noun(newer: _Statement, older: _Statement, word: str) -> bool:
+    """Return whether a word may be a noun or adjective that names another thing than the older statement does."""
+    if word in _RELATIONS or word in _RECENT or word.endswith(_ADVERB) or index.is_common(word) or word[0].isdigit():
+        return False
+    stem = next((stem for stem, form in newer.forms.items() if form == word), "")
+    return stem != "" and stem not in older.forms and stem not in newer.subjects
+
+
+def _is_particle(word: str) -> bool:
+    return word[:1].isalpha() and word not in _AUXILIARIES and index.is_common(word) and not index.is_negated(word)
+
+
+def _is_asked_bare(bare: _Statement | None, part: _Statement | None) -> bool:
+    """Return whether a statement is about the subjects of the question, and another, nearly as good a hit, about a part
+    or a kind of them.
+    """
+    if bare is None or part is None or bare.subjects != part.subjects:
+        return False
+    return bare.item.score >= _NEAR * part.item.score and _is_about_part(part, bare)
 
 
 def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:

@@ -4,6 +4,7 @@ The pairs are stored over HTTP, all older ones first, then each question is aske
 answers, and the newer one is about another subject. succession.txt was in sight while the rule was chosen; every second
 of its lines was for choosing. changes.txt was written after the rule, by wordings; corrections.txt after that, in other
 domains and languages: its first half was judged once, then the rules were mended, and its second half was judged once.
+Of subjects.txt, written after those, every second line was for choosing: of the others only the counts were in sight.
 """
 
 import tempfile
@@ -18,6 +19,8 @@ _SETS = (
     ("succession.txt", ("choosing", "judging")),
     ("changes.txt", ("judging",)),
     ("corrections.txt", ("judging",)),
+    ("subjects.txt", ("choosing", "judging")),
+    ("qualified.txt", ("choosing",)),
 )
 
 
