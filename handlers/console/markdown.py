@@ -18,6 +18,7 @@ _ITEM = regex(r"( {0,12})(?:[-*+]|([0-9]{1,4})[.)]) (.*)")
 _RULE = regex(r" {0,3}(?:-{3,80}|\*{3,80}|_{3,80}) {0,80}")
 _DELIMITERS = regex(r"[ |:-]{3,400}")
 _FENCES = ("```", "~~~")
+_BEGINNING = regex(r"[`*_\[]")  # of an element within a line
 _MARKS = (("`", "code"), ("**", "strong"), ("__", "strong"), ("*", "em"))
 _DEEPEST = 3
 _INDENT = 2  # blanks
@@ -102,7 +103,8 @@ def _inline(line: str) -> str:
     """Return the HTML of a line: code, emphasis and links."""
     parts, start, at = list[str](), 0, 0
     without_end = set[str]()
-    while at < len(line):
+    while beginning := _BEGINNING.search(line, at):
+        at = beginning.start()
         element = _marked(line, at, without_end) or _link(line, at, without_end)
         if element is None:
             at += 1

@@ -4,17 +4,19 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from handlers.console.markdown import markdown
+from handlers.console.overview import Day
 from handlers.console.search import WEIGHTS
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line, visible
@@ -47,31 +49,38 @@ class Spot(NamedTuple):
     y: float
 
 
-def strip(names: Sequence[str], counts: Sequence[int]) -> Strip:
-    """Return a column for each week of days, by their names and their numbers, from Monday on below each other."""
-    days = list(zip(names, counts, strict=True))
-    top = max((count for _, count in days), default=0)
-    first = date.fromisoformat(days[0][0]).toordinal()
-    offset = date.fromordinal(first).weekday()
-    paths = [""] * (_LEVELS + 1)
-    for number, (_, count) in enumerate(days, offset):
-        column, row = divmod(number, 7)
-        paths[_level(count, top)] += f"M{column * _STEP} {row * _STEP + _CELL / 2:g}h{_CELL}"  # as wide as long
-    by_week = ((number // 7, day) for number, day in enumerate(days, offset))
-    weeks = [[day for _, day in several] for _, several in groupby(by_week, key=lambda pair: pair[0])]
-    sums = [(week[0][0], sum(count for _, count in week)) for week in weeks]
-    months = [
-        (column * _STEP, f"{date.fromisoformat(name):%b}")
-        for column, week in enumerate(weeks)
-        for name, _ in week
-        if name.endswith("-01")
-    ]
-    return Strip(len(weeks) * _STEP, paths, sums, months)
+def strip(days: Sequence[Day]) -> Strip:
+    """Return a column for each week of days, from Monday on below each other; the weeks are those with memories."""
+    squares, months = _grid(days[0].day, len(days))
+    top = max(day.memories for day in days)
+    paths = ["".join(squares), *[""] * _LEVELS]
+    sums: dict[str, int] = {}
+    offset = date.fromisoformat(days[0].day).weekday()
+    for number, day in enumerate(days):
+        if day.memories:
+            paths[_level(day.memories, top)] += squares[number]
+            monday = days[max(0, number - (number + offset) % 7)].day
+            sums[monday] = sums.get(monday, 0) + day.memories
+    return Strip((len(days) + offset + 6) // 7 * _STEP, paths, [*sums.items()], months)
+
+
+@lru_cache(maxsize=2)
+def _grid(first: str, count: int) -> tuple[list[str], list[tuple[int, str]]]:
+    """Return a square for each day, as wide as long, and the column in which each month begins."""
+    begin = date.fromisoformat(first)
+    squares, months = list[str](), list[tuple[int, str]]()
+    for number in range(count):
+        column, row = divmod(number + begin.weekday(), 7)
+        squares.append(f"M{column * _STEP} {row * _STEP + _CELL / 2:g}h{_CELL}")
+        day = begin + timedelta(days=number)
+        if day.day == 1:
+            months.append((column * _STEP, f"{day:%b}"))
+    return squares, months
 
 
 def _level(count: int, top: int) -> int:
-    """Return 0 for none, else 1 to the number of levels, in equal steps of the logarithm."""
-    return min(_LEVELS, 1 + int(_LEVELS * math.log(count) / math.log(top + 1))) if count else 0
+    """Return 1 to the number of levels, in equal steps of the logarithm."""
+    return min(_LEVELS, 1 + int(_LEVELS * math.log(count) / math.log(top + 1)))
 
 
 def bars(counts: Sequence[int], step: int = 6, height: int = 32) -> str:
@@ -134,13 +143,30 @@ def ago(at: str, now: str) -> str:
     return "just now" if seconds >= 0 else at
 
 
+def stamp(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> Markup:
+    """Return a time as an element: its age is shown when it is pointed at."""
+    shown = escape(moment(at, zone, now, clock))
+    return Markup(f'<time datetime="{escape(at)}" title="{escape(ago(at, now))}">{shown}</time>')  # noqa: S704  # escaped
+
+
+@lru_cache(maxsize=1024)
+def page_of(memory_id: str) -> Markup:
+    """Return the address of the page of a memory."""
+    return Markup(f"/ui/memory?id={quote(memory_id, safe='', errors='replace')}")  # noqa: S704  # quoted
+
+
 def moment(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> str:
     """Return a time with its day and zone, and its year unless that is the present."""
     if not at:
         return ""
     there = stored_time(at).astimezone(zone)
-    year = "" if there.year == stored_time(now).astimezone(zone).year else f" {there.year}"
+    year = "" if there.year == _year(now, zone) else f" {there.year}"
     return f"{there:%a} {there.day} {there:%b}{year} {there.strftime(clock)} {there.tzname()}"
+
+
+@lru_cache(maxsize=2)
+def _year(now: str, zone: tzinfo) -> int:
+    return stored_time(now).astimezone(zone).year
 
 
 def by_day(events: Sequence[Any], zone: tzinfo) -> list[tuple[str, list[Any]]]:
@@ -187,6 +213,8 @@ class Renderer:
             "line": one_line,
             "title": title,
             "moment": moment,
+            "page": page_of,
+            "stamp": stamp,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,
             "strip": strip,

@@ -24,11 +24,17 @@ WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
 # How likely a hit answers, for people.
 ANSWERS: Mapping[Verdict, str] = {"strong": "likely", "weak": "may answer", "none": "weak"}
 _TITLES = {"late": "word by word"}  # of the other weights the names are the titles
+_NUMBERS = {_TITLES.get(name, name): number for number, name in enumerate(WEIGHTS)}
 
 
 class Signal(Struct):
     name: str
     share: float
+
+    @property
+    def number(self) -> int:
+        """Return the number of its colour."""
+        return _NUMBERS[self.name]
 
 
 class Origin(Struct):

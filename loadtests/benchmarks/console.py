@@ -1,6 +1,7 @@
 """The pages of the console: time to the first byte and size, beside the tool they call; start and memory without them.
 
-`--keep FOLDER` keeps the filled stores for the next run (two gigabytes for a million memories).
+`--keep FOLDER` keeps the filled stores for the next run (two gigabytes for a million memories). `--against CHECKOUT`
+compares the processor time of each page with that of the server of another checkout instead, over the same memories.
 """
 
 import http.client
@@ -8,13 +9,14 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from statistics import median
 from urllib.parse import quote
 
 from loadtests.lib import corpus, store_fixtures
-from loadtests.lib.servers import budget, budgets, finish, machine, options, quipu, rounds, table
+from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, quipu, rounds, table
 
 _SIZES = (10_000, 1_000_000)
 _QUESTIONS = 100
@@ -24,6 +26,8 @@ _MOST_MS, _MOST_OVER_RECALL_MS, _FIRST_BYTE_MS = 50.0, 10.0, 5.0
 _PAGE_BYTES, _STATIC_BYTES = 40_000, 30_000
 _AT_SIZE = 1_000_000
 _STARTS = 7
+_MOST_OVER_OTHER, _COMPARED_SIZE, _COMPARED_QUESTIONS, _WRITERS = 1.3, 10_000, 20, 16
+_IDLE_SECONDS = 0.02  # of processor time in a second, when nothing is left to index
 
 Budgets = list[tuple[str, str, str, str]]
 
@@ -47,6 +51,10 @@ class Visitor:
         """The tool with a query alone."""
         return self._ask("POST", "/tools/recall", json.dumps({"query": query}).encode())
 
+    def add(self, memory: corpus.Memory) -> None:
+        body = {"path": memory.path, "content": memory.text}
+        self._ask("POST", "/tools/add_memory", json.dumps(body).encode())
+
     def _ask(self, method: str, path: str, body: bytes | None) -> tuple[float, bytes]:
         headers = {"content-type": "application/json", "accept": "application/json"} if body else {}
         begun = time.perf_counter()
@@ -64,10 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(
         __doc__,
         arguments,
+        rounds=7,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         keep={"type": Path, "help": "folder for the filled stores"},
+        against={"type": Path, "help": "another checkout, whose pages are compared"},
     )
     machine()
+    if chosen.against:
+        return _compared(chosen.against, 500 if chosen.quick else _COMPARED_SIZE, chosen.rounds)
     promised: Budgets = []
     with tempfile.TemporaryDirectory(dir=chosen.keep) as temporary:
         folder = chosen.keep or Path(temporary)
@@ -80,13 +92,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return finish([])
 
 
+def _compared(checkout: Path, size: int, count: int) -> int:
+    """The processor time of each page of this checkout beside another's, in turn, over the same memories."""
+    memories = [*corpus.memories(size, 0)]
+    questions = [question.text for question in corpus.questions(_COMPARED_QUESTIONS, size)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        quipu(Path(folder, "this")) as this,
+        quipu(Path(folder, "other"), checkout=checkout) as other,
+    ):
+        for server in (this, other):
+            _fill(server, memories)
+
+        def cpu(server: Server, path: str) -> float:
+            """Processor time of a page, or without a path of the recall that a search makes."""
+            visitor, begun = Visitor(server.port), server.cpu()
+            for question in questions:
+                if path:
+                    visitor.get(path.replace("QUESTION", quote(question)))
+                else:
+                    visitor.recall(question)
+            return (server.cpu() - begun) * 1000 / len(questions)
+
+        rows, pages = list[tuple[str, float, float, float]](), {name: _path(name) for name in _PAGES}
+        for name, path in {**pages, "answer": "/ui/search?q=QUESTION", "recall alone": ""}.items():
+            for server in (this, other):  # once for what is read at the first time
+                cpu(server, path)
+            turns = rounds(count, {"this": partial(cpu, this, path), "other": partial(cpu, other, path)})
+            least = min(turns["this"]), min(turns["other"])
+            rows.append((name, *least, least[0] / least[1]))
+    title = f"least processor time of a page over {size:,} memories, ms"
+    table(title, ("page", "this checkout", "the other", "ratio"), rows)
+    budgets([budget(f"{name} over the other", ratio, _MOST_OVER_OTHER) for name, *_, ratio in rows])
+    return finish([])
+
+
+def _fill(server: Server, memories: Sequence[corpus.Memory]) -> None:
+    """Add memories, and wait until the server has nothing left to do for them."""
+
+    def add(first: int) -> None:
+        visitor = Visitor(server.port)
+        for memory in memories[first::_WRITERS]:
+            visitor.add(memory)
+
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        list(writers.map(add, range(_WRITERS)))
+    used = 0.0
+    while server.cpu() - used > _IDLE_SECONDS:
+        used = server.cpu()
+        time.sleep(1)
+
+
+def _path(name: str) -> str:
+    key = next(iter(corpus.memories(1, 0))).path
+    return {"overview": "/ui", "memory": f"/ui/memory?id=paths/{quote(key)}"}.get(name, f"/ui/{name}")
+
+
 def _pages(data: Path, size: int) -> Budgets:
     rows: list[tuple[str, float, float, float, int]] = []
     with quipu(data) as server:
         visitor = Visitor(server.port)
-        key = next(iter(corpus.memories(1, 0))).path
         for name in _PAGES:
-            path = {"overview": "/ui", "memory": f"/ui/memory?id=paths/{quote(key)}"}.get(name, f"/ui/{name}")
+            path = _path(name)
             begun = server.cpu()
             times, page = _times(lambda path=path: visitor.get(path))
             cpu = (server.cpu() - begun) * 1000 / (_QUESTIONS + _WARMING)

@@ -5,7 +5,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -37,6 +37,15 @@ class Terminal:
         )
         os.close(screen)
 
+    def pieces(self) -> Iterator[str]:
+        """What it prints from now on, piece by piece as it comes."""
+        while more := self._read():
+            yield more.decode(errors="replace")
+
+    def status(self) -> int:
+        """Its exit status, once it has ended."""
+        return self._process.wait(PATIENCE)
+
     def first_line(self) -> str:
         """Its first line of output."""
         shown = b""
@@ -53,7 +62,7 @@ class Terminal:
         shown = b""
         while more := self._read():
             shown += more
-        return _text(shown), self._process.wait(PATIENCE)
+        return _text(shown), self.status()
 
     def __enter__(self) -> Self:
         return self

@@ -119,11 +119,13 @@ class Browser:
         messages = [json.loads(entry["message"])["message"] for entry in self.logged("performance")]
         return [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
 
-    def look(self, *, dark: bool = False, width: int = 1280, scripts: bool = True) -> None:
-        """The theme and the width of the window, and whether scripts of pages run."""
+    def look(self, *, dark: bool = False, width: int = 1280, height: int = 900, scripts: bool = True) -> None:
+        """The theme and the size of the window, and whether scripts of pages run."""
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.cdp("Emulation.setEmulatedMedia", features=[theme])
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        self.cdp(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
         self.cdp("Emulation.setScriptExecutionDisabled", value=not scripts)
 
     def violations(self) -> list[str]:

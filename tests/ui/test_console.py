@@ -16,6 +16,7 @@ from tests.security.authenticated_server import House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
 from tests.support.security_console import memories_of
 from tests.support.ui_console import FOREIGN_ELEMENTS, fill, outdated
+from tests.ui import pictures
 from tests.ui.browser import CONTROL, DOWN, ENTER, Browser
 from tests.unit.sql.code import ROOT
 
@@ -390,6 +391,13 @@ def test_times_are_in_the_zone_of_the_browser_from_the_first_page_on(
         assert {text[-len(zone) :] for text in browser.texts("td time")} == {zone}
     browser.cdp("Emulation.setTimezoneOverride", timezoneId="")
     browser.cdp("Network.clearBrowserCookies")
+
+
+def test_nothing_is_wrapped_cut_off_or_empty_over_500_memories(browser: Browser, tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", ui_calls="texts", metrics=True)) as server:
+        pictures.fill(server.port)
+        wrong = {(page, look): problems for page, look, problems in pictures.looks(browser, at(server, ""))}
+    assert {where: problems for where, problems in wrong.items() if problems} == {}
 
 
 @pytest.mark.parametrize("width", [1280, 320])

@@ -2,23 +2,28 @@
 
 import pytest
 
+from handlers.console.overview import Day
 from handlers.console.rendering import Spot, bars, circle, strip, title
+
+
+def days(names: list[str], counts: list[int]) -> list[Day]:
+    return [Day(name, count) for name, count in zip(names, counts, strict=True)]
 
 
 def test_strip_has_a_column_for_each_week_from_monday_on() -> None:
     names = [f"2026-01-{day:02}" for day in range(1, 13)]  # the first is a Thursday
-    drawn = strip(names, [0, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0])
+    drawn = strip(days(names, [0, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]))
     assert drawn.width == 18
     assert drawn.months == [(0, "Jan")]
-    assert strip(["2026-01-31", "2026-02-01", "2026-02-02"], [0, 0, 0]).months == [(0, "Feb")]
-    assert drawn.weeks == [("2026-01-01", 1), ("2026-01-05", 9), ("2026-01-12", 0)]
+    assert strip(days(["2026-01-31", "2026-02-01", "2026-02-02"], [0, 0, 0])).months == [(0, "Feb")]
+    assert drawn.weeks == [("2026-01-01", 1), ("2026-01-05", 9)]
     assert drawn.paths[4] == "M6 2.5h5"
     assert drawn.paths[1] == "M0 26.5h5"
-    assert "".join(drawn.paths).count("M") == 12
+    assert [path.count("M") for path in drawn.paths] == [12, 1, 0, 0, 1]
 
 
 def test_strip_of_an_empty_store_is_of_the_lowest_level() -> None:
-    drawn = strip(["2026-01-01", "2026-01-02"], [0, 0])
+    drawn = strip(days(["2026-01-01", "2026-01-02"], [0, 0]))
     assert drawn.paths[1:] == [""] * 4
     assert drawn.paths[0].count("M") == 2
 
