@@ -129,13 +129,15 @@ class VectorIndex:
         docs: Sequence[int] | None = None,
         also: Sequence[int] = (),
         upto: int = _NO_ID,
+        flags: bytes | None = None,
     ) -> dict[int, float] | None:
-        """Return the cosine of the `limit` documents nearest in these partitions and among these documents (None for
-        all), and of the documents `also`; rows after the id `upto` are ignored. None if no vectors are held.
+        """Return the cosine of the `limit` documents nearest in these partitions, among these documents and those with
+        a flag (None for all), and of the documents `also`; rows after the id `upto` are ignored. None if no vectors are
+        held.
         """
         if not (table := self._table) or not table.exact:
             return None
-        rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
+        rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto, flags))
         doc_ids = table.docs[: len(cosines)] if rows is None else table.docs[rows]
         if limit < len(cosines):
             best = _largest(cosines, limit)

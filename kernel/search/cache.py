@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kernel.search.ann import VectorIndex
 from kernel.search.query import Term
 from kernel.search.typos import Near
+from kernel.security.reach import Reach
 from kernel.store.transaction import Tx
 
 _MAX_NEAR_WORDS = 1000  # misspelt words that are kept; not measured
@@ -22,6 +23,17 @@ class LastIds(NamedTuple):
     deletion: int
     docs: int
     has_dropped: int = 0
+
+
+class Reached(NamedTuple):
+    """The documents that a key held to places sees: flags by document id, 0 after the last, and how many are set; and
+    the last document and the last vector that they are of.
+    """
+
+    flags: bytes
+    docs: int
+    doc: int
+    vector: int
 
 
 class SearchCache:
@@ -44,6 +56,7 @@ class SearchCache:
         self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
         self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0, 0))
+        self.reached: dict[Reach, Reached] = {}
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:

@@ -40,9 +40,9 @@ def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
     return {row.doc: row for row in tx.all("kernel.documents.by_ids", Document, ids=ids)}
 
 
-def in_partitions(tx: Tx, ids: Collection[int], partitions: Sequence[int] | None = None) -> set[int]:
-    """Return those of some documents that these partitions hold, null stands for all, and that the call sees."""
-    return {*tx.all("kernel.documents.in_partitions", int, ids=[*ids], partitions=partitions)}
+def seen(tx: Tx, ids: Collection[int]) -> set[int]:
+    """Return those of some documents that the call sees."""
+    return {*tx.all("kernel.documents.seen", int, ids=[*ids])}
 
 
 def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:

@@ -15,7 +15,6 @@ from kernel.search.documents import (
     doc_ids,
     documents,
     in_folder,
-    in_partitions,
     last_doc_id,
     newest,
     prefilter,
@@ -33,7 +32,6 @@ from kernel.search.lexical import (
     holding_parts,
     information,
     respelled_query,
-    share_of,
 )
 from kernel.search.named_values import NamedValues, named_values
 from kernel.search.partitions import (
@@ -46,6 +44,7 @@ from kernel.search.partitions import (
 )
 from kernel.search.periods import periods
 from kernel.search.quarantine import Suspect, is_quarantining
+from kernel.search.reached import reached, seen_among
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import ask_vectors, l2_distance, vector_search
 from kernel.search.trigrams import containing
@@ -108,7 +107,6 @@ __all__ = [
 ]
 
 _MOST_PERIODS, _OF_PERIODS = 2, 50  # that a question names; candidates of theirs by meaning
-_MOST = 0.5
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
 _OVER = 4  # times as many for a key that is held to places, if some of them are elsewhere
 
@@ -285,38 +283,23 @@ def find(
     """
     ids = _partition_ids(tx, text, within if docs is None else None)
     gather = partial(_gather, tx, text, within, ids, docs, lexical=lexical, semantic=semantic)
-    if ids is not None and tx.is_limited:
-        evidence = _gather_in_reach(tx, gather, ids, limit, share_of(tx, ids) if within is None else 0.0)
-    else:
-        evidence = gather(limit)
-        evidence = evidence.only(in_partitions(tx, evidence.docs)) if tx.is_limited else evidence
+    evidence = gather(limit)
+    if tx.is_limited:
+        evidence = _in_reach(tx, evidence, gather, limit)
     ranks, near, respelling, size, dated = evidence
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
     return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
 
 
-def _gather_in_reach(
-    tx: Tx, gather: Callable[..., _Evidence], ids: Sequence[int], limit: int, share: float
-) -> _Evidence:
-    """Return the evidence for documents that a key sees which is held to places: to these partitions, or parts of them.
-
-    `share` is that of all documents which the partitions hold, 0 if the search is of some of them.
+def _in_reach(tx: Tx, evidence: _Evidence, gather: Callable[[int], _Evidence], limit: int) -> _Evidence:
+    """Return the evidence for documents that a key sees which is held to places, of more documents if the search had
+    no flags of these.
     """
-    if share >= _MOST:  # to drop a few of the best of all documents costs less than to search some
-        wide = round(limit / share)
-        evidence = gather(wide, everywhere=True)
-        with tx.held_to(tx.reach if tx.sees_parts else None):  # else the partition says it, at a fifth of the cost
-            seen = in_partitions(tx, evidence.docs, ids)
-        if len(seen) >= limit // 2 or len(seen) == len(evidence.docs):
-            return evidence.only(seen)
-    evidence = gather(limit)
-    if not tx.sees_parts:
-        return evidence
-    seen = in_partitions(tx, evidence.docs)
-    if len(seen) < len(evidence.docs) and limit <= CANDIDATES:
+    seen = seen_among(tx, evidence.docs)
+    if len(seen) < len(evidence.docs) and limit <= CANDIDATES and not reached(tx):
         evidence = gather(_OVER * CANDIDATES)
-        seen = in_partitions(tx, evidence.docs)
+        seen = seen_among(tx, evidence.docs)
     return evidence.only(seen)
 
 
@@ -330,25 +313,28 @@ def _gather(
     *,
     lexical: bool,
     semantic: bool,
-    everywhere: bool = False,
 ) -> _Evidence:
-    """Return the evidence of both signals in these partitions, or `everywhere`."""
+    """Return the evidence of both signals in these partitions."""
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
     if ids == [] or docs == []:
         return _Evidence(ranks, near, respelling, size, [])
-    partitions = None if ids is None or everywhere else partition_set(tx, ids)
+    partitions = None if ids is None else partition_set(tx, ids)
+    of_key = reached(tx) if docs is None else None
     if docs is None:
         few = partitions and not partitions.large
         size = partitions.docs if partitions and few else tx.context.search_cache.last_ids(tx).docs
+        size = min(size, of_key.docs) if of_key else size
     feed = ask_vectors(tx) if semantic else None
-    if lexical:
-        ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
+    if lexical and docs is None:
+        ranks = bm25_search(tx, text, partitions, limit, of_key)
+    elif lexical:
+        ranks = bm25_search_of(tx, text, docs or (), limit)
     respelling = respelled_query(tx, text) if ranks else text
     if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
         ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
     dated = _documents_of_periods(tx, text, within) if docs is None else []
     if semantic:
-        near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed)
+        near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed, of_key)
     if semantic and dated:
         near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
     return _Evidence(ranks, near, respelling, size, dated)
@@ -366,7 +352,7 @@ def _partition_ids(tx: Tx, text: str, within: Within | None) -> list[int] | None
     tx.flush_deferred()
     if not text.strip():
         return []
-    if within is None and tx.is_limited:
+    if within is None and tx.is_limited and not reached(tx):
         within = partitions_of(tx, None, None, None)
     return None if within is None else matching_partitions(tx, within)
 

@@ -6,7 +6,7 @@ from math import log1p
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
-from kernel.search.cache import SearchCache
+from kernel.search.cache import Reached, SearchCache
 from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
 from kernel.search.partitions import PartitionSet
 from kernel.search.query import (
@@ -56,11 +56,13 @@ class _Frequencies(NamedTuple):
     total: int
 
 
-def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int) -> Ranks:
+def bm25_search(
+    tx: Tx, text: str, partitions: PartitionSet | None, limit: int, reached: Reached | None = None
+) -> Ranks:
     """At most `limit` documents that hold terms of `text`, best first; in small partitions the document frequencies are
     those of the partitions.
     """
-    return _search(tx, _terms(tx, text), partitions, limit)
+    return _search(tx, _terms(tx, text), partitions, limit, reached)
 
 
 def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
@@ -157,13 +159,6 @@ def _shared_start(first: str, second: str) -> str:
     return first[: next((at for at, (letter, same) in pairs if letter != same), min(len(first), len(second)))]
 
 
-def share_of(tx: Tx, partitions: Sequence[int]) -> float:
-    """Return the share of all documents that partitions hold."""
-    return partition_docs(partitions, _frequencies(tx, (), partitions).docs) / max(
-        1, tx.context.search_cache.last_ids(tx).docs
-    )
-
-
 def _inverse_frequency(total: int, count: int) -> float:
     return log1p((total - min(total, count) + 0.5) / (min(total, count) + 0.5))
 
@@ -186,48 +181,56 @@ def _search(
     terms: list[Term],
     partitions: PartitionSet | None,
     limit: int,
+    reached: Reached | None,
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
+    flags = reached and reached.flags
     frequency, total = _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     searchable = indexed_terms(_respelled(tx, terms, frequency), frequency)
     if not searchable:
         return {}
     within, joined_ids = _partition_filter(large, frequency, total)
+    if reached:
+        within = within._replace(share=min(within.share, reached.docs / max(1, total)))
     if total <= _FTS5_RANKED_ROWS and not small and not joined_ids and not _has_dropped(tx):
-        return _ranked_by_fts5(tx, candidate_queries(searchable, frequency, total, within, limit), limit)
-    rows = dict(_match_rows(tx, partition_query(searchable, small), ())) if small else {}
+        return _ranked_by_fts5(tx, candidate_queries(searchable, frequency, total, within, limit), limit, flags)
+    rows = dict(_match_rows(tx, partition_query(searchable, small), (), flags)) if small else {}
     if large or not partitions:
-        rows |= _match_until(tx, candidate_queries(searchable, frequency, total, within, limit), joined_ids)
+        rows |= _match_until(tx, candidate_queries(searchable, frequency, total, within, limit), joined_ids, flags)
     local = bool(small) and not large
     counts = None if local else [frequency.get(term.stem, 0) for term in searchable]
     docs = partitions.docs if local and partitions else total
     return _ranked([*rows], [*rows.values()], len(searchable), docs, counts, limit)
 
 
-def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
+def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int, flags: bytes | None) -> Ranks:
     """Return the best rows of the queries, ranked by FTS5 itself."""
     ranks: Ranks = {}
     for query in queries:
         if len(ranks) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
                 put = ranks.__setitem__  # takes a row faster than a record does
-                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, newest=query.limit, best=limit)
+                bounds = {"newest": query.limit, "best": limit, "flags": flags}
+                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, **bounds)
     return _best(ranks, limit)
 
 
-def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
+def _match_until(
+    tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int], flags: bytes | None
+) -> dict[int, bytes]:
     """Return the rows of the queries in order, until there are enough."""
     rows: dict[int, bytes] = {}
     for query in queries:
         if len(rows) < query.until:
-            rows.update(_match_rows(tx, query, partitions))
+            rows.update(_match_rows(tx, query, partitions, flags))
     return rows
 
 
-def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row]:
-    params = {"query": query.expression, "skip": query.skip, "limit": query.limit}
+def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int], flags: bytes | None = None) -> list[_Row]:
+    params = {"query": query.expression, "skip": query.skip, "limit": query.limit, "flags": flags}
     if partitions or _has_dropped(tx):
-        return tx.all("kernel.lexical.match_with_tf_in", _Row, **params, partitions=partitions or None)
+        with tx.held_to(None if flags else tx.reach):  # flags say what the store would ask of each
+            return tx.all("kernel.lexical.match_with_tf_in", _Row, **params, partitions=partitions or None)
     return tx.all("kernel.lexical.match_with_tf", _Row, **params)
 
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from kernel.core.lazy_numpy import Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
 from kernel.search import passages
-from kernel.search.documents import in_partitions
 from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates, positions
 from kernel.search.lexical import knows_word
 from kernel.search.named_values import NamedValues, named_values
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
+from kernel.search.reached import seen_among
 from kernel.search.replies import Turns, turns_of
 from kernel.search.semantic import unit_vectors
 from kernel.search.spellings import Value, value_of
@@ -255,7 +255,7 @@ def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
     if not tx.sees_parts:
         return rows
     around = {row[at] for row in rows for at in _NEIGHBOURS}
-    seen = in_partitions(tx, around)
+    seen = seen_among(tx, around)
     return [_reachable(row, seen) for row in rows]
 
 

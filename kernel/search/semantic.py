@@ -9,7 +9,7 @@ from kernel.core.errors import Fault
 from kernel.core.lazy_numpy import Ids, Matrix, np
 from kernel.search import ann_storage
 from kernel.search.ann import VectorFeed, VectorIndex
-from kernel.search.cache import LastIds, SearchCache
+from kernel.search.cache import LastIds, Reached, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
@@ -27,12 +27,14 @@ def vector_search(
     also: Sequence[int],
     docs: Sequence[int] | None = None,
     feed: VectorFeed | None = None,
+    reached: Reached | None = None,
 ) -> dict[int, float]:
     """Return the cosine of the `limit` documents with the vectors nearest to that of `text`, and of the documents
     `also`.
 
     With `docs`, a search among these documents. While vectors are being loaded, only small partitions, `docs` and
-    `also` are searched. `feed` is what `ask_vectors` returned in this transaction.
+    `also` are searched. `feed` is what `ask_vectors` returned in this transaction. With `reached`, vectors in memory
+    are searched among its documents.
     """
     model = model_id(tx)
     query = embed_texts(tx, [text]) if model else None
@@ -43,7 +45,7 @@ def vector_search(
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
     in_memory = (
-        index.nearest(vector, scale, limit, places, docs, also, last.vector)
+        index.nearest(vector, scale, limit, places, docs, also, last.vector, reached and reached.flags)
         if _is_loaded(tx, model, last, feed)
         else None
     )

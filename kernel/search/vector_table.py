@@ -47,19 +47,23 @@ class VectorTable:
         self._deleted = self.count - np.count_nonzero(self.partitions[: self.count])
         return self._copy(len(ids)) if self._deleted > self.count * _COMPACT_WHEN_DELETED_SHARE else self
 
-    def select(self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int) -> tuple[int, Ids | None]:
-        """Return the number of rows up to the id `upto`, and those of them in these partitions and of these documents,
-        None for all.
+    def select(
+        self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int, flags: bytes | None = None
+    ) -> tuple[int, Ids | None]:
+        """Return the number of rows up to the id `upto`, and those of them in these partitions, of these documents and
+        with a flag of the document, None for all.
         """
         count = self.count
         if count and self.ids[count - 1] > upto:
             count = int(self.ids[:count].searchsorted(upto, "right"))
-        if partitions is None and docs is None and not self._deleted:
+        if partitions is None and docs is None and flags is None and not self._deleted:
             return count, None
         row_partitions = self.partitions[:count]
         mask = row_partitions != _DELETED if partitions is None else members(row_partitions, partitions)
         if docs is not None:
             mask &= members(self.docs[:count], docs)
+        if flags is not None:
+            mask &= np.frombuffer(flags, np.bool_).take(self.docs[:count], mode="clip")
         return count, np.flatnonzero(mask)
 
     def _copy(self, room: int) -> "VectorTable":

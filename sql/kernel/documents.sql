@@ -18,11 +18,16 @@ CROSS JOIN doc AS d ON d.id = i.value
 JOIN doc_place AS p ON p.id = d.place
 LEFT JOIN doc_flag AS f ON f.doc = d.id;
 
--- name: in_partitions
+-- name: seen
 SELECT d.id
 FROM json_each(:ids) AS i
-CROSS JOIN doc AS d ON d.id = i.value
-WHERE :partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions));
+CROSS JOIN doc AS d ON d.id = i.value;
+
+-- name: put_since
+-- The documents put after another, or put again after a vector.
+SELECT d.id FROM doc AS d WHERE d.id > :doc
+UNION
+SELECT v.doc FROM doc_vector AS v WHERE v.id > :vector;
 
 -- name: ids_of
 -- The documents of the given (space, key) pairs, in that order.

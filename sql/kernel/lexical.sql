@@ -1,6 +1,10 @@
 -- name: match_with_tf
--- The newest rows that match, with their term frequencies (`kernel/search/bm25.py`).
-SELECT rowid, match_tf(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
+-- The newest rows that match, with their term frequencies (`kernel/search/bm25.py`); null flags stand for all documents.
+SELECT rowid, match_tf(doc_fts, :skip)
+FROM doc_fts
+WHERE doc_fts MATCH :query AND (:flags IS NULL OR substr(:flags, rowid + 1, 1) = x'01')
+ORDER BY rowid DESC
+LIMIT :limit;
 
 -- name: match_with_tf_in
 -- The same of documents that are there, null stands for all partitions. Of partitions that hold most documents comparing
@@ -8,7 +12,10 @@ SELECT rowid, match_tf(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query O
 SELECT f.rowid, match_tf(doc_fts, :skip)
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
-WHERE f.doc_fts MATCH :query AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
+WHERE
+    f.doc_fts MATCH :query
+    AND (:flags IS NULL OR substr(:flags, f.rowid + 1, 1) = x'01')
+    AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
 ORDER BY f.rowid DESC
 LIMIT :limit;
 
@@ -26,7 +33,7 @@ SELECT id, score
 FROM (
     SELECT rowid AS id, coalesce(-bm25(doc_fts, 1.0, 1.0, 0.0), 0.0) AS score
     FROM doc_fts
-    WHERE doc_fts MATCH :query
+    WHERE doc_fts MATCH :query AND (:flags IS NULL OR substr(:flags, rowid + 1, 1) = x'01')
     ORDER BY rowid DESC
     LIMIT :newest
 )

@@ -99,7 +99,7 @@ def filled(house: House, key: str, area: str) -> list[str]:
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     data = tmp_path_factory.mktemp("town") / "data"
-    with house(Config(data=data, model=None)) as running:
+    with house(Config(data=data)) as running:  # with a model: without vectors a search has no flags of documents
         admin = running.key()
         running.told()
         ids = {area: filled(running, admin, area) for area in AREAS}
@@ -292,7 +292,7 @@ def test_no_answer_holds_a_word_of_a_place_that_was_not_granted(
 
 
 def test_a_key_for_most_of_a_store_finds_what_anyone_finds_there(tmp_path: Path) -> None:
-    with house(Config(data=tmp_path / "data", model=None)) as running:
+    with house(Config(data=tmp_path / "data")) as running:
         admin, keys = running.key(), {}
         for place in ("paths:most", "paths", "brain:core"):
             keys[place] = running.key("read", **app.places([place], [])._asdict())
@@ -315,6 +315,31 @@ def test_a_key_for_most_of_a_store_finds_what_anyone_finds_there(tmp_path: Path)
         assert hits(keys["paths"]) == [hit for hit in everything if hit.startswith("paths/")]
         assert len(hits(keys["paths:most"])) == 35  # though texts elsewhere alone hold the rarer word
         assert hits(keys["brain:core"]) == hits(admin, dialects=["brain"])
+
+
+@pytest.mark.parametrize("model", [True, False], ids=["with vectors", "without"])
+def test_a_search_follows_what_comes_into_a_place_and_leaves_it(tmp_path: Path, model: bool) -> None:
+    config = Config(data=tmp_path / "data")
+    with house(config if model else config._replace(model=None)) as running:
+        admin, held = running.key(), running.key("read", **app.places(["files:/memories/core"], [])._asdict())
+        running.told()
+
+        def did(command: str, **arguments: str) -> None:
+            text(running.tool("memory", {"command": command, **arguments}, admin))
+
+        def hits() -> set[str]:
+            return set(re.findall(r"plan (\d)", text(running.tool("recall", {"query": "plan", "limit": 50}, held))))
+
+        for number, folder in enumerate(("core", "dnd", "dnd")):
+            did("create", path=f"/memories/{folder}/{number}.txt", file_text=f"plan {number}")
+        assert hits() == {"0"}
+        did("rename", old_path="/memories/dnd/1.txt", new_path="/memories/core/1.txt")
+        assert hits() == {"0", "1"}
+        did("rename", old_path="/memories/core/0.txt", new_path="/memories/dnd/0.txt")
+        did("create", path="/memories/core/3.txt", file_text="plan 3")
+        assert hits() == {"1", "3"}
+        did("delete", path="/memories/core/1.txt")
+        assert hits() == {"3"}
 
 
 def told(town: Town, name: str, tool: str, /, **arguments: Any) -> tuple[int, str]:

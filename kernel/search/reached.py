@@ -1,0 +1,46 @@
+"""The documents in reach of a key that is held to places, by which the signals of a search filter their candidates.
+
+They are those that the store shows to the key, asked again for what was put since the last search. Flags choose
+candidates and no more: the store filters what an answer holds.
+"""
+
+from collections.abc import Collection
+
+from kernel.core.lazy_numpy import np
+from kernel.search.cache import Reached, SearchCache
+from kernel.search.documents import seen
+from kernel.search.vectors import model_id
+from kernel.store.transaction import Tx
+
+_MOST_KEPT = 32  # keys, a byte for each document; not measured
+_NONE = Reached(b"\0", 0, 0, 0)
+
+
+def reached(tx: Tx) -> Reached | None:
+    """Return the documents in reach of a call, None if all are or no vectors say which were put again."""
+    cache: SearchCache = tx.context.search_cache
+    reach = tx.reach
+    if reach is None or not cache.can_cache(tx) or not model_id(tx):
+        return None
+    last, before = cache.last_ids(tx), cache.reached.get(reach, _NONE)
+    if last.doc <= before.doc and last.vector <= before.vector:
+        return before
+    with tx.held_to(None):
+        put = tx.all("kernel.documents.put_since", int, doc=before.doc, vector=before.vector)
+    flags = np.zeros(max(last.doc + 2, len(before.flags)), np.bool_)
+    flags[: len(before.flags)] = np.frombuffer(before.flags, np.bool_)
+    flags[put] = False
+    flags[[*seen(tx, put)]] = True
+    if len(cache.reached) >= _MOST_KEPT:
+        cache.reached.clear()
+    after = Reached(flags.tobytes(), int(np.count_nonzero(flags)), last.doc, last.vector)
+    cache.reached[reach] = after
+    return after
+
+
+def seen_among(tx: Tx, docs: Collection[int]) -> set[int]:
+    """Return those of some documents that the call sees."""
+    if not docs or not (of_key := reached(tx)):
+        return seen(tx, docs)
+    ids = np.array([*docs], np.int64)
+    return {*ids[np.frombuffer(of_key.flags, np.bool_).take(ids, mode="clip")].tolist()}
