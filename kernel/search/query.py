@@ -31,7 +31,8 @@ _CJK = (
 # Question words, pronouns and forms of politeness of Chinese and Japanese: none of them names the subject.
 CJK_FUNCTION_WORDS = regex(
     "什么时候|什麼時候|为什么|為什麼|什么|什麼|时候|時候|哪个|哪個|哪些|哪里|哪裡|哪儿|怎么样|怎麼樣|怎么|怎麼|多少|多久|几个|幾個|我们|我們|你们|你們"
-    "|他们|他們|这个|這個|那个|那個|どこ|いつ|なぜ|どう|どの|どれ|どんな|だれ|ください|でしょう|ですか|ますか|ました|ません|です|ます"
+    "|他们|他們|这个|這個|那个|那個|哪种|哪種|谁|誰|吗|嗎|呢"
+    "|どのくらい|どこ|いつ|なぜ|どう|どの|どれ|どんな|だれ|ください|でしょう|のですか|ですか|ましたか|ますか|ました|ません|です|ます"
 )
 _VARIATION_SELECTORS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _CJK_RUN = regex(f"[{_CJK}]+")

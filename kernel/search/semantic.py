@@ -11,7 +11,7 @@ from kernel.search import ann_storage
 from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, Reached, SearchCache
 from kernel.search.partitions import PartitionSet
-from kernel.search.vectors import embed_texts, model_id
+from kernel.search.vectors import embed_query, model_id
 from kernel.store.transaction import Tx
 
 _MIN_SHORTLIST = 800  # vectors of a large store scored exactly; at 1M recall@10 is .99, with 1,280 .996 for 1.3 times
@@ -37,10 +37,10 @@ def vector_search(
     are searched among its documents.
     """
     model = model_id(tx)
-    query = embed_texts(tx, [text]) if model else None
-    if not query or not query[0].scale:
+    query = embed_query(tx, text) if model else None
+    if query is None:
         return {}
-    vector, scale, _ = query[0]
+    vector, scale, _ = query
     cache: SearchCache = tx.context.search_cache
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.embed.model import Embedding
+from kernel.embed.model import Embedder, Embedding
 from kernel.search import ann_storage
 from kernel.search.cache import SearchCache
 from kernel.search.query import STOP_WORDS
@@ -49,8 +49,8 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
 
 
 class Question(NamedTuple):
-    """The embedding of a query, the tokens and the number of its words but for function words, and whether it asks for
-    something to be done or advised.
+    """The embedding of a query, of one in another language without its function words, the tokens and the number of its
+    words but for these, and whether it asks for something to be done or advised.
     """
 
     whole: Embedding
@@ -65,10 +65,24 @@ def embed_question(tx: Tx, text: str) -> Question | None:
     if not embedded or embedder is None or not embedded[0].scale:
         return None
     whole, about = embedded
+    asked = _asked(embedder, whole, about)
     words = text.lower().split(maxsplit=2)
     is_order = len(words) > 1 and words[0] not in STOP_WORDS and words[1] in _AFTER_VERBS
     is_request = is_order or embedder.nearest(whole.tokens, _ADVICE) > _LIKE_ADVICE
-    return Question(whole, about.tokens, len(subject.split()), is_request)
+    return Question(asked, about.tokens, len(subject.split()), is_request)
+
+
+def embed_query(tx: Tx, text: str) -> Embedding | None:
+    """Return the embedding that a query is compared by; None as for `embed_question`."""
+    embedded, embedder = embed_texts(tx, [text, subject_of(text)]), tx.context.embedder
+    if not embedded or embedder is None or not embedded[0].scale:
+        return None
+    return _asked(embedder, *embedded)
+
+
+def _asked(embedder: Embedder, whole: Embedding, about: Embedding) -> Embedding:
+    """Return a query in another language than English without its function words: these are as long as other rows."""
+    return about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:

@@ -1,8 +1,10 @@
 """Forty facts in each language, with questions in other words: `python -m loadtests.quality.facts [LANGUAGE ...]`.
 
-Line n of every file in `facts/` says the same, `fact | question`. Each language's facts are in a store of their own and
-are asked by `recall` in that language and in English, and the English ones in every language; then again without the
-right one. Odd lines are for choosing constants, even ones judge them; `--wrong` shows what the odd ones miss.
+Line n of every file in a folder of `facts/` says the same, `fact | question`: in `natural/` as people ask, with few
+words of the fact; in `hard/`, asked with `--hard`, without any of its nouns and verbs. Each language's facts are in a
+store of their own and are asked by `recall` in that language and in English, and the English ones in every language;
+then again without the right one. Odd lines are for choosing constants, even ones judge them; `--wrong` shows what the
+odd ones miss.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from loadtests.quality import in_process
 from loadtests.quality.dataset import Collection, Doc
 
 FOLDER = Path(__file__).with_suffix("")
+KINDS = ("natural", "hard")
 ENGLISH = "english"
 _SPACE = "sessions"
 _SHOWN = 3
@@ -71,19 +74,20 @@ class Answer(NamedTuple):
 
 def names() -> list[str]:
     """The languages, English first."""
-    return sorted((file.stem for file in FOLDER.glob("*.txt")), key=lambda name: (name != ENGLISH, name))
+    files = (FOLDER / KINDS[0]).glob("*.txt")
+    return sorted((file.stem for file in files), key=lambda name: (name != ENGLISH, name))
 
 
-def facts(language: str) -> list[Fact]:
+def facts(language: str, kind: str = KINDS[0]) -> list[Fact]:
     """The facts of a language, in order."""
-    lines = (FOLDER / f"{language}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / kind / f"{language}.txt").read_text(encoding="utf-8").splitlines()
     return [Fact(*line.split(" | ")) for line in lines]
 
 
-def ask(stored: str, languages: Iterable[str], floor: Floor = "weak") -> list[Answer]:
+def ask(stored: str, languages: Iterable[str], floor: Floor = "weak", kind: str = KINDS[0]) -> list[Answer]:
     """Ask for each fact of a language in each of several languages."""
-    docs = [Doc(str(line), fact.text, "home") for line, fact in enumerate(facts(stored))]
-    asked = {name: facts(name) for name in languages}
+    docs = [Doc(str(line), fact.text, "home") for line, fact in enumerate(facts(stored, kind))]
+    asked = {name: facts(name, kind) for name in languages}
     answers: list[Answer] = []
     with in_process.filled(Collection(stored, docs, [])) as (kernel, _):
         whole = {name: [_hits(kernel, fact.question, floor) for fact in every] for name, every in asked.items()}
@@ -101,22 +105,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Forty facts in each language")
     parser.add_argument("languages", nargs="*", default=names())
     parser.add_argument("--wrong", action="store_true", help="show the questions of odd lines whose fact is not first")
+    parser.add_argument("--hard", action="store_const", dest="kind", const="hard", default="natural")
     parser.add_argument("--floor", choices=("none", "weak", "strong"), default="weak")
     options = parser.parse_args()
     others = [name for name in options.languages if name != ENGLISH]
-    answers = ask(ENGLISH, [ENGLISH, *others], options.floor)
+    answers = ask(ENGLISH, [ENGLISH, *others], options.floor, options.kind)
     for name in others:
-        answers += ask(name, [name, ENGLISH], options.floor)
+        answers += ask(name, [name, ENGLISH], options.floor, options.kind)
     if options.wrong:
         for answer in answers:
             if answer.rank and not answer.line % 2:
-                _show(answer)
+                _show(answer, options.kind)
     rows = [(name, *figures(answers, name)) for name in options.languages]
     for half, title in enumerate(("mean of the odd lines", "mean of the even lines")):
         halves = [answer for answer in answers if answer.line % 2 == half]
         *shares, strong = zip(*(figures(halves, name) for name in others), strict=True)
         rows.append((title, *map(fmean, shares), sum(strong)))
-    table("forty facts", _HEADER, rows)
+    table(f"forty facts, {options.kind} questions", _HEADER, rows)
 
 
 def figures(answers: Sequence[Answer], name: str) -> tuple[float, ...]:
@@ -143,9 +148,9 @@ def _share(values: Iterable[bool]) -> float:
     return fmean(map(float, values))
 
 
-def _show(answer: Answer) -> None:
-    known = facts(answer.stored)
-    print(f"{answer.asked}: {facts(answer.asked)[answer.line].question} -> {known[answer.line].text}")
+def _show(answer: Answer, kind: str) -> None:
+    known = facts(answer.stored, kind)
+    print(f"{answer.asked}: {facts(answer.asked, kind)[answer.line].question} -> {known[answer.line].text}")
     for line, strength in answer.hits[:_SHOWN]:
         print(f"    {strength:.2f} {known[line].text}")
 
