@@ -5,8 +5,9 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from heapq import nsmallest
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.core.errors import Fault
@@ -21,7 +22,11 @@ Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
 Texts = Sequence[str] | Callable[[], Sequence[str]]
 _GATHER_SECONDS = 0.001  # in which a busy event loop takes ten requests; with half of it fewer callers gather
-_GROUP_BYTES = 128 * 1024  # of the calls of a group that is more than one
+_GROUP_BYTES = 32 * 1024  # of the calls of a group that is more than one: some milliseconds of work
+_CALL_BYTES = 256  # a call costs as much as so many bytes of it
+_MOST_CHARGED = 100  # milliseconds of a turn: so a caller waits for a hundred turns of others at most
+_LATELY_SECONDS = 0.25
+_MOST_IDLE = 1000  # callers who have had work and of whom nothing waits
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -89,10 +94,13 @@ class Job:
 
 
 class CallQueue:
-    """The jobs that wait for threads of a pool, in which callers take turns; none waits longer than `max_wait` seconds.
+    """The jobs that wait for threads of a pool; none waits longer than `max_wait` seconds.
 
-    `run` gets up to `group` jobs, of which up to `at_once` groups run beside each other, and up to `each` of a caller.
-    A job whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
+    The caller who has had the least processor time is next, so a short call waits for at most one long call of another
+    caller. It counts in whole milliseconds, at least one a turn, so callers of equals take turns. A caller who comes
+    has had as much as the one whose turn it is: the time that nobody used is lost.
+    `run` gets up to `group` jobs. Up to `at_once` groups run beside each other, and up to `each()` of a caller. A job
+    whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
     nobody waits for is refused while another job has.
     """
 
@@ -103,7 +111,7 @@ class CallQueue:
         *,
         group: int = 1,
         at_once: int = 1,
-        each: int | None = None,
+        each: Callable[[], int] | None = None,
         max_wait: float = math.inf,
     ) -> None:
         self.waiting = 0  # the number of jobs that wait
@@ -113,9 +121,11 @@ class CallQueue:
         self._pool = pool
         self._group = group
         self._at_once = at_once
-        self._each = each or at_once
+        self._each = each or (lambda: at_once)
         self._max_wait = max_wait
-        self._lines: dict[str, deque[Job]] = {}  # of each caller; the first one is next
+        self._lines: dict[str, deque[Job]] = {}  # of each caller; of those who have had as much the first one is next
+        self._had: dict[str, int] = {}  # milliseconds, by caller
+        self._turn = 0  # what the caller had had whose turn began last
         self._running: Counter[str] = Counter()  # by caller
         self._groups = 0  # that run
         self._announced = self._stopped = False
@@ -187,7 +197,7 @@ class CallQueue:
         """Return the next jobs, and those that have waited too long; the pool holds the lock.
 
         Each caller in its turn has an equal part, whose jobs stay neighbours to be merged. A job that would make the
-        group too long waits for the next, whose first caller is its own: so the others do not wait for it.
+        group too long waits for the next: so the others do not wait for it.
         """
         self._announced = False
         jobs: list[Job] = []
@@ -195,11 +205,12 @@ class CallQueue:
         now = time.monotonic()
         size = 0
         part = max(1, self._group // max(1, len(self._lines)))
-        while len(jobs) < self._group and (caller := self._next_caller()) is not None:
-            line = self._lines.pop(caller)
-            if jobs and size + line[0].size > _GROUP_BYTES:
-                self._lines = {caller: line, **self._lines}
+        callers = deque(nsmallest(self._group, self._free_callers(), self._had.__getitem__))
+        while len(jobs) < self._group and callers:
+            caller = callers.popleft()
+            if jobs and size + self._lines[caller][0].size > _GROUP_BYTES:
                 break
+            line = self._lines.pop(caller)
             for _ in range(min(part, len(line), self._group - len(jobs))):
                 if jobs and size + line[0].size > _GROUP_BYTES:
                     break
@@ -207,9 +218,12 @@ class CallQueue:
                 self._take(line.popleft(), now, jobs, late)
             if line:
                 self._lines[caller] = line
+                callers.append(caller)
         if jobs:
             self._groups += 1
-            self._running[_caller(jobs[0])] += 1
+            first = _caller(jobs[0])
+            self._running[first] += 1
+            self._turn = max(self._turn, self._had[first])
         self._announce()
         return jobs, late
 
@@ -226,9 +240,10 @@ class CallQueue:
             return
         self._pool.bytes -= job.size
 
-    def end(self, jobs: Sequence[Job]) -> None:
-        """Notes that a group has run; the pool holds the lock."""
+    def end(self, jobs: Sequence[Job], seconds: float) -> None:
+        """Notes that a group has run for so much processor time; the pool holds the lock."""
         if jobs:
+            self._charge(jobs, seconds)
             self._pool.bytes -= sum([job.size for job in jobs])
             self._groups -= 1
             caller = _caller(jobs[0])
@@ -238,8 +253,23 @@ class CallQueue:
         self._announce()
         self._note_end()
 
+    def _charge(self, jobs: Sequence[Job], seconds: float) -> None:
+        """Counts the time of a group for its callers, by the bytes of their calls."""
+        sizes: Counter[str] = Counter()
+        for job in jobs:
+            sizes[_caller(job)] += job.size + _CALL_BYTES
+        each = 1000 * seconds / sizes.total()
+        for caller, size in sizes.items():
+            self._had[caller] += min(max(1, int(size * each)), _MOST_CHARGED)
+        if len(self._had) > len(self._lines) + _MOST_IDLE:
+            self._had = {caller: had for caller, had in self._had.items() if had > self._turn or caller in self._lines}
+
     def _append(self, job: Job) -> None:
-        self._lines.setdefault(_caller(job), deque()).append(job)
+        caller = _caller(job)
+        if caller not in self._lines:
+            self._lines[caller] = deque()
+            self._had[caller] = max(self._turn, self._had.get(caller, 0))
+        self._lines[caller].append(job)
         self.waiting += 1
         self._pool.bytes += job.size
         if self.waiting == self._gathering:
@@ -249,14 +279,15 @@ class CallQueue:
 
     def _announce(self) -> bool:
         """Announces the queue if a job may begin; returns whether it did."""
-        if self._announced or self._groups >= self._at_once or self._next_caller() is None:
+        if self._announced or self._groups >= self._at_once or next(self._free_callers(), None) is None:
             return False
         self._announced = True
         self._pool.announce(self)
         return True
 
-    def _next_caller(self) -> str | None:
-        return next((caller for caller in self._lines if self._running[caller] < self._each), None)
+    def _free_callers(self) -> Iterator[str]:
+        each = self._each()
+        return (caller for caller in self._lines if self._running[caller] < each)
 
     def _note_end(self) -> None:
         if self._stopped and not (self.waiting or self._groups):
@@ -359,14 +390,14 @@ class ThreadPool:
         """
         if last is not None:
             del self._begun[threading.get_ident()]
-            last.queue.end(last.jobs)
+            last.queue.end(last.jobs, time.thread_time() - last.began)
         now = time.monotonic()
         delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
         turn: _Turn | None = None
         if self._ready and delay <= 0:
             self._begun[threading.get_ident()] = now
             queue = self._ready.popleft()
-            turn = _Turn(queue, *queue.begin())
+            turn = _Turn(queue, *queue.begin(), time.thread_time())
         if turn is not None:
             self.wake()
         return turn, delay
@@ -378,11 +409,34 @@ class _Turn(NamedTuple):
     queue: CallQueue
     jobs: list[Job]
     late: list[Job]
+    began: float  # processor time of the thread
+
+
+class Callers:
+    """Who has called of late; a queue may never hold the calls of two callers at once, as short as they are."""
+
+    def __init__(self) -> None:
+        self._last: CallContext | None = None
+        self._changed = -math.inf
+
+    def note(self, context: CallContext) -> None:
+        """Notes a call."""
+        if context is not self._last:
+            if self._last is not None and key_of(context) != key_of(self._last):
+                self._changed = time.monotonic()
+            self._last = context
+
+    def are_several(self) -> bool:
+        return time.monotonic() - self._changed < _LATELY_SECONDS
+
+
+def key_of(context: CallContext) -> str:
+    """Return the key of a caller; behind it clients give themselves any name."""
+    return context.actor.partition("/")[0]
 
 
 def _caller(job: Job) -> str:
-    """Return the key; behind it clients give themselves any name."""
-    return job.context.actor.partition("/")[0]
+    return key_of(job.context)
 
 
 def _busy() -> Fault:

@@ -14,6 +14,7 @@ from kernel.store.engine import Database, ReadConnection, WriteConnection
 from kernel.store.group_runner import GroupRunner
 from kernel.store.long_work import MORE, Slices
 from kernel.store.queue import (
+    Callers,
     CallQueue,
     Deliver,
     Job,
@@ -152,8 +153,15 @@ class Store:
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self.pools = pools or Pools(readers, database.read_head_start)
         self._writes = CallQueue(self.pools.writes, self._write, group=group_limit, max_wait=max_wait)
-        # A caller leaves one reader to the others.
-        self._reads = CallQueue(self.pools.reads, self._read, at_once=readers + 1, each=readers, max_wait=max_wait)
+        self._callers = Callers()
+
+        def readers_of_a_caller() -> int:
+            return max(1, readers // 2) if self._callers.are_several() else readers
+
+        # A caller leaves one reader to the others, and half of them while there are others.
+        self._reads = CallQueue(
+            self.pools.reads, self._read, at_once=readers + 1, each=readers_of_a_caller, max_wait=max_wait
+        )
         self._readers: list[ReadConnection] = []  # that are free
         self._writer: WriteConnection | Fault | None = None
         self._closing = False
@@ -207,6 +215,7 @@ class Store:
 
         `Job` explains the options.
         """
+        self._callers.note(context)
         job = Job(work, context, deliver, asyncio.get_running_loop())
         job.stages = current_stages.get()
         job.texts = texts
@@ -220,6 +229,7 @@ class Store:
 
     def begin_read(self, work: Work, context: CallContext, deliver: Deliver, *, size: int = 0) -> Job:
         """Queues `work` for a reader thread; `deliver` gets the answered job on this event loop."""
+        self._callers.note(context)
         job = Job(work, context, deliver, asyncio.get_running_loop())
         job.stages = current_stages.get()
         job.size = size
@@ -259,6 +269,7 @@ class Store:
 
     def read_now(self, work: Callable[[Tx], R], context: CallContext) -> R | Fault:
         """Runs `work` on the event loop's thread; only for work under about 50 microseconds."""
+        self._callers.note(context)
         return self._with_reader(lambda db: self._catch_faults(db.read, context, work))
 
     def write_sync(

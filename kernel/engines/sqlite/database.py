@@ -19,7 +19,7 @@ class SqliteDatabase:
     `release` is called once everything is closed. Readers map a file of at least `mapped_from` bytes into memory.
     """
 
-    # The interpreter's switch interval. Two searches at once hand the interpreter's lock over with every statement.
+    # Two searches at once hand the interpreter's lock over with every statement.
     # Eight callers' searches against none (ratios of one run): 1.2 to 1.3 at 1,000 memories, 0.92 to 1.10 at 10,000,
     # 0.95 to 0.99 at 100,000, for 0.65 to 0.8 of the processor time up to 10,000. 2 ms gain 1.1 at 1,000 at most.
     read_head_start = 0.005

@@ -164,7 +164,7 @@ def test_queues_of_a_pool_take_turns() -> None:
 
 def test_one_caller_leaves_a_thread_to_the_others() -> None:
     pool, ended = ThreadPool("test", 8), threading.Event()
-    queue = CallQueue(pool, run, at_once=3, each=2)
+    queue = CallQueue(pool, run, at_once=3, each=lambda: 2)
     begun, other = threading.Semaphore(0), threading.Event()
 
     def hold() -> None:
@@ -310,11 +310,53 @@ def test_bytes_that_wait_are_bounded_but_for_a_caller_without_any() -> None:
     assert held.pool.bytes == 0
 
 
-def test_short_job_waits_for_one_long_job_of_another_caller() -> None:
+def test_short_jobs_share_no_group_with_a_long_job_of_another_caller() -> None:
     held = Held(group=8)
     for actor, size in (("a", 100_000), ("a", 100_000), ("b", 9), ("a", 9), ("c", 9), ("a", 100_000)):
         sized = job(actor)
         sized.size = size
         held.queue.put(sized)
 
-    assert held.release() == ["abc", "aa", "a"]
+    assert held.release() == ["a", "bc", "a", "a", "a"]
+
+
+def burn() -> None:
+    """Takes four milliseconds of processor time."""
+    until = time.thread_time() + 0.0041
+    while time.thread_time() < until:
+        pass
+
+
+def served(first: str, later: str) -> str:
+    """The callers in the order in which they are served; those of `later` come while the first job runs.
+
+    A job of an upper-case caller is long, any other short.
+    """
+    order, pool, begun, go_on = list[str](), ThreadPool("test", 1), threading.Event(), threading.Event()
+    queue = CallQueue(pool, run)
+
+    def work(actor: str) -> None:
+        order.append(actor)
+        begun.set()
+        assert go_on.wait(TIMEOUT_SECONDS)
+        if actor.isupper():
+            burn()
+
+    for actor in first:
+        queue.put(job(actor, work=lambda actor=actor: work(actor)))
+    assert begun.wait(TIMEOUT_SECONDS)
+    for actor in later:
+        queue.put(job(actor, work=lambda actor=actor: work(actor)))
+    go_on.set()
+    queue.stop()
+    return "".join(order)
+
+
+def test_a_caller_who_comes_waits_for_no_job_but_the_one_that_runs() -> None:
+    assert served("AAA", "bcd") == "AbcdAA"
+
+
+def test_short_jobs_go_before_long_ones_until_both_callers_have_had_as_much() -> None:
+    order = served("AAA", "b" * 12)
+    assert order[:4] == "Abbb"
+    assert "b" * 7 not in order.rpartition("A")[0]  # nor do the long ones wait for all of them

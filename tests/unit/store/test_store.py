@@ -412,6 +412,31 @@ def test_calls_that_have_waited_too_long_are_refused(file: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize(("other", "most"), [("a/another name of the same key", 2), ("b", 1)])
+def test_a_caller_has_half_of_the_readers_while_another_calls(
+    store: Store, other: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.queue._LATELY_SECONDS", TIMEOUT_SECONDS)
+    running, counts, lock = 0, list[int](), threading.Lock()
+
+    def slow(_tx: Tx) -> None:
+        nonlocal running
+        with lock:
+            running += 1
+            counts.append(running)
+        time.sleep(0.03)
+        with lock:
+            running -= 1
+
+    async def calls() -> None:
+        store.read_now(lambda _tx: None, CallContext(actor="a"))
+        store.read_now(lambda _tx: None, CallContext(actor=other))  # which never waits in the queue
+        await asyncio.gather(*[store.read(slow, CallContext(actor="a"))[1] for _ in range(4)])
+
+    asyncio.run(calls())
+    assert max(counts) == most
+
+
 def test_call_cancelled_in_the_queue_never_runs(store: Store) -> None:
     async def cancel_half() -> None:
         ran: list[str] = []
